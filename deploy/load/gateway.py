@@ -1,0 +1,76 @@
+"""A gateway under measurement, for the programs in this folder: starts a build of it with settings of its own, loads it, and counts
+its CPU time."""
+import base64, hashlib, hmac, json, os, shutil, signal, socket, subprocess, sys, tempfile, time
+
+SECRET = "k" * 64
+HEADERS = [
+    "user-agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0", "accept: application/json",
+    "accept-encoding: gzip, deflate", "accept-language: en-US,en;q=0.9", "x-user-id: spoofed",
+]
+
+
+def need(*tools):
+    """Ends the program if one of these, given with their Debian packages, is missing."""
+    missing = [package for tool, package in tools if not shutil.which(tool)]
+    if missing:
+        sys.exit(f"missing: apt-get install {' '.join(missing)}")
+
+
+def token(user="user-0001"):
+    """A token that the issuer `load` of `settings` signed."""
+    encode = lambda value: base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+    claims = {"iss": "https://load.invalid", "aud": "load", "sub": user, "exp": 4_000_000_000, "jti": "a" * 32, "scope": "x" * 500}
+    text = encode(json.dumps({"alg": "HS256", "typ": "JWT"}).encode()) + "." + encode(json.dumps(claims).encode())
+    return text + "." + encode(hmac.new(SECRET.encode(), text.encode(), hashlib.sha256).digest())
+
+
+def free_ports(count):
+    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in listeners]
+    for each in listeners:
+        each.close()
+    return ports
+
+
+class Gateway:
+    """One build, running. `settings` are added to those below, which name an upstream `load` and an issuer `load`; `tool` is a command
+    that runs the gateway's, such as valgrind; `files` are env files; `cpus` is the set that it may run on, by default all."""
+
+    def __init__(self, binary, upstream, settings, tool=(), files=(), cpus=None):
+        self.folder = tempfile.mkdtemp()
+        self.port, admin = free_ports(2)
+        self.admin = f"http://127.0.0.1:{admin}"
+        with open(self.folder + "/secret", "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            file.write(SECRET)
+        environment = {
+            "PATH": os.environ["PATH"], "TOLLGATE_LISTEN": f"127.0.0.1:{self.port};h2c", "TOLLGATE_ADMIN_LISTEN": f"127.0.0.1:{admin}",
+            "TOLLGATE_ADMIN_TOKEN": "load-admin-token-load-admin-token", "TOLLGATE_WORKERS": "1", "TOLLGATE_DATA_DIR": self.folder + "/data",
+            "TOLLGATE_CONTRACTS": "", "TOLLGATE_ACCESS_LOG": "off", "TOLLGATE_UPSTREAM_LOAD": f"http://127.0.0.1:{upstream}",
+            "TOLLGATE_TRUST_LOAD": f"issuer=https://load.invalid audience=load secret-file={self.folder}/secret algorithms=HS256",
+        } | settings
+        command = [*tool, binary, "serve", *(part for file in files for part in ("--env-file", file))]
+        self.log = open(self.folder + "/log", "w+")
+        self.process = subprocess.Popen(
+            command, env=environment, stdout=self.log, stderr=subprocess.STDOUT, preexec_fn=lambda: cpus and os.sched_setaffinity(0, cpus))
+        for _ in range(600):
+            try:
+                return socket.create_connection(("127.0.0.1", self.port)).close()
+            except OSError:
+                time.sleep(0.1)
+            if self.process.poll() is not None:
+                break
+        self.log.seek(0)
+        sys.exit(f"{binary} did not start:\n{self.log.read()[-2000:]}")
+
+    def cpu(self):
+        """Seconds of CPU of all threads; unlike in `stat`, in nanoseconds."""
+        total = 0
+        for thread in os.listdir(f"/proc/{self.process.pid}/task"):
+            with open(f"/proc/{self.process.pid}/task/{thread}/schedstat") as file:
+                total += int(file.read().split()[0])
+        return total / 1e9
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
