@@ -142,7 +142,7 @@ let package = Package(
         .target(name: "HTTP2Cases", path: "Tests/HTTP2Cases", exclude: ["Documents"], swiftSettings: tests),
         .testTarget(name: "TidyTests", swiftSettings: tests),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["HTTP2Cases", "Stories", "TestServers", "TestThreads"], exclude: ["Django", "GRPC", "Package", "SignedIdentity"],
+            name: "EndToEndTests", dependencies: ["HTTP2Cases", "Stories", "TestServers", "TestThreads"], exclude: ["Django", "GRPC", "Package", "RequestCost", "SignedIdentity"],
             swiftSettings: tests),
     ]
 )
