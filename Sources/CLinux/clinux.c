@@ -135,10 +135,16 @@ struct scheduling {
     uint64_t runtime, deadline, period;
 };
 
-void clinux_give_way(int nice, uint64_t turn) {
+static int schedule(int nice, uint64_t turn) {
     struct scheduling wish = {.size = sizeof wish, .policy = SCHED_OTHER, .nice = nice, .runtime = turn};
-    if (syscall(SYS_sched_setattr, 0, &wish, 0) != 0) setpriority(PRIO_PROCESS, 0, nice);
+    return (int)syscall(SYS_sched_setattr, 0, &wish, 0);
 }
+
+void clinux_give_way(int nice, uint64_t turn) {
+    if (schedule(nice, turn) != 0) setpriority(PRIO_PROCESS, 0, nice);
+}
+
+void clinux_set_turn(uint64_t turn) { schedule(getpriority(PRIO_PROCESS, 0), turn); }
 
 int clinux_query_srv(const char *name, uint32_t server, uint16_t port, uint8_t *answer, int capacity) {
     struct __res_state state;

@@ -40,15 +40,17 @@ package struct Admission: ~Copyable {
     }
 
     /// Switches to `policy`. Cached tokens survive if their key does and the rules by which they were verified are the same.
-    package mutating func adopt(_ policy: Policy) {
+    ///
+    /// `limits` are those of `policy`, compiled on another thread: for a thousand routes this takes milliseconds.
+    package mutating func adopt(_ policy: Policy, limits compiled: CompiledLimits? = nil) {
         if policy.readsTokens(like: self.policy) {
-            cache.retain(policy.liveKeys)
+            cache.drop(self.policy.liveKeys.subtracting(policy.liveKeys))
         } else {
             cache.removeAll()
             tierCache.removeAll()
             subjects.removeAll()
         }
-        limits = CompiledLimits(policy, limiter.hash)
+        limits = compiled ?? CompiledLimits(policy, limiter.hash)
         tierKeys = Self.tierKeys(policy, limiter.hash)
         // Their routes, tiers and signing key may have changed.
         signedIdentities.removeAll()

@@ -186,12 +186,13 @@ struct TokenCache: ~Copyable {
         index[gap] = 0
     }
 
-    /// Removes tokens that were verified by a key not in `live`.
-    mutating func retain(_ live: Set<IssuerKey>) {
+    /// Removes tokens that were verified by one of these keys. A rotation ends none, and then no entry is looked at.
+    mutating func drop(_ ended: Set<IssuerKey>) {
+        guard !ended.isEmpty else { return }
         for number in entries.indices where entries[number].isLive {
             let identity = entries[number].identity
             let key = IssuerKey(issuer: identity.issuerIndex, serial: identity.keySerial)
-            if !live.contains(key) { remove(number, at: position(number)) }
+            if ended.contains(key) { remove(number, at: position(number)) }
         }
     }
 

@@ -30,13 +30,19 @@ struct FamilyShape: Equatable {
         return (b / sizes.1, b % sizes.1, c % sizes.2, index % sizes.3)
     }
 
+    /// Whether each series of `older`, whose labels this one's continue, has the same number here: values were only added to the first
+    /// label, if to any.
+    func keepsNumbers(of older: Self) -> Bool {
+        width == older.width && (sizes.1, sizes.2, sizes.3) == (older.sizes.1, older.sizes.2, older.sizes.3)
+    }
+
     static func == (left: Self, right: Self) -> Bool {
         left.base == right.base && left.sizes == right.sizes && left.width == right.width
     }
 }
 
 /// Positions of all families for one set of labels.
-struct MetricLayout {
+struct MetricLayout: Equatable {
     private let shapes: [FamilyShape]
     let cellCount: Int
 
@@ -64,6 +70,12 @@ struct MetricLayout {
         for family in MetricFamily.allCases {
             let (from, to) = (older[family], self[family])
             let kind = family.description.kind
+            if to.keepsNumbers(of: from) {
+                for cell in 0..<from.seriesCount * from.width {
+                    cells[to.base + cell] = kind.merged(cells[to.base + cell], counted[from.base + cell])
+                }
+                continue
+            }
             for series in 0..<from.seriesCount {
                 let values = from.values(ofSeries: series)
                 let source = from.base + series * from.width

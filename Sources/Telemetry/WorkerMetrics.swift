@@ -20,10 +20,13 @@ package struct WorkerMetrics: ~Copyable {
     /// Switches to the labels of a new configuration, which continue the current ones. Totals and `LabelID`s stay valid, so
     /// a request of the old configuration may still end under its own name.
     package mutating func adopt(_ newer: MetricLabels) {
+        labels = newer
         let newLayout = MetricLayout(newer)
+        // Without new names every cell stays where it is.
+        guard newLayout != layout else { return }
         var newCells = Self.zeros(newLayout)
         newLayout.add(cells, from: layout, to: &newCells)
-        (labels, layout, cells) = (newer, newLayout, newCells)
+        (layout, cells) = (newLayout, newCells)
     }
 
     /// Copies all numbers for another thread.

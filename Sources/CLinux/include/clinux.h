@@ -47,6 +47,8 @@ int clinux_pin_to_cpu(int cpu);
 // Lowers the priority of the calling thread: sets its nice value and the length of its time slices in ns. Threads with shorter
 // slices preempt it as soon as they wake (Linux 6.12 and newer).
 void clinux_give_way(int nice, uint64_t turn);
+// Sets the length of the calling thread's time slices in ns and keeps its priority. Refused or ignored before Linux 6.12.
+void clinux_set_turn(uint64_t turn);
 // Names the calling thread; the kernel keeps 15 bytes.
 int clinux_name_thread(const char *name);
 int clinux_temporary_file(char *template_path);

@@ -5,7 +5,9 @@ import Wire
 /// it was charged by across a reload.
 ///
 /// Each route with limits has a row for anonymous callers, then one per tier. A row has a line per limit.
-final class CompiledLimits: Sendable {
+///
+/// One object for each worker: its reference count is changed by requests, and would move between cores.
+package final class CompiledLimits: Sendable {
     struct Line: Sendable {
         let rate: LimitRate
         /// The policy's half of the key.
@@ -37,7 +39,8 @@ final class CompiledLimits: Sendable {
     private let socketLines: [Line?]
     private let texts: [UInt8]
 
-    init(_ policy: Policy, _ hash: KeyedHash) {
+    /// `hash` is that of the process's `SharedLimiter`.
+    package init(_ policy: Policy, _ hash: KeyedHash) {
         var draft = Draft(hash: hash)
         var starts: [Int] = []
         for rule in policy.rules {

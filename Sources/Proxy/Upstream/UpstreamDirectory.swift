@@ -114,11 +114,13 @@ struct UpstreamDirectory {
 
     /// Adopts a new configuration. Pools are matched by their upstream's name; one that is gone retires its addresses.
     mutating func adopt(_ declarations: [UpstreamSnapshot], at now: MonotonicTime) {
-        for index in pools.indices where !declarations.contains(where: { $0.settings.name == pools[index].settings.name }) {
+        let declared = Set(declarations.map(\.settings.name))
+        let known = Dictionary(pools.enumerated().map { ($1.settings.name, $0) }) { first, _ in first }
+        for index in pools.indices where !declared.contains(pools[index].settings.name) {
             pools[index].adopt(pools[index].settings, addresses: [], at: now)
         }
         numbers = declarations.map { declaration in
-            if let pool = pools.firstIndex(where: { $0.settings.name == declaration.settings.name }) {
+            if let pool = known[declaration.settings.name] {
                 pools[pool].adopt(declaration.settings, addresses: declaration.addresses, at: now)
                 return pool
             }

@@ -164,6 +164,7 @@ extension Worker {
         telemetry.flushAll()
         phase = .ended
         for message in mailbox.close() {
+            if case .confirm(let reply) = message { reply() }
             if case .report(let reply) = message { reply(telemetry.metrics.snapshot()) }
             if case .askEnded(let id, let reply) = message { reply(admission.hasEnded(id)) }
             if case .makeRoom(let request) = message { request.answered() }

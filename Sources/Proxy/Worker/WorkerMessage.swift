@@ -7,10 +7,11 @@ package import Wire
 
 /// Messages of other threads to a worker. Payloads are immutable; the worker swaps a field between two events.
 package enum WorkerMessage: Sendable {
-    /// A new configuration. Requests under way keep what was decided for them.
-    case adopt(Policy, [UpstreamSnapshot], WorkerSettings, MetricLabels)
+    /// A new configuration. Requests under way keep what was decided for them. The limits are the policy's, compiled for this worker
+    /// alone; nil: the worker compiles them.
+    case adopt(Policy, [UpstreamSnapshot], WorkerSettings, MetricLabels, CompiledLimits? = nil)
     /// New rules or keys alone.
-    case adoptPolicy(Policy)
+    case adoptPolicy(Policy, CompiledLimits? = nil)
     /// The gateway's own sessions that have ended.
     case revoked([RevokedSession])
     /// Asks whether tokens of a session, or an outside token, are refused, by its id. The closure is called on the loop and must not
@@ -54,6 +55,8 @@ package enum WorkerMessage: Sendable {
     case roomMade(upstream: String)
     /// The answer of a local handler, and whether it held a slot of `maxLocalRequests`.
     case answered(Handle<Exchange>, LocalResponse, heldSlot: Bool)
+    /// Asks for a call once every earlier message is handled. The closure is called on the loop and must not block it.
+    case confirm(@Sendable () -> Void)
     /// Asks for this worker's metrics. The closure is called on the loop and must not block it.
     case report(@Sendable (MetricsSnapshot) -> Void)
     /// Asks for the newest refusals that fit. The closure as in `report`.
@@ -141,14 +144,15 @@ extension Worker {
         hasMessages = false
         for message in mailbox.take() {
             switch message {
-            case .adopt(let policy, let declarations, let settings, let labels):
+            case .adopt(let policy, let declarations, let settings, let labels, let limits):
                 self.settings = settings
                 load.requests.releaseSpare()
                 upstreams.directory.adopt(declarations, at: now.monotonic)
                 upstreams.closeRetired()
                 telemetry.adopt(labels)
-                adopt(policy)
-            case .adoptPolicy(let policy): adopt(policy)
+                adopt(policy, limits)
+            case .adoptPolicy(let policy, let limits): adopt(policy, limits)
+            case .confirm(let reply): reply()
             case .revoked(let sessions):
                 admission.revoke(sessions, at: now.wall.seconds)
                 streams.sweepSoon(at: now.monotonic)
@@ -197,9 +201,9 @@ extension Worker {
         }
     }
 
-    private mutating func adopt(_ policy: Policy) {
+    private mutating func adopt(_ policy: Policy, _ limits: CompiledLimits?) {
         refusals.adopted(formerly: admission.policy)
-        admission.adopt(policy)
+        admission.adopt(policy, limits: limits)
     }
 
     /// Milliseconds that a new connection has for its first request during a drain.

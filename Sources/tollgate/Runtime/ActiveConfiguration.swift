@@ -23,10 +23,13 @@ final class ActiveConfiguration: Sendable {
         var adminToken: AdminToken?
         /// The policy built last.
         var policy: Policy?
+        var former = FormerPolicies()
     }
 
     let loads: LoadHistory
     private let workers: WorkerBroadcast
+    /// That of the process's limits.
+    private let hash: KeyedHash
     private let log: ServerLog
     private let state: Mutex<State>
     /// Held while a policy is built and posted: workers get policies in the order in which they came into force, and never
@@ -35,10 +38,11 @@ final class ActiveConfiguration: Sendable {
 
     init(
         _ configuration: GatewayConfiguration, keys: IssuerKeys, labels: MetricLabels, adminToken: AdminToken?,
-        workers: WorkerBroadcast, log: ServerLog, now: WallTime
+        workers: WorkerBroadcast, hash: KeyedHash, log: ServerLog, now: WallTime
     ) {
         loads = LoadHistory(at: now)
         self.workers = workers
+        self.hash = hash
         self.log = log
         state = Mutex(State(configuration: configuration, keys: keys, labels: labels, adminToken: adminToken))
         log.write(adminToken)
@@ -63,9 +67,18 @@ final class ActiveConfiguration: Sendable {
         let (configuration, keys, version) = state.withLock { ($0.configuration, $0.keys, $0.policyVersion) }
         let policy = try PolicyBuilder.policy(configuration, keys: keys, version: version, now: now)
         state.withLock { state in
-            if policy.version >= state.policy?.version ?? 0 { state.policy = policy }
+            if policy.version >= state.policy?.version ?? 0 {
+                if let former = state.policy { state.former.add(former) }
+                state.policy = policy
+            }
         }
         return policy
+    }
+
+    /// Frees the policies that no worker uses any more. Called about once a second.
+    func releaseFormerPolicies() {
+        // They are freed when this returns, outside the lock.
+        _ = state.withLock { $0.former.takeUnused() }
     }
 
     /// The policy in force, as the workers have it or are about to. Traps before the first `policy(now:)`.
@@ -98,7 +111,8 @@ final class ActiveConfiguration: Sendable {
             }
             guard isCurrent else { return }
             do throws(RouteFault) {
-                workers.post(.adoptPolicy(try policy(now: now)))
+                let policy = try policy(now: now)
+                workers.post(each: { .adoptPolicy(policy, CompiledLimits(policy, hash)) })
             } catch {
                 // The same routes made the policy in force, which stays.
                 log.error("keys not adopted", ("error", "\(error)"))
@@ -123,7 +137,8 @@ final class ActiveConfiguration: Sendable {
                 return state.labels
             }
             let settings = WorkerSettings(configuration, workers: workers.mailboxes.count)
-            workers.post(.adopt(try policy(now: now), upstreams, settings, labels))
+            let policy = try policy(now: now)
+            workers.post(each: { .adopt(policy, upstreams, settings, labels, CompiledLimits(policy, hash)) })
         }
     }
 }

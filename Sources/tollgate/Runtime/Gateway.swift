@@ -64,9 +64,10 @@ struct Gateway {
                 "few descriptors, so fewer client connections than TOLLGATE_MAX_CONNECTIONS allows",
                 ("connections", "\(limits.connections)"), ("detail", "raise the hard limit (ulimit -Hn, or LimitNOFILE= of systemd)"))
         }
+        let limiter = SharedLimiter(hash: SharingPlan.hash(configuration))
         let active = ActiveConfiguration(
-            configuration, keys: keys, labels: labels, adminToken: try AdminToken.open(settings), workers: workers, log: log,
-            now: moment.wall)
+            configuration, keys: keys, labels: labels, adminToken: try AdminToken.open(settings), workers: workers, hash: limiter.hash,
+            log: log, now: moment.wall)
         self.active = active
         accessLog = settings.accessLog == .off ? nil : try LineSink(descriptor: 1)
         resolver = try UpstreamResolver(settings.upstreams, every: settings.dnsRefreshMilliseconds, log: log) { upstream, addresses in
@@ -81,7 +82,6 @@ struct Gateway {
         redisDiscovery = try configuration.redis.map { try RedisDiscovery($0, health: health) }
         redisDiscovery?.follow { workers.post(.redisMoved($0)) }
         redisDiscovery?.cluster?.follow { workers.post(.redisMapped($0)) }
-        let limiter = SharedLimiter(hash: SharingPlan.hash(configuration))
         let outbox = Outbox(dataDirectory: settings.dataDirectory)
         courier = try DeliveryCourier(configuration.mail, outbox: outbox) { log.write($0) }
         log.writeOutboxChannels(of: configuration.mail)
@@ -148,6 +148,7 @@ struct Gateway {
         nextLook = moment.monotonic.advanced(milliseconds: 1_000)
         if watch.mayPing(at: moment.monotonic, log) { notifySystemd(.alive, socket: socket) }
         health.lookForCalm(at: moment.monotonic)
+        active.releaseFormerPolicies()
         do {
             if let context = try certificates.rotated(now: moment.monotonic) { workers.post(.adoptCertificates(context)) }
         } catch {
@@ -168,10 +169,11 @@ struct Gateway {
     /// Once a minute: logs routes whose filter removed elements only for want of a label.
     private mutating func lookForUnlabelled(_ now: MonotonicTime) {
         guard unlabelledDrops.isDue(now) else { return }
-        let workers = workers
-        // Without an answer it is asked again a second later.
-        guard let reports = try? blocking(atMost: 1_000, { await workers.reports() }) else { return }
-        let rules = active.configuration.settings.routes.map(\.rule)
+        let (workers, rules) = (workers, active.configuration.settings.routes.map(\.rule))
+        var reports: [MetricsSnapshot]? = []
+        // A report copies all metrics of a worker. Without an answer it is asked again a second later.
+        if rules.contains(where: { !$0.filters.isEmpty }) { reports = try? blocking(atMost: 1_000, { await workers.reports() }) }
+        guard let reports else { return }
         for notice in unlabelledDrops.notices(MetricsSnapshot.filteredItems(reports), rules, now: now) { log.write(notice) }
     }
 
@@ -185,10 +187,9 @@ struct Gateway {
             let ignored = try adopt(loader.load(now: moment.wall), at: moment)
             health.configurationLoaded(succeeded: true, now: moment.wall)
             let workers = workers
-            // A worker reports after it has handled every earlier message: requests that come after the line below, or after the
-            // notice to systemd, are all decided by the new configuration.
-            let reports = try? blocking(atMost: 5_000) { await workers.reports() }
-            if reports == nil { log.warning("a worker is slow to take the configuration over") }
+            // Requests that come after the line below, or after the notice to systemd, are all decided by the new configuration.
+            let confirmation: Void? = try? blocking(atMost: 5_000) { await workers.confirmed() }
+            if confirmation == nil { log.warning("a worker is slow to take the configuration over") }
             for name in ignored.fixed { log.warning("a changed setting needs a restart", ("setting", name)) }
             for name in ignored.overridden {
                 let detail = "the process environment sets it and wins; set it in the env file alone and restart"

@@ -14,6 +14,16 @@ struct WorkerBroadcast: Sendable {
         for mailbox in mailboxes { mailbox.post(message) }
     }
 
+    /// Posts to each worker what is made for it alone.
+    func post(each make: () -> WorkerMessage) {
+        for mailbox in mailboxes { mailbox.post(make()) }
+    }
+
+    /// Suspends until every worker has handled what was posted before.
+    func confirmed() async {
+        let _: [Void] = await ask { reply in .confirm { reply(()) } }
+    }
+
     /// The metrics of every worker that still runs.
     func reports() async -> [MetricsSnapshot] { await ask { reply in .report(reply) } }
 

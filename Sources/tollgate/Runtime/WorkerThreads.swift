@@ -1,4 +1,5 @@
 internal import Admin
+internal import CLinux
 internal import Cluster
 internal import Contracts
 internal import Credentials
@@ -151,6 +152,8 @@ final class WorkerThreads: Sendable {
         let seed = seeds.reduce(0) { $0 << 8 | UInt64($1) }
         running.wrappingAdd(1, ordering: .relaxed)
         let thread = try WorkerThread(name: "worker-\(id)") { [self] in
+            // The shortest that the kernel gives, so that a worker which wakes preempts the control plane's threads on its core.
+            clinux_set_turn(100_000)
             Self.run(plan, id: id, waker: waker, listeners: listeners, seed: seed)
             running.wrappingSubtract(1, ordering: .releasing)
         }
