@@ -144,7 +144,10 @@ void clinux_give_way(int nice, uint64_t turn) {
     if (schedule(nice, turn) != 0) setpriority(PRIO_PROCESS, 0, nice);
 }
 
-void clinux_set_turn(uint64_t turn) { schedule(getpriority(PRIO_PROCESS, 0), turn); }
+void clinux_set_turn(uint64_t turn) {
+    // An operator's choice of another class stays.
+    if (sched_getscheduler(0) == SCHED_OTHER) schedule(getpriority(PRIO_PROCESS, 0), turn);
+}
 
 int clinux_query_srv(const char *name, uint32_t server, uint16_t port, uint8_t *answer, int capacity) {
     struct __res_state state;
