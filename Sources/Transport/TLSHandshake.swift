@@ -5,11 +5,16 @@ extension TLSSession {
     /// Continues the handshake as far as possible. Call it again when the socket is ready, until `.done`; then check
     /// `hasPending`.
     package mutating func handshake() -> TLSOutcome {
-        guard unsafe port.pointee.flush() else { return waitToWrite() }
+        guard flush() else { return waitToWrite() }
         if isEstablished { return .done }
         unsafe port.pointee.isDrained = false
         TLSErrors.clear()
         let result = unsafe SSL_do_handshake(session)
+        if result == 1, unsafe port.pointee.server != nil, unsafe SSL_version(session) == TLS1_3_VERSION {
+            establish()
+            holdTickets()
+            return .done
+        }
         let isWaiting = unsafe SSL_get_error(session, result) == SSL_ERROR_WANT_READ
         // A flight leaves with one send; alerts too.
         let isFlushed = unsafe port.pointee.flush()

@@ -18,6 +18,10 @@ package struct TLSSession: ~Copyable {
     private var end: IOOutcome?
     /// Bytes that are encrypted in the port, but that the caller still offers.
     private var owed = 0
+    /// Bytes of session tickets in the port's output, 0 once anything else was written.
+    private var heldTickets = 0
+    /// Plaintext bytes until records grow to their full size; see `firstFlight`.
+    private var smallBytes = TLSSession.firstFlight
     /// OpenSSL's error code that ended the session.
     var fault: UInt = 0
 
@@ -64,13 +68,19 @@ package struct TLSSession: ~Copyable {
         unsafe port.deallocate()
     }
 
-    /// Frees OpenSSL's buffers, some 33 KiB, unless they hold bytes. They are kept between records to save allocations.
-    package mutating func rest() { _ = unsafe SSL_free_buffers(session) }
+    /// The connection is idle: sends tickets that are held, and frees OpenSSL's buffers, some 33 KiB, unless they hold bytes. They are kept
+    /// between records to save allocations.
+    package mutating func rest() {
+        heldTickets = 0
+        smallBytes = Self.firstFlight
+        _ = unsafe port.pointee.flush()
+        _ = unsafe SSL_free_buffers(session)
+    }
 
     /// Bytes or an end that epoll does not report: call `receive` before waiting.
     package var hasPending: Bool { hasMore || end != nil }
     /// Bytes wait for the socket to become writable.
-    package var wantsWrite: Bool { unsafe !port.pointee.output.isEmpty }
+    package var wantsWrite: Bool { unsafe !port.pointee.output.isEmpty && !holdsTickets }
 
     /// Maps a failed OpenSSL result.
     mutating func outcome(of result: Int32) -> IOOutcome {
@@ -97,7 +107,7 @@ extension TLSSession {
     package mutating func receive(
         into buffer: inout ByteBuffer, upTo limit: Int
     ) -> IOOutcome {
-        _ = unsafe port.pointee.flush()
+        _ = flush()
         if let end { return end }
         unsafe port.pointee.isDrained = false
         var count = 0
@@ -128,9 +138,26 @@ extension TLSSession {
         hasMore = false
         let outcome = outcome(of: result)
         // Key updates and alerts are answered.
-        _ = unsafe port.pointee.flush()
+        _ = flush()
         if outcome != .wouldBlock { end = outcome }
         return count > 0 ? .done(count) : outcome
+    }
+}
+
+// Session tickets.
+extension TLSSession {
+    /// Leaves the session tickets that the handshake wrote to go out with the first bytes that are sent, in one system call and one
+    /// segment: a client has no use for them before its next connection. `rest` sends them from a connection that stays silent.
+    mutating func holdTickets() { heldTickets = unsafe port.pointee.output.count }
+
+    /// Whether tickets wait and nothing else does.
+    private var holdsTickets: Bool { unsafe heldTickets > 0 && port.pointee.output.count == heldTickets }
+
+    /// Sends the port's output, unless it is tickets that are held; true if nothing waits for the socket.
+    mutating func flush() -> Bool {
+        if holdsTickets { return true }
+        heldTickets = 0
+        return unsafe port.pointee.flush()
     }
 }
 
@@ -138,11 +165,12 @@ extension TLSSession {
     /// Sends up to 64 KiB of `bytes`. `.done(n)`: the kernel has all ciphertext of the first n bytes. After `.wouldBlock`
     /// offer the same bytes again; they may have moved, and more may follow them.
     package mutating func send(_ bytes: RawSpan) -> IOOutcome {
-        guard unsafe port.pointee.flush() else { return unsent() }
+        guard flush() else { return unsent() }
         if owed > 0 || bytes.isEmpty { return settle(bytes.byteCount) }
         let sealed = bytes.extracting(first: Self.sendLimit)
         // Several records leave with one system call.
-        unsafe port.pointee.collectsOutput = sealed.byteCount > Self.recordLimit
+        unsafe port.pointee.collectsOutput = sealed.byteCount > recordSize || holdsTickets
+        heldTickets = 0
         let isSealed = seal(sealed)
         unsafe port.pointee.collectsOutput = false
         guard isSealed else { return .failed(unsafe port.pointee.failure == 0 ? EPROTO : port.pointee.failure) }
@@ -150,7 +178,12 @@ extension TLSSession {
         return unsafe port.pointee.flush() ? settle(bytes.byteCount) : unsent()
     }
 
+    /// The most plaintext in a record (RFC 8446 §5.1).
     private static var recordLimit: Int { 16384 }
+    /// Bytes that are sent at the start and after an idle time before records grow to their full size. With their overhead they fit a
+    /// first congestion window of 10 segments (RFC 6928), so that the client decrypts a record without waiting for a second window.
+    private static var firstFlight: Int { 12_288 }
+    private var recordSize: Int { smallBytes > 0 ? smallBytes : Self.recordLimit }
     /// Bytes encrypted at a time.
     private static var sendLimit: Int { 4 * recordLimit }
 
@@ -169,7 +202,8 @@ extension TLSSession {
         var done = 0
         while done < bytes.byteCount {
             TLSErrors.clear()
-            let result = unsafe bytes.dropping(done).withUnsafeBytes {
+            let record = bytes.dropping(done).extracting(first: recordSize)
+            let result = unsafe record.withUnsafeBytes {
                 unsafe SSL_write(session, $0.baseAddress, Int32(clamping: $0.count))
             }
             guard result > 0 else {
@@ -177,6 +211,7 @@ extension TLSSession {
                 return false
             }
             done += Int(result)
+            smallBytes = max(0, smallBytes - Int(result))
         }
         return true
     }
@@ -188,6 +223,6 @@ extension TLSSession {
         _ = unsafe SSL_shutdown(session)
         TLSErrors.clear()
         // Sends the replies to key updates and alerts.
-        _ = unsafe port.pointee.flush()
+        _ = flush()
     }
 }

@@ -43,7 +43,9 @@ extension Worker {
         downstream.clients[client].listener = listener
         if downstream.listeners[listener].isAdmin { downstream.adminClients += 1 }
         downstream.clients[client].phase = downstream.listeners[listener].announces ? .announcing : downstream.openingPhase(listener)
-        downstream.timers.set(client.id, deadline: now.monotonic.advanced(milliseconds: settings.headTimeout))
+        let deadline = now.monotonic.advanced(milliseconds: settings.headTimeout)
+        downstream.timers.set(client.id, deadline: deadline)
+        if downstream.listeners[listener].tls != nil { downstream.clients[client].idlesUntil = deadline }
         telemetry.metrics.connectionAccepted()
         do {
             try downstream.clients[client].connection.open(socket, token: Token(.client, handle).bits, .read, in: loop)
@@ -82,9 +84,13 @@ extension Worker {
             telemetry.metrics.tlsHandshake(downstream.clients[client].connection.wasResumed ? .resumed : .full, version)
             downstream.clients[client].peer.certificateNames = downstream.clients[client].connection.clientNames
             downstream.clients[client].phase = .open
-            if downstream.clients[client].connection.speaksHTTP2 { startSession(client) }
+            if downstream.clients[client].connection.speaksHTTP2 {
+                startSession(client)
+            } else {
+                downstream.restIfSilent(client, at: now.monotonic)
+            }
             let handle = downstream.clients.handle(client)
-            receive(client, &scratch)
+            if downstream.clients[client].connection.hasPending { receive(client, &scratch) }
             if downstream.clients.isCurrent(handle) { refreshInterest(client) }
         case .pending: break
         case .closed: downstream.close(client)

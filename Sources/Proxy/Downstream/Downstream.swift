@@ -92,6 +92,12 @@ struct Downstream: ~Copyable {
         timers.set(client.id, deadline: rest)
     }
 
+    /// The handshake is over: a client that sends no request now idles until its time for the first one is up.
+    mutating func restIfSilent(_ client: ClientIndex, at now: MonotonicTime) {
+        guard let end = clients[client].idlesUntil else { return }
+        startIdling(client, at: now, until: end)
+    }
+
     /// Starts the timeout of a request's body.
     mutating func startBodyClock(_ client: ClientIndex, at now: MonotonicTime, timeout: UInt64) {
         clients[client].arrival.begin(at: now)
