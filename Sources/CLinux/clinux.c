@@ -32,7 +32,7 @@ int clinux_epoll_ctl(int epoll, int operation, int fd, uint32_t events, uint64_t
 // The kernel's epoll_event is packed on some architectures, which Swift cannot express.
 int clinux_epoll_wait(int epoll, clinux_ready *ready, int capacity, int timeout_ms) {
     struct epoll_event events[512];
-    int count = epoll_wait(epoll, events, capacity < 512 ? capacity : 512, timeout_ms);
+    int count = (int)syscall(SYS_epoll_pwait, epoll, events, capacity < 512 ? capacity : 512, timeout_ms, NULL, (size_t)0);
     for (int i = 0; i < count; i++) ready[i] = (clinux_ready){.token = events[i].data.u64, .events = events[i].events};
     return count;
 }

@@ -26,6 +26,9 @@ package struct TimerWheel: ~Copyable {
     private var cursor: UInt32 = 0
     /// When the next one is, in nanoseconds, so that a turn within a tick costs a comparison.
     private var nextCheck: UInt64
+    /// When the first occupied slot is checked, in nanoseconds; `.max` if all are empty, 0 until it is looked for. So a turn that changes
+    /// no slot does not search them.
+    private var nextOccupied: UInt64 = 0
     private let mask: UInt32
     private let origin: MonotonicTime
     private let nanosecondsPerTick: UInt64
@@ -83,12 +86,14 @@ package struct TimerWheel: ~Copyable {
     }
 
     /// How long the loop may wait before the next `expire`, at most `longest` milliseconds.
-    package func millisecondsToNext(_ now: MonotonicTime, longest: Int32) -> Int32 {
+    package mutating func millisecondsToNext(_ now: MonotonicTime, longest: Int32) -> Int32 {
         if heads[Int(mask) + 1] != Self.nowhere { return 0 }
-        guard let slot = nextOccupied(before: now.advanced(milliseconds: UInt64(max(longest, 0)))) else { return longest }
-        let at = nextCheck &+ UInt64((slot &- cursor &- 1) & mask) &* nanosecondsPerTick
-        guard at > now.nanoseconds else { return 0 }
-        return min(Int32(clamping: (at - now.nanoseconds + 999_999) / 1_000_000), longest)
+        if nextOccupied == 0 {
+            nextOccupied = .max
+            if let slot = findOccupied() { nextOccupied = checkTime(slot) }
+        }
+        guard nextOccupied > now.nanoseconds else { return 0 }
+        return Int32(truncatingIfNeeded: min((nextOccupied - now.nanoseconds - 1) / 1_000_000 + 1, UInt64(max(longest, 0))))
     }
 }
 
@@ -118,15 +123,19 @@ extension TimerWheel {
         cursor &+ 1 &+ ((slot &- cursor &- 1) & mask)
     }
 
-    /// The next occupied slot that is checked before `end`, or up to 64 ticks later.
-    private func nextOccupied(before end: MonotonicTime) -> UInt32? {
+    /// When `slot` is checked next, in nanoseconds.
+    private func checkTime(_ slot: UInt32) -> UInt64 {
+        nextCheck &+ UInt64((slot &- cursor &- 1) & mask) &* nanosecondsPerTick
+    }
+
+    /// The occupied slot that is checked next.
+    private func findOccupied() -> UInt32? {
         let first = Int((cursor &+ 1) & mask)
         let last = occupied.count - 1
         let ahead = occupied[first / 64] & (UInt64.max << UInt64(first % 64))
         if ahead != 0 { return UInt32(first / 64 * 64 + ahead.trailingZeroBitCount) }
-        // Words that begin before the end. The last step is the first word again, for slots almost a full turn ahead.
-        let ticks = Int((max(end.nanoseconds, nextCheck) - nextCheck).multipliedFullWidth(by: reciprocal).high) + 4
-        for step in 1...min(ticks / 64 + 1, last + 1) {
+        // The last step is the first word again, for slots almost a full turn ahead.
+        for step in 1...last + 1 {
             let index = (first / 64 + step) & last
             if occupied[index] != 0 { return UInt32(index * 64 + occupied[index].trailingZeroBitCount) }
         }
@@ -147,7 +156,9 @@ extension TimerWheel {
         entries[id].slot = slot
         if head != Self.nowhere { entries[Int(head)].previous = UInt32(id) }
         heads[Int(slot)] = UInt32(id)
-        if slot <= mask { occupied[Int(slot) / 64] |= 1 << UInt64(slot % 64) }
+        guard slot <= mask else { return }
+        occupied[Int(slot) / 64] |= 1 << UInt64(slot % 64)
+        nextOccupied = min(nextOccupied, checkTime(slot))
     }
 
     private mutating func unlink(_ id: Int) {
@@ -163,7 +174,9 @@ extension TimerWheel {
     }
 
     private mutating func vacate(_ slot: UInt32) {
-        if slot <= mask { occupied[Int(slot) / 64] &= ~(1 << UInt64(slot % 64)) }
+        guard slot <= mask else { return }
+        occupied[Int(slot) / 64] &= ~(1 << UInt64(slot % 64))
+        nextOccupied = 0
     }
 
     /// Empties `slot`: due ids go to `due`, others to their current slot.

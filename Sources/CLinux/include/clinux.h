@@ -20,10 +20,10 @@ typedef struct {
 
 int clinux_epoll_create(void);
 int clinux_epoll_ctl(int epoll, int operation, int fd, uint32_t events, uint64_t token);
+// epoll_wait, recv and send have none of glibc's cancellation points here, which cost time on every call in a process with threads.
 // Returns at most 512 events.
 int clinux_epoll_wait(int epoll, clinux_ready *ready, int capacity, int timeout_ms);
 int clinux_eventfd(void);
-// recv and send without glibc's cancellation points, which cost time on every call in a process with threads.
 ptrdiff_t clinux_receive(int fd, void *bytes, size_t count);
 ptrdiff_t clinux_send(int fd, const void *bytes, size_t count);
 int clinux_accept(int fd, void *address, unsigned int *length);

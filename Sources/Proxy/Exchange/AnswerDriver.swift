@@ -14,10 +14,7 @@ extension Worker {
         repeat {
             var input = scratch.takeInput(behind: &upstreams.connections[upstream].input)
             let outcome = upstreams.connections[upstream].connection.receive(into: &input, upTo: exchanges[exchange].answerReadSize.bytes)
-            if case .done = outcome {
-                startAnswerClock(exchange, upstream)
-                relayAnswer(exchange, upstream, &input, &scratch)
-            }
+            if case .done = outcome { relayAnswer(exchange, upstream, &input, &scratch) }
             upstreams.keepInput(input, of: handle)
             scratch.putBack(input)
             guard upstreams.connections.isCurrent(handle) else { return }
@@ -26,7 +23,9 @@ extension Worker {
                 return
             }
             switch outcome {
-            case .done(let count): exchanges[exchange].answerReadSize.received(count, wasKept: !hasRoom(.answer, exchange))
+            case .done(let count):
+                startAnswerClock(exchange, upstream)
+                exchanges[exchange].answerReadSize.received(count, wasKept: !hasRoom(.answer, exchange))
             case .wouldBlock: return
             case .closed: return answerInputClosed(upstream, &scratch)
             case .failed: return lostWhileReading(upstream, &scratch)

@@ -33,7 +33,7 @@ struct Deadlines: ~Copyable {
     }
 
     /// How long the loop may wait for the next one, at most `longest` milliseconds.
-    func millisecondsToNext(_ now: MonotonicTime, longest: Int32) -> Int32 {
+    mutating func millisecondsToNext(_ now: MonotonicTime, longest: Int32) -> Int32 {
         count > 0 ? timers.millisecondsToNext(now, longest: longest) : longest
     }
 }

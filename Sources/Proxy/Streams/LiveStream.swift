@@ -52,7 +52,7 @@ struct StreamTable: ~Copyable {
     mutating func sweepSoon(at now: MonotonicTime) { sweepAt = min(sweepAt, now.advanced(milliseconds: 20)) }
 
     /// How long the loop may wait, at most `longest` milliseconds.
-    func millisecondsToNext(_ now: MonotonicTime, longest: Int32) -> Int32 {
+    mutating func millisecondsToNext(_ now: MonotonicTime, longest: Int32) -> Int32 {
         let toSweep = (sweepAt.nanoseconds(since: now) + 999_999) / 1_000_000
         let shortest = min(longest, Int32(clamping: toSweep))
         return open.isEmpty ? shortest : timers.millisecondsToNext(now, longest: shortest)
