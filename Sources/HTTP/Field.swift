@@ -36,7 +36,7 @@ extension RawSpan {
 /// It has the index of each recognised name's first field, so looking one up costs no search.
 public struct FieldTable: ~Copyable {
     private let pin = AddressPin()
-    @usableFromInline var entries: [Field]
+    @usableFromInline var entries: UniqueArray<Field>
     /// Bit sets of the names that are present, and of those that are repeated.
     @usableFromInline var present: UInt64 = 0
     @usableFromInline var repeated: UInt64 = 0
@@ -48,7 +48,7 @@ public struct FieldTable: ~Copyable {
     /// A table with room for `capacity` fields, at most 256.
     public init(capacity: Int = 100) {
         precondition((0...256).contains(capacity))
-        entries = Array(repeating: Field(name: Slice(), value: Slice(), known: .other), count: capacity)
+        entries = UniqueArray(repeating: Field(name: Slice(), value: Slice(), known: .other), count: capacity)
     }
 
     public var capacity: Int { entries.count }

@@ -177,7 +177,9 @@ enum HistogramScale: Equatable {
         500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000,
         10_000_000,
     ]
-    static let byteBounds: [UInt64] = (4...13).map { 1 << (2 * $0) }
+    static let byteBounds: [UInt64] = [
+        1 << 8, 1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26,
+    ]
     static let countBounds: [UInt64] = (0...10).map { 1 << $0 }
 
     /// Upper bound of each bucket, inclusive; one more bucket has none.

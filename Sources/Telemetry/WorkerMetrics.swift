@@ -8,13 +8,13 @@ package struct WorkerMetrics: ~Copyable {
     private let pin = AddressPin()
     private var labels: MetricLabels
     private var layout: MetricLayout
-    private var cells: [UInt64]
+    private var cells: UniqueArray<UInt64>
     private var exemplars = Exemplars()
 
     package init(_ labels: MetricLabels) {
         self.labels = labels
         layout = MetricLayout(labels)
-        cells = Self.zeros(layout)
+        cells = UniqueArray(Self.zeros(layout))
     }
 
     /// Switches to the labels of a new configuration, which continue the current ones. Totals and `LabelID`s stay valid, so
@@ -25,16 +25,18 @@ package struct WorkerMetrics: ~Copyable {
         // Without new names every cell stays where it is.
         guard newLayout != layout else { return }
         var newCells = Self.zeros(newLayout)
-        newLayout.add(cells, from: layout, to: &newCells)
-        (layout, cells) = (newLayout, newCells)
+        newLayout.add(counted, from: layout, to: &newCells)
+        layout = newLayout
+        cells = UniqueArray(newCells)
     }
 
     /// Copies all numbers for another thread.
     package func snapshot() -> MetricsSnapshot {
-        // A shared array would be copied by the worker's next count instead.
-        let copy = unsafe cells.withUnsafeBufferPointer { unsafe [UInt64]($0) }
-        return MetricsSnapshot(labels: labels, layout: layout, cells: copy, exemplars: exemplars)
+        MetricsSnapshot(labels: labels, layout: layout, cells: counted, exemplars: exemplars)
     }
+
+    /// A copy of all cells.
+    private var counted: [UInt64] { (0..<cells.count).map { cells[$0] } }
 
     /// Initial cells; the maximum for a lowest gauge, which means unset.
     static func zeros(_ layout: MetricLayout) -> [UInt64] {

@@ -64,6 +64,12 @@ public struct UniqueArray<Element: ~Copyable>: ~Copyable {
 }
 
 extension UniqueArray {
+    /// A copy of `elements`.
+    @inlinable public init(_ elements: [Element]) {
+        self.init()
+        for element in elements { append(element) }
+    }
+
     /// `count` copies of `element`.
     @inlinable public init(repeating element: Element, count: Int) {
         precondition(count >= 0)

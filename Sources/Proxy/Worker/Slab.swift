@@ -1,3 +1,5 @@
+import Wire
+
 /// Index of an element of a `Slab`, typed so that a client's cannot be used for an exchange.
 package struct SlabIndex<Element: ~Copyable>: Hashable, Sendable {
     let number: UInt32
@@ -48,8 +50,8 @@ struct Slab<Element: ~Copyable>: ~Copyable {
     private var pageCount = 0
     /// Elements that were made, in use or not.
     private var made = 0
-    private var generations: [UInt32] = []
-    private var free: [UInt32] = []
+    private var generations = UniqueArray<UInt32>()
+    private var free = UniqueArray<UInt32>()
     private let make: () -> Element
 
     /// Elements in use.
