@@ -8,15 +8,8 @@ package enum RequestID {
     /// Appends an id for `now`, from two random words of which 74 bits are used.
     package static func write(at now: WallTime, random: (UInt64, UInt64), into out: inout ByteBuffer) {
         let milliseconds = UInt64(bitPattern: now.microseconds / 1_000) & 0xFFFF_FFFF_FFFF
-        out.append(hex: milliseconds >> 16, digits: 8)
-        out.append(UInt8(ascii: "-"))
-        out.append(hex: milliseconds & 0xFFFF, digits: 4)
-        out.append(UInt8(ascii: "-"))
-        out.append(hex: 0x7000 | random.0 >> 52, digits: 4)
-        out.append(UInt8(ascii: "-"))
-        out.append(hex: 0x8000 | random.1 >> 50, digits: 4)
-        out.append(UInt8(ascii: "-"))
-        out.append(hex: random.1 & 0xFFFF_FFFF_FFFF, digits: 12)
+        out.append(
+            uuid: milliseconds << 16 | 0x7000 | random.0 >> 52, (0x8000 | random.1 >> 50) << 48 | random.1 & 0xFFFF_FFFF_FFFF)
     }
 
     /// Whether an id from a trusted proxy may be kept: 1 to 128 letters, digits and `- _ . : / + = @`.

@@ -9,17 +9,17 @@ package enum Base64URL {
         guard length % 4 != 1 else { return false }
         let before = out.count
         let whole = length & ~7
+        let values = Self.values.rawBytes
         out.reserve(decodedCount(length) + 8)
         var offset = 0
         while offset < whole {
-            guard let values = sixBitValues(ofLetters: text.load64(offset)) else { return refuse(&out, before) }
-            out.append(highBytes: packed(values), count: 6)
+            guard let bits = Self.bits(ofLetters: text.load64(offset), values) else { return refuse(&out, before) }
+            out.append(highBytes: bits, count: 6)
             offset += 8
         }
         guard whole < length else { return true }
         // The last 1 to 7 letters, padded with "A", the letter for zero.
-        guard let values = sixBitValues(ofLetters: tail(of: text, from: whole)) else { return refuse(&out, before) }
-        let bits = packed(values)
+        guard let bits = Self.bits(ofLetters: tail(of: text, from: whole), values) else { return refuse(&out, before) }
         let count = decodedCount(length - whole)
         guard bits << UInt64(8 * count) == 0 else { return refuse(&out, before) }
         out.append(highBytes: bits, count: count)
@@ -79,22 +79,34 @@ package enum Base64URL {
         return word
     }
 
-    /// The values of eight letters, each in its letter's byte; nil if one is outside the alphabet.
-    ///
-    /// The alphabet is five runs of ASCII. `atLeast` flips to 1 at a run's first byte and at the first byte after it, so the
-    /// exclusive-or over all ten bounds is 1 exactly inside a run. Each run's first bound then shifts ASCII to the value.
+    /// The value of each ASCII letter as a character; `@`, which is 64, for those outside the alphabet. A literal, because its length is
+    /// known where it is read, so no bounds are checked.
+    private static var values: StaticString {
+        """
+        @@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@>@@\
+        456789:;<=@@@@@@@\u{0}\u{1}\u{2}\u{3}\u{4}\u{5}\u{6}\u{7}\u{8}\u{9}\u{a}\u{b}\u{c}\u{d}\u{e}\
+        \u{f}\u{10}\u{11}\u{12}\u{13}\u{14}\u{15}\u{16}\u{17}\u{18}\u{19}@@@@?\
+        @\u{1a}\u{1b}\u{1c}\u{1d}\u{1e}\u{1f} !\"#$%&'()*+,-./0123@@@@@
+        """
+    }
+
+    /// The bits of eight letters, the first in the lowest byte, as the upper 48 bits of a word; nil if one is outside the alphabet.
     @inline(__always)
-    private static func sixBitValues(ofLetters word: UInt64) -> UInt64? {
-        guard word & highBits == 0 else { return nil }
-        let dash = atLeast(45, word)
-        let digit = atLeast(48, word)
-        let capital = atLeast(65, word)
-        let underscore = atLeast(95, word)
-        let small = atLeast(97, word)
-        let starts = dash ^ digit ^ capital ^ underscore ^ small
-        let ends = atLeast(46, word) ^ atLeast(58, word) ^ atLeast(91, word) ^ atLeast(96, word) ^ atLeast(123, word)
-        guard starts ^ ends == ones else { return nil }
-        return word &+ dash &* 17 &- digit &* 13 &- capital &* 69 &+ underscore &* 33 &- small &* 39
+    private static func bits(ofLetters word: UInt64, _ values: RawSpan) -> UInt64? {
+        let first = quad(word, values)
+        let second = quad(word >> 32, values)
+        guard word & highBits == 0, (first.all | second.all) & 64 == 0 else { return nil }
+        return first.bits << 40 | second.bits << 16
+    }
+
+    /// The 24 bits of the lowest four letters of `word`, and all bits that occur in their values.
+    @inline(__always)
+    private static func quad(_ word: UInt64, _ values: RawSpan) -> (bits: UInt64, all: UInt64) {
+        let first = UInt64(values[Int(truncatingIfNeeded: word & 0x7F)])
+        let second = UInt64(values[Int(truncatingIfNeeded: word >> 8 & 0x7F)])
+        let third = UInt64(values[Int(truncatingIfNeeded: word >> 16 & 0x7F)])
+        let fourth = UInt64(values[Int(truncatingIfNeeded: word >> 24 & 0x7F)])
+        return ((first << 6 | second) << 12 | (third << 6 | fourth), first | second | third | fourth)
     }
 
     /// The letters for the upper 48 bits of `bits`, the first in the lowest byte.
@@ -106,15 +118,6 @@ package enum Base64URL {
         let word = values &+ 65 &* ones &+ atLeast(26, values) &* 6 &- atLeast(52, values) &* 75
             &- atLeast(62, values) &* 13 &+ atLeast(63, values) &* 49
         return word.byteSwapped
-    }
-
-    /// Eight six-bit values, the first in the lowest byte, as the upper 48 bits of a word.
-    @inline(__always)
-    private static func packed(_ values: UInt64) -> UInt64 {
-        var bits = values.byteSwapped
-        bits = (bits & 0x3F00_3F00_3F00_3F00) >> 2 | (bits & 0x003F_003F_003F_003F)
-        bits = (bits & 0x0FFF_0000_0FFF_0000) >> 4 | (bits & 0x0000_0FFF_0000_0FFF)
-        return (bits & 0x00FF_FFFF_0000_0000) << 8 | (bits & 0xFF_FFFF) << 16
     }
 
     /// 1 in each byte of `word` that is at least `bound`; every byte must be below 128.

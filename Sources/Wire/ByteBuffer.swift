@@ -202,6 +202,24 @@ public struct ByteBuffer: ~Copyable {
         return spread &+ 0x3030_3030_3030_3030 &+ isLetter &* 39
     }
 
+    /// Appends 128 bits in the form of a UUID: 32 hexadecimal digits in lower case, with four hyphens.
+    package mutating func append(uuid high: UInt64, _ low: UInt64) {
+        reserve(36)
+        let out = unsafe base! + end
+        let second = Self.hexDigits(UInt32(truncatingIfNeeded: high)).byteSwapped
+        let third = Self.hexDigits(UInt32(truncatingIfNeeded: low >> 32)).byteSwapped
+        unsafe out.storeBytes(of: Self.hexDigits(UInt32(truncatingIfNeeded: high >> 32)).bigEndian, as: UInt64.self)
+        unsafe out.storeBytes(of: Self.hyphenated(second), toByteOffset: 8, as: UInt64.self)
+        unsafe out.storeBytes(of: Self.hyphenated(second >> 32), toByteOffset: 13, as: UInt64.self)
+        unsafe out.storeBytes(of: Self.hyphenated(third), toByteOffset: 18, as: UInt64.self)
+        unsafe out.storeBytes(of: Self.hyphenated(third >> 32), toByteOffset: 23, as: UInt64.self)
+        unsafe out.storeBytes(of: Self.hexDigits(UInt32(truncatingIfNeeded: low)).bigEndian, toByteOffset: 28, as: UInt64.self)
+        end += 36
+    }
+
+    /// A hyphen and four digits, the lowest bytes of `digits`, as they lie in memory. The bytes behind them are overwritten.
+    private static func hyphenated(_ digits: UInt64) -> UInt64 { (digits << 8 | 0x2D).littleEndian }
+
     /// Drops the first `count` readable bytes; traps if there are fewer.
     @inlinable public mutating func discard(_ count: Int) {
         precondition(count >= 0 && count <= end - start)

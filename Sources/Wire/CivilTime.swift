@@ -44,16 +44,11 @@ struct CivilTime: Equatable {
 }
 
 extension ByteBuffer {
-    /// Appends `value` in decimal, padded with zeros to `digits`; higher digits are cut.
+    /// Appends `value` in decimal, padded with zeros to `digits` (1 to 8); higher digits are cut.
     mutating func append(padded value: Int64, digits: Int) {
-        var divisor: UInt64 = 1
-        for _ in 1..<digits { divisor *= 10 }
-        var rest = value.magnitude % (divisor * 10)
-        for _ in 0..<digits {
-            append(48 + UInt8(truncatingIfNeeded: rest / divisor))
-            rest %= divisor
-            divisor = max(divisor / 10, 1)
-        }
+        precondition((1...8).contains(digits))
+        let word = DecimalDigits.padded(value.magnitude % DecimalDigits.bound)
+        append(lowBytes: word >> UInt64(8 * (8 - digits)), count: digits)
     }
 }
 

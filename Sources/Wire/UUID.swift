@@ -62,15 +62,7 @@ extension UUID {
 
     /// Appends the 36 characters, in lower case.
     package func write(into out: inout ByteBuffer) {
-        out.append(hex: high >> 32, digits: 8)
-        out.append(UInt8(ascii: "-"))
-        out.append(hex: high >> 16 & 0xFFFF, digits: 4)
-        out.append(UInt8(ascii: "-"))
-        out.append(hex: high & 0xFFFF, digits: 4)
-        out.append(UInt8(ascii: "-"))
-        out.append(hex: low >> 48, digits: 4)
-        out.append(UInt8(ascii: "-"))
-        out.append(hex: low & 0xFFFF_FFFF_FFFF, digits: 12)
+        out.append(uuid: high, low)
     }
 
     package var text: String {
