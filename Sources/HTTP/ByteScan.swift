@@ -32,6 +32,17 @@ enum ByteScan {
         return (low | delete) & ~words & SIMD2(repeating: highs)
     }
 
+    /// Whether 64 bytes, in any order, hold a control character. Borrows reach only bytes above one, so they find none that is not there.
+    @inline(__always)
+    static func hasControl(_ words: SIMD8<UInt64>) -> Bool {
+        let low = words &- SIMD8(repeating: spread(0x20))
+        let delete = (words ^ SIMD8(repeating: spread(0x7F))) &- SIMD8(repeating: ones)
+        let marks = (low | delete) & ~words
+        let four = marks.lowHalf | marks.highHalf
+        let two = four.lowHalf | four.highHalf
+        return (two[0] | two[1]) & highs != 0
+    }
+
     /// Marks the bytes of `word` that a request target may not hold: controls, space, DEL, `#` and bytes beyond ASCII.
     @inline(__always)
     static func outsideTarget(_ word: UInt64) -> UInt64 {
@@ -89,6 +100,8 @@ extension RawSpan {
             let masks = ByteScan.control(unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: SIMD2<UInt64>.self))
             if masks[0] | masks[1] == 0 {
                 offset &+= 16
+                // A long value, such as a token.
+                if offset &- start == 128 { offset = endOfCleanBlocks(from: offset) }
                 continue
             }
             offset &+= masks[0] != 0 ? ByteScan.lowest(masks[0]) : 8 &+ ByteScan.lowest(masks[1])
@@ -100,6 +113,17 @@ extension RawSpan {
             offset &+= mask == 0 ? 8 : ByteScan.lowest(mask)
         }
         while holds(1, at: offset), !ByteClass.isControl(self[offset]) || self[offset] == ByteClass.tab { offset &+= 1 }
+        return offset
+    }
+
+    /// The offset of the first 64 bytes behind `start` that are not there or hold a control character.
+    private func endOfCleanBlocks(from start: Int) -> Int {
+        var offset = start
+        while holds(64, at: offset),
+            !ByteScan.hasControl(unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: SIMD8<UInt64>.self))
+        {
+            offset &+= 64
+        }
         return offset
     }
 

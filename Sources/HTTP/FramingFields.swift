@@ -45,7 +45,11 @@ extension FieldTable {
 
     /// The number that every `Content-Length` of a response agrees on; nil if there is none.
     func agreedContentLength(_ bytes: RawSpan) throws(HeadStop) -> UInt64? {
-        guard contains(.contentLength) else { return nil }
+        guard let first = first(.contentLength) else { return nil }
+        guard isRepeated(.contentLength) else {
+            guard let number = bytes[self[first].value].decimal else { throw .fault(.contentLength) }
+            return number
+        }
         var agreed: UInt64?
         for index in 0..<count where self[index].known == .contentLength {
             guard let number = bytes[self[index].value].decimal else { throw .fault(.contentLength) }

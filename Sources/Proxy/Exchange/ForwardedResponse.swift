@@ -80,12 +80,13 @@ enum ForwardedResponse {
         _ out: inout ByteBuffer
     ) {
         var run = FieldRun()
+        let firstLength = hasLength ? fields.first(.contentLength) ?? -1 : -1
+        let removesCORS = edits.removesCORS
         for index in 0..<fields.count {
             let field = fields[index]
-            let isFirstLength = hasLength && fields.first(.contentLength) == index
-            let isReplaced = edits.removesCORS && isOfCORS(field, bytes)
+            let isReplaced = removesCORS && isOfCORS(field, bytes)
             let passes =
-                !isReplaced && field.isForwarded(edits) && passes(field, bytes, isFirstLength: isFirstLength)
+                !isReplaced && field.isForwarded(edits) && passes(field, bytes, isFirstLength: index == firstLength)
                 && (filtered == nil || filtered!.passesAnswer(field, bytes))
             run.add(field, bytes, &out, if: passes)
             if isReplaced, field.known == .vary, !field.endsHere { writeVary(bytes[field.value], &out) }
