@@ -69,13 +69,9 @@ package struct DecisionRecord: ~Copyable {
         internalCaller = decision.internalCaller
         auth = decision.auth
         authReason = decision.authReason
-        issuerIndex = decision.identity?.issuerIndex ?? -1
-        algorithm = decision.identity?.algorithm
         tier = decision.tier
         tierOrigin = decision.tierOrigin
         decidedAt = now.seconds
-        hasOwnSession = decision.identity?.isOwn == true && decision.sessionID.byteCount > 0
-        signedInAt = decision.identity?.signedInAt
         sessionEndedAt = decision.sessionEndedAt
         offersRefresh = decision.offersRefresh
         refreshRole = decision.refreshRole
@@ -89,10 +85,26 @@ package struct DecisionRecord: ~Copyable {
         methodSlice = keep(bytes[head.methodText])
         hostSlice = keep(bytes[head.host])
         sentPathSlice = keep(bytes[head.path])
-        pathSlice = keep(decision.path)
-        userSlice = keep(decision.userID)
+        pathSlice = decision.pathBytes.isEmpty ? Slice() : keep(decision.path)
         originSlice = head.fields.first(.origin).map { keep(bytes[head.fields[$0].value]) } ?? Slice()
-        subjectSlice = keep(decision.subjectBytes.readable)
+        subjectSlice = decision.subjectBytes.isEmpty ? Slice() : keep(decision.subjectBytes.readable)
+        recordIdentity(decision)
+    }
+
+    private mutating func recordIdentity(_ decision: borrowing Decision) {
+        guard decision.identity != nil else {
+            issuerIndex = -1
+            algorithm = nil
+            hasOwnSession = false
+            signedInAt = nil
+            userSlice = Slice()
+            return
+        }
+        issuerIndex = decision.identity!.issuerIndex
+        algorithm = decision.identity!.algorithm
+        hasOwnSession = decision.identity!.isOwn && decision.sessionID.byteCount > 0
+        signedInAt = decision.identity!.signedInAt
+        userSlice = keep(decision.userID)
     }
 
     /// Records a request that could not be parsed.

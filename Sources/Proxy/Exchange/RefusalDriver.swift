@@ -96,7 +96,9 @@ extension Worker {
         exchanges[exchange].keep(refusal, in: &refusals, policy: admission.policy, at: now.wall)
         exchanges[exchange].record.refusal = refusal.code
         let dialect = exchanges[exchange].dialect
-        var body = ByteBuffer(capacity: 512)
+        var body = ByteBuffer()
+        swap(&body, &scratch.refusal)
+        body.removeAll()
         dialect.writeBody(
             refusal, requestID: exchanges[exchange].ids.requestID.readable, upgradeURL: admission.policy.upgradeURL,
             into: &body)
@@ -110,6 +112,7 @@ extension Worker {
         if check == .nginx { refusal.addTrueStatus(to: &exchanges[exchange].answerEdits) }
         answer(
             exchange, status: check?.status(of: refusal) ?? dialect.status(of: refusal), contentType: dialect.contentType, body.readable, &scratch)
+        swap(&body, &scratch.refusal)
     }
 
     /// Writes a whole answer of the gateway's own and ends the exchange.

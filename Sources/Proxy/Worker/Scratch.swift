@@ -14,6 +14,8 @@ struct Scratch: ~Copyable {
     var head = ByteBuffer()
     /// The head of the request that a check describes.
     var described = ByteBuffer()
+    /// The body of a refusal while it is written.
+    var refusal = ByteBuffer(capacity: 512)
     var response = ResponseHead()
     var trailers = FieldTable()
     var decision = Decision()
