@@ -65,6 +65,9 @@ struct SteppedWorker: ~Copyable {
         throw TestFault("nothing came")
     }
 
+    /// Moves its clock, without a turn.
+    mutating func advance(milliseconds: UInt64) { ahead += milliseconds }
+
     /// Lets so much time go by, and does what is due then.
     mutating func pass(milliseconds: UInt64) {
         ahead += milliseconds

@@ -4,6 +4,19 @@ import Telemetry
 import Transport
 import Wire
 
+/// A count of the bytes that wait in a worker, which goes on from turn to turn of the loop: a look at each of ten thousand connections
+/// takes milliseconds, in which no request would be answered.
+struct BufferCount {
+    /// The connections and exchanges that one turn looks at.
+    static let looksOfTurn = 256
+
+    var bytes = 0
+    /// Looked at so far.
+    var clients = 0
+    var exchanges = 0
+    var upstreams = 0
+}
+
 /// One worker's view of the bounds on load.
 struct WorkerLoad {
     /// Requests under way that count: none of the admin listeners, and no streams.
@@ -12,6 +25,8 @@ struct WorkerLoad {
     var local: WorkerSlots
     /// Whether heads and bodies take too much memory, as of the last count.
     var isShortOfMemory = false
+    /// The count under way.
+    var counting = BufferCount()
     private let bounds: LoadBounds
     /// Bytes that this worker counted last, and when it counts next.
     private var buffered = 0
@@ -32,9 +47,10 @@ struct WorkerLoad {
 
     func isCountDue(_ now: MonotonicTime) -> Bool { now >= countsAt }
 
-    /// Adopts this worker's count. Memory that was short is so until a tenth of the limit is free.
+    /// Adopts this worker's count, which is complete. Memory that was short is so until a tenth of the limit is free.
     mutating func counted(_ bytes: Int, within limit: Int, at now: MonotonicTime) {
         countsAt = now.advanced(milliseconds: Self.countInterval)
+        counting = BufferCount()
         let total = bounds.buffered(changedBy: bytes - buffered)
         buffered = bytes
         isShortOfMemory = total > (isShortOfMemory ? limit / 10 * 9 : limit)
@@ -155,24 +171,29 @@ extension Worker {
 
     // MARK: memory
 
-    /// Twice a second: counts the bytes of heads and bodies that wait in this worker.
+    /// Twice a second: counts the bytes of heads and bodies that wait in this worker, some in each turn of the loop until it has them all.
     mutating func countBuffersIfDue() {
         guard load.isCountDue(now.monotonic) else { return }
-        var bytes = 0
-        if downstream.clients.count > 0 {
-            for client in downstream.clients.indices where downstream.clients[client].phase != .free {
-                bytes += downstream.clients[client].input.count + downstream.clients[client].output.count
-            }
+        var left = BufferCount.looksOfTurn
+        for client in downstream.clients.indices(from: load.counting.clients, most: left) {
+            load.counting.clients += 1
+            left -= 1
+            guard downstream.clients[client].phase != .free else { continue }
+            load.counting.bytes += downstream.clients[client].input.count + downstream.clients[client].output.count
         }
-        if exchanges.count > 0 {
-            for exchange in exchanges.indices where exchanges[exchange].state.phase != .answered { bytes += exchanges[exchange].bufferedBytes }
+        for exchange in exchanges.indices(from: load.counting.exchanges, most: left) {
+            load.counting.exchanges += 1
+            left -= 1
+            guard exchanges[exchange].state.phase != .answered else { continue }
+            load.counting.bytes += exchanges[exchange].bufferedBytes
         }
-        if upstreams.connections.count > 0 {
-            for upstream in upstreams.connections.indices where upstreams.connections[upstream].phase != .free {
-                bytes += upstreams.connections[upstream].input.count + upstreams.connections[upstream].output.count
-            }
+        for upstream in upstreams.connections.indices(from: load.counting.upstreams, most: left) {
+            load.counting.upstreams += 1
+            left -= 1
+            guard upstreams.connections[upstream].phase != .free else { continue }
+            load.counting.bytes += upstreams.connections[upstream].input.count + upstreams.connections[upstream].output.count
         }
-        load.counted(bytes, within: settings.maxBuffers, at: now.monotonic)
+        if left > 0 { load.counted(load.counting.bytes, within: settings.maxBuffers, at: now.monotonic) }
     }
 }
 

@@ -139,4 +139,10 @@ struct Slab<Element: ~Copyable>: ~Copyable {
     var indices: LazyMapSequence<Range<UInt32>, SlabIndex<Element>> {
         (0..<UInt32(made)).lazy.map { SlabIndex(number: $0) }
     }
+
+    /// Up to `most` of these, from the one at `start` on.
+    func indices(from start: Int, most: Int) -> LazyMapSequence<Range<UInt32>, SlabIndex<Element>> {
+        let start = min(start, made)
+        return (UInt32(start)..<UInt32(min(made, start + most))).lazy.map { SlabIndex(number: $0) }
+    }
 }
