@@ -29,9 +29,10 @@ package struct Admission: ~Copyable {
 
     /// `limiter` is shared by all workers of the process, and outlives policies.
     package init(policy: Policy, limiter: SharedLimiter, cacheCapacity: Int = 65_536) {
+        let policy = Policy(unshared: policy)
         self.policy = policy
         self.limiter = limiter
-        limits = CompiledLimits(policy, limiter.hash)
+        limits = CompiledLimits.of(policy, limiter.hash)
         cache = TokenCache(capacity: cacheCapacity, hash: .random())
         tierCache = TierCache(capacity: cacheCapacity)
         tierKeys = Self.tierKeys(policy, limiter.hash)
@@ -40,9 +41,8 @@ package struct Admission: ~Copyable {
     }
 
     /// Switches to `policy`. Cached tokens survive if their key does and the rules by which they were verified are the same.
-    ///
-    /// `limits` are those of `policy`, compiled on another thread: for a thousand routes this takes milliseconds.
-    package mutating func adopt(_ policy: Policy, limits compiled: CompiledLimits? = nil) {
+    package mutating func adopt(_ policy: Policy) {
+        let policy = Policy(unshared: policy)
         if policy.readsTokens(like: self.policy) {
             cache.drop(self.policy.liveKeys.subtracting(policy.liveKeys))
         } else {
@@ -50,7 +50,7 @@ package struct Admission: ~Copyable {
             tierCache.removeAll()
             subjects.removeAll()
         }
-        limits = compiled ?? CompiledLimits(policy, limiter.hash)
+        limits = CompiledLimits.of(policy, limiter.hash)
         tierKeys = Self.tierKeys(policy, limiter.hash)
         // Their routes, tiers and signing key may have changed.
         signedIdentities.removeAll()

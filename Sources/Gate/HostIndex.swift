@@ -53,14 +53,17 @@ struct HostIndex: Sendable {
 
     struct Builder {
         private var entries: [Entry] = []
+        /// The root of each name in `entries`.
+        private var roots: [[UInt8]: Int] = [:]
 
         /// The root of `host`, made by `newRoot` when it is first named.
         mutating func root(of host: String, _ route: String, _ newRoot: () -> Int) throws(RouteFault) -> Int {
             let name = Array(host.utf8).map(\.lowercasedASCII)
             guard Self.isName(name) else { throw .badHost(route, host) }
             let plain = name.count > 1 && name.last == UInt8(ascii: ".") ? Array(name.dropLast()) : name
-            if let known = entries.first(where: { $0.name == plain }) { return known.root }
+            if let known = roots[plain] { return known }
             let root = newRoot()
+            roots[plain] = root
             entries.append(Entry(name: plain, root: root))
             return root
         }

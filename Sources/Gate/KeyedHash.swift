@@ -2,7 +2,7 @@ import Credentials
 import Wire
 
 /// SipHash-1-3 (Aumasson and Bernstein): a keyed hash, so that clients who do not know the key cannot cause collisions.
-package struct KeyedHash: Sendable {
+package struct KeyedHash: Equatable, Sendable {
     private let first: UInt64
     private let second: UInt64
 

@@ -34,6 +34,10 @@ package final class Policy: Sendable {
     /// The origin of `TOLLGATE_PUBLIC_URL`; empty if unknown.
     let ownOrigin: [UInt8]
 
+    /// The policy whose copy for one worker this is. It is kept so that the control plane, which keeps it longer, frees what both share.
+    private let original: Policy?
+    /// The compiled limits for the hash that the policy was made with; nil without one.
+    let limits: CompiledLimits?
     /// The compiled rules, by index.
     let gates: [RouteGate]
     /// The compiled filters of each rule.
@@ -45,12 +49,13 @@ package final class Policy: Sendable {
     /// The realm as the inside of a quoted-string.
     let realmText: [UInt8]
 
+    /// With `limitHash`, that of the limiter, the limits are compiled here and not by each worker that adopts the policy.
     package init(
         version: Int = 1, tiers: TierList = .standard, rules: [RouteRule], trust: Trust, trustedProxies: [CIDR] = [],
         internals: [InternalCaller] = [], realm: String = "tollgate", upgradeURL: String? = nil,
         dialect: Dialect = .problem, hasAccounts: Bool = false, refreshers: Set<String> = [],
         tierSources: [String: TierSource] = [:], identitySigner: IdentitySigner? = nil, cors: CORSRule? = nil,
-        ownOrigin: String? = nil
+        ownOrigin: String? = nil, limitHash: KeyedHash? = nil
     ) throws(RouteFault) {
         self.version = version
         self.tiers = tiers
@@ -90,6 +95,37 @@ package final class Policy: Sendable {
         }
         self.texts = texts
         realmText = Self.quoted(realm)
+        limits = limitHash.map { CompiledLimits(rules, tiers, $0) }
+        original = nil
+    }
+
+    /// The same policy for one worker alone. Requests retain and release its table, its texts and its limits: counted in objects that all
+    /// workers share, each request would move their cache lines between cores.
+    init(unshared other: Policy) {
+        version = other.version
+        tiers = other.tiers
+        table = RouteTable(unshared: other.table)
+        trust = other.trust
+        trustedProxies = other.trustedProxies
+        internals = other.internals
+        realm = other.realm
+        upgradeURL = other.upgradeURL
+        dialect = other.dialect
+        hasAccounts = other.hasAccounts
+        refreshers = other.refreshers
+        tierSources = other.tierSources
+        identitySigner = other.identitySigner
+        cors = other.cors
+        defaultCORS = other.defaultCORS
+        ownOrigin = other.ownOrigin
+        limits = other.limits.map(CompiledLimits.init(unshared:))
+        original = other
+        gates = other.gates
+        filters = other.filters
+        // Not the other's buffer.
+        texts = other.texts.map { $0 }
+        tierLines = other.tierLines
+        realmText = other.realmText
     }
 
     /// The same policy with other keys, after a key set was fetched.

@@ -57,7 +57,7 @@ package final class RouteTable: Sendable {
     let namesHosts: Bool
     /// Root of the rules without a host.
     private let anyHost: Int
-    private let nodes: [PathTrie.Node]
+    let nodes: [PathTrie.Node]
     private let entries: [PathTrie.Entry]
     private let labels: [UInt8]
 
@@ -87,6 +87,18 @@ package final class RouteTable: Sendable {
         nodes = flat.nodes
         entries = flat.entries
         labels = flat.labels
+    }
+
+    /// Another object for the same table: see `Policy.init(unshared:)`.
+    init(unshared other: RouteTable) {
+        rules = other.rules
+        methods = other.methods
+        hosts = other.hosts
+        namesHosts = other.namesHosts
+        anyHost = other.anyHost
+        nodes = other.nodes
+        entries = other.entries
+        labels = other.labels
     }
 
     private static func methodSet(_ rule: RouteRule, _ names: inout MethodNames) throws(RouteFault) -> MethodSet {

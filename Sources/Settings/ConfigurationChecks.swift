@@ -101,15 +101,16 @@ extension ConfigurationReader {
 
     /// Resolves each route's upstream from its name to its index, and its CORS policy.
     mutating func resolveRoutes() {
-        for index in configuration.routes.indices { configuration.routes[index] = resolved(configuration.routes[index]) }
+        let names = configuration.upstreams.map(\.name)
+        let numbers = Dictionary(names.enumerated().map { ($1, $0) }) { first, _ in first }
+        for index in configuration.routes.indices { resolve(index, numbers, names) }
     }
 
-    private mutating func resolved(_ route: RouteDeclaration) -> RouteDeclaration {
-        var route = route
-        route.rule.cors = corsRule(of: route)
-        let names = configuration.upstreams.map(\.name)
-        if let index = names.firstIndex(of: route.upstream) {
-            route.rule.target = .upstream(index)
+    private mutating func resolve(_ number: Int, _ upstreams: [String: Int], _ names: [String]) {
+        let route = configuration.routes[number]
+        configuration.routes[number].rule.cors = corsRule(of: route)
+        if let index = upstreams[route.upstream] {
+            configuration.routes[number].rule.target = .upstream(index)
             if route.rule.takesWebSockets, configuration.upstreams[index].speaksHTTP2 {
                 let message = "has websocket=on, which needs an upstream over HTTP/1.1, and \(route.upstream) has http2=on: name another upstream"
                 findings.fault(Finding(route.origin, route.variable, message))
@@ -120,7 +121,6 @@ extension ConfigurationReader {
             let message = "upstream=\(route.upstream) names no upstream, \(right)"
             findings.fault(Finding(route.origin, route.variable, message))
         }
-        return route
     }
 
     /// Refuses signed identities where the gateway signs with a secret.

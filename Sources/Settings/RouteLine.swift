@@ -185,8 +185,10 @@ enum RouteLine {
         rule.encodedSlashPasses = line.choice("encoded-slash", ["refuse", "pass"]) == "pass"
     }
 
+    private static let streamExpiries = StreamExpiry.allCases.map { "\($0)" }
+
     private static func readStreams(_ line: inout OptionLine, into rule: inout RouteRule) {
-        let expiry = line.choice("stream-expiry", StreamExpiry.allCases.map { "\($0)" })
+        let expiry = line.choice("stream-expiry", streamExpiries)
         rule.streams.expiry = expiry.flatMap { StreamExpiry(name: $0) } ?? rule.streams.expiry
         rule.streams.warningMilliseconds = line.duration("stream-warning", 1_000...86_400_000).map { UInt32($0) }
         rule.streams.heartbeatMilliseconds = line.duration("sse-heartbeat", 100...86_400_000).map { UInt32($0) }

@@ -84,7 +84,7 @@ extension Setting {
     /// The setting of `variable`; nil if there is none.
     package static func named(_ variable: String) -> Setting? {
         if let exact = byName[variable] { return exact.isFamily ? nil : exact }
-        return families.first { variable.hasPrefix($0.name) && variable.count > $0.name.count }
+        return families.first { variable.utf8.count > $0.name.utf8.count && variable.hasPrefix($0.name) }
     }
 
     /// The secret `X` whose file `variable` names, if it is `X_FILE`; nil otherwise.

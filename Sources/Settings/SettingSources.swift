@@ -28,8 +28,8 @@ package struct SettingSources: Sendable {
 /// The effective text of every setting, from the source that wins.
 struct SettingValues {
     private var entries: [String: EnvEntry] = [:]
-    /// The names in the order of their first occurrence.
-    private var names: [String] = []
+    /// The names of each family, in the order of their first occurrence.
+    private var families: [Setting: [String]] = [:]
     private var secrets: [String: (bytes: [UInt8], origin: Origin)] = [:]
     private(set) var findings = Findings()
     /// The ineffective values in files, by variable, where the environment has a different value.
@@ -56,9 +56,8 @@ struct SettingValues {
 
     /// The entries of a family, each with the name after the prefix, in lower case.
     func family(_ setting: Setting) -> [(name: String, entry: EnvEntry)] {
-        names.compactMap { name in
-            guard Setting.named(name) == setting, let entry = entries[name] else { return nil }
-            return (name.dropFirst(setting.name.count).lowercased(), entry)
+        families[setting, default: []].compactMap { name in
+            entries[name].map { (name.dropFirst(setting.name.count).lowercased(), $0) }
         }
     }
 
@@ -73,8 +72,12 @@ struct SettingValues {
     func secret(_ setting: Setting) -> (bytes: [UInt8], origin: Origin)? { secrets[setting.name] }
 
     private mutating func add(_ entry: EnvEntry) {
-        guard Setting.named(entry.name) != nil || Setting.secretFile(entry.name) != nil else { return reportUnknown(entry) }
-        guard let earlier = entries.updateValue(entry, forKey: entry.name) else { return names.append(entry.name) }
+        let setting = Setting.named(entry.name)
+        guard setting != nil || Setting.secretFile(entry.name) != nil else { return reportUnknown(entry) }
+        guard let earlier = entries.updateValue(entry, forKey: entry.name) else {
+            if let setting, setting.isFamily { families[setting, default: []].append(entry.name) }
+            return
+        }
         if entry.origin == .environment, earlier.value != entry.value { overridden[entry.name] = earlier.value }
     }
 

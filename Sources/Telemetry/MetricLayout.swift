@@ -21,6 +21,13 @@ struct FamilyShape: Equatable {
         return UInt(bitPattern: index) < UInt(bitPattern: size) ? index : 0
     }
 
+    /// Whether series with the same label values have the same place, counted from the base: the first label varies slowest.
+    func begins(_ longer: Self) -> Bool {
+        (sizes.1, sizes.2, sizes.3, width) == (longer.sizes.1, longer.sizes.2, longer.sizes.3, longer.width) && sizes.0 <= longer.sizes.0
+    }
+
+    var cellCount: Int { seriesCount * width }
+
     var seriesCount: Int { sizes.0 * sizes.1 * sizes.2 * sizes.3 }
 
     /// Label values of the series at `index`, in label order.
@@ -28,12 +35,6 @@ struct FamilyShape: Equatable {
         let c = index / sizes.3
         let b = c / sizes.2
         return (b / sizes.1, b % sizes.1, c % sizes.2, index % sizes.3)
-    }
-
-    /// Whether each series of `older`, whose labels this one's continue, has the same number here: values were only added to the first
-    /// label, if to any.
-    func keepsNumbers(of older: Self) -> Bool {
-        width == older.width && (sizes.1, sizes.2, sizes.3) == (older.sizes.1, older.sizes.2, older.sizes.3)
     }
 
     static func == (left: Self, right: Self) -> Bool {
@@ -55,7 +56,7 @@ struct MetricLayout: Equatable {
             counts += repeatElement(1, count: 4 - counts.count)
             let shape = FamilyShape(
                 base: base, sizes: (counts[0], counts[1], counts[2], counts[3]), width: description.width)
-            base += shape.seriesCount * shape.width
+            base += shape.cellCount
             shapes.append(shape)
         }
         self.shapes = shapes
@@ -70,8 +71,8 @@ struct MetricLayout: Equatable {
         for family in MetricFamily.allCases {
             let (from, to) = (older[family], self[family])
             let kind = family.description.kind
-            if to.keepsNumbers(of: from) {
-                for cell in 0..<from.seriesCount * from.width {
+            if from.begins(to) {
+                for cell in 0..<from.cellCount {
                     cells[to.base + cell] = kind.merged(cells[to.base + cell], counted[from.base + cell])
                 }
                 continue

@@ -40,6 +40,24 @@ import Testing
         #expect(upstreams[0].requests.now.suffix(3).map(\.target) == ["/a/b?c=%2f..//", "/", "/f/a%2Fb"])
     }
 
+    @Test func thousandsOfRoutesAreServedAndReloaded() throws {
+        let upstream = try Upstream(Upstream.saying("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nu"))
+        let settings = { (count: Int) in
+            "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_NAMED=\"/s17/{id}/review upstream=u auth=required\"\n"
+                + (0..<count).map { "TOLLGATE_ROUTE_R\($0)=\"/s\($0)/* upstream=u auth=none limit=600/m\"\n" }.joined()
+        }
+        let gateway = try Gateway(settings(3_000))
+        func statuses() throws -> [Int] {
+            try ["/s0/x", "/s2999/x", "/s17/x", "/s17/4711/review", "/s3000/x"].map { try gateway.ask("GET \($0)").status }
+        }
+        #expect(try statuses() == [200, 200, 200, 401, 404])
+        try gateway.reload(settings(3_001))
+        #expect(try statuses() == [200, 200, 200, 401, 200])
+        try gateway.reload(settings(2_999))
+        #expect(try statuses() == [200, 404, 200, 401, 404])
+        #expect(try gateway.metric("tollgate_http_requests_total", #"route="r0""#, #"code_class="2xx""#) == 3)
+    }
+
     @Test func withoutARouteNobodyIsAsked() throws {
         let upstream = try Upstream()
         let gateway = try Gateway(

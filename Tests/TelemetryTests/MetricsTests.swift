@@ -145,6 +145,23 @@ import Wire
         #expect(all.contains(#"tollgate_upstream_healthy{upstream="content"} 1"#))
     }
 
+    /// With and without new names, and with a longer label in the middle.
+    @Test(arguments: [(2, 2), (300, 2), (2, 5), (300, 5)]) func aReloadKeepsEverySeries(_ routes: Int, _ tiers: Int) {
+        var labels = sampleLabels()
+        var metrics = WorkerMetrics(labels)
+        for (number, tier) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            count(&metrics, labels.routes[number], labels.tiers[tier], times: 1 + number * 2 + tier)
+        }
+        let before = samples([metrics.snapshot()])
+        labels.declare(
+            routes: ["passages", "export"] + (2..<routes).map { "r\($0)" }, upstreams: ["content"],
+            tiers: ["free", "premium"] + (2..<tiers).map { "t\($0)" }, issuers: ["own"])
+        metrics.adopt(labels)
+        #expect(samples([metrics.snapshot()]) == before)
+        count(&metrics, labels.routes[routes - 1], labels.tiers[tiers - 1], times: 1)
+        #expect(samples([metrics.snapshot()]) != before)
+    }
+
     @Test func workersMayAdoptAReloadOneAfterTheOther() {
         var labels = sampleLabels()
         var behind = WorkerMetrics(labels)

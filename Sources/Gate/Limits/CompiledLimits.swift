@@ -28,6 +28,7 @@ package final class CompiledLimits: Sendable {
         let head: Slice
     }
 
+    private let hash: KeyedHash
     let rows: [Row]
     let lines: [Line]
     /// Rendered text before the numbers of `X-RateLimit-Remaining` and `X-RateLimit-Reset`.
@@ -39,23 +40,42 @@ package final class CompiledLimits: Sendable {
     private let socketLines: [Line?]
     private let texts: [UInt8]
 
-    /// `hash` is that of the process's `SharedLimiter`.
-    package init(_ policy: Policy, _ hash: KeyedHash) {
+    /// Keys are hashed by `hash`.
+    init(_ rules: [RouteRule], _ tiers: TierList, _ hash: KeyedHash) {
+        self.hash = hash
         var draft = Draft(hash: hash)
         var starts: [Int] = []
-        for rule in policy.rules {
+        for rule in rules {
             starts.append(rule.limits.isEmpty ? -1 : draft.rows.count)
             guard !rule.limits.isEmpty else { continue }
             draft.addRow(rule, nil)
-            for rank in policy.tiers.names.indices { draft.addRow(rule, Tier(rawValue: UInt8(rank))) }
+            for rank in tiers.names.indices { draft.addRow(rule, Tier(rawValue: UInt8(rank))) }
         }
         self.starts = starts
-        socketLines = policy.rules.map { draft.socketLine($0) }
+        socketLines = rules.map { draft.socketLine($0) }
         remaining = draft.keep(LimitHeaders.next("X-RateLimit-Remaining"))
         reset = draft.keep(LimitHeaders.next("X-RateLimit-Reset"))
         rows = draft.rows
         lines = draft.lines
         texts = draft.texts
+    }
+
+    /// Another object for the same limits: see `Policy.init(unshared:)`.
+    init(unshared other: CompiledLimits) {
+        hash = other.hash
+        rows = other.rows
+        lines = other.lines
+        remaining = other.remaining
+        reset = other.reset
+        starts = other.starts
+        socketLines = other.socketLines
+        texts = other.texts.map { $0 }
+    }
+
+    /// Those of `policy` with keys by `hash`: the policy's own, unless it was made without that hash.
+    static func of(_ policy: Policy, _ hash: KeyedHash) -> CompiledLimits {
+        if let limits = policy.limits, limits.hash == hash { return limits }
+        return CompiledLimits(policy.rules, policy.tiers, hash)
     }
 
     /// Row index for a caller of a route with limits; `tier` is nil for an anonymous caller.

@@ -35,6 +35,19 @@ package final class UpstreamAddress: Sendable {
         self.rank = rank
     }
 
+    /// Another object for the same address, for one worker: each request retains it, and a count that all workers change would move
+    /// between their cores with every request.
+    init(unshared other: UpstreamAddress) {
+        address = other.address
+        addressText = other.addressText
+        tls = other.tls
+        serverName = other.serverName
+        authority = other.authority
+        pathPrefix = other.pathPrefix
+        speaksHTTP2 = other.speaksHTTP2
+        rank = other.rank
+    }
+
     /// Whether both are the same address, reached in the same way; its rank may differ.
     func isSame(as other: UpstreamAddress) -> Bool {
         address == other.address && tls === other.tls && serverName == other.serverName && authority == other.authority
@@ -61,6 +74,8 @@ struct UpstreamDirectory {
     var pools: [UpstreamPool] = []
     /// Pools by the policy's number of their upstream.
     private var numbers: [Int] = []
+    /// By pool, its place among `numbers`; -1 if it is not configured.
+    private var places: [Int] = []
     /// Whether requests of some pool wait for a connection.
     var roomIsWanted = false
     /// When windows of answers and absences are looked at next.
@@ -72,8 +87,7 @@ struct UpstreamDirectory {
 
     /// The metrics' label of the pool.
     func label(_ pool: Int, _ labels: MetricLabels) -> LabelID {
-        guard let index = numbers.firstIndex(of: pool) else { return .none }
-        return labels.upstreams[index]
+        places[pool] < 0 ? .none : labels.upstreams[places[pool]]
     }
 
     /// The pools of the upstreams that are configured, in their order.
@@ -114,26 +128,27 @@ struct UpstreamDirectory {
 
     /// Adopts a new configuration. Pools are matched by their upstream's name; one that is gone retires its addresses.
     mutating func adopt(_ declarations: [UpstreamSnapshot], at now: MonotonicTime) {
-        let declared = Set(declarations.map(\.settings.name))
-        let known = Dictionary(pools.enumerated().map { ($1.settings.name, $0) }) { first, _ in first }
-        for index in pools.indices where !declared.contains(pools[index].settings.name) {
-            pools[index].adopt(pools[index].settings, addresses: [], at: now)
-        }
+        let known = Dictionary(pools.indices.map { (pools[$0].settings.name, $0) }) { first, _ in first }
+        var retired = Set(pools.indices)
         numbers = declarations.map { declaration in
+            let addresses = declaration.addresses.map(UpstreamAddress.init(unshared:))
             if let pool = known[declaration.settings.name] {
-                pools[pool].adopt(declaration.settings, addresses: declaration.addresses, at: now)
+                retired.remove(pool)
+                pools[pool].adopt(declaration.settings, addresses: addresses, at: now)
                 return pool
             }
-            pools.append(
-                UpstreamPool(settings: declaration.settings, addresses: declaration.addresses, connections: declaration.connections))
+            pools.append(UpstreamPool(settings: declaration.settings, addresses: addresses, connections: declaration.connections))
             return pools.count - 1
         }
+        for index in retired { pools[index].adopt(pools[index].settings, addresses: [], at: now) }
+        places = Array(repeating: -1, count: pools.count)
+        for (place, pool) in numbers.enumerated() { places[pool] = place }
     }
 
     /// Adopts the addresses that a name resolves to now.
     mutating func resolved(upstream name: String, to addresses: [UpstreamAddress], at now: MonotonicTime) {
         guard let pool = pools.firstIndex(where: { $0.settings.name == name }) else { return }
-        pools[pool].adopt(pools[pool].settings, addresses: addresses, at: now)
+        pools[pool].adopt(pools[pool].settings, addresses: addresses.map(UpstreamAddress.init(unshared:)), at: now)
     }
 
     /// Adopts the verdict of the worker that probes on one address.

@@ -7,11 +7,10 @@ package import Wire
 
 /// Messages of other threads to a worker. Payloads are immutable; the worker swaps a field between two events.
 package enum WorkerMessage: Sendable {
-    /// A new configuration. Requests under way keep what was decided for them. The limits are the policy's, compiled for this worker
-    /// alone; nil: the worker compiles them.
-    case adopt(Policy, [UpstreamSnapshot], WorkerSettings, MetricLabels, CompiledLimits? = nil)
+    /// A new configuration. Requests under way keep what was decided for them.
+    case adopt(Policy, [UpstreamSnapshot], WorkerSettings, MetricLabels)
     /// New rules or keys alone.
-    case adoptPolicy(Policy, CompiledLimits? = nil)
+    case adoptPolicy(Policy)
     /// The gateway's own sessions that have ended.
     case revoked([RevokedSession])
     /// Asks whether tokens of a session, or an outside token, are refused, by its id. The closure is called on the loop and must not
@@ -144,14 +143,14 @@ extension Worker {
         hasMessages = false
         for message in mailbox.take() {
             switch message {
-            case .adopt(let policy, let declarations, let settings, let labels, let limits):
+            case .adopt(let policy, let declarations, let settings, let labels):
                 self.settings = settings
                 load.requests.releaseSpare()
                 upstreams.directory.adopt(declarations, at: now.monotonic)
                 upstreams.closeRetired()
                 telemetry.adopt(labels)
-                adopt(policy, limits)
-            case .adoptPolicy(let policy, let limits): adopt(policy, limits)
+                adopt(policy)
+            case .adoptPolicy(let policy): adopt(policy)
             case .confirm(let reply): reply()
             case .revoked(let sessions):
                 admission.revoke(sessions, at: now.wall.seconds)
@@ -201,9 +200,9 @@ extension Worker {
         }
     }
 
-    private mutating func adopt(_ policy: Policy, _ limits: CompiledLimits?) {
+    private mutating func adopt(_ policy: Policy) {
         refusals.adopted(formerly: admission.policy)
-        admission.adopt(policy, limits: limits)
+        admission.adopt(policy)
     }
 
     /// Milliseconds that a new connection has for its first request during a drain.

@@ -124,8 +124,8 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
     /// The routes with wider paths that requests to these endpoints do not reach, for a warning: those that name the endpoint's
     /// first segment. A route for all paths is no sign that its upstream has such an endpoint.
     func takesFrom(_ route: RouteRule) -> Bool {
+        guard route.host == nil, route.isPrefix, path.hasPrefix(route.path) else { return false }
         let segment = path.split(separator: "/").first.map { "/\($0)/" } ?? "/"
-        guard route.host == nil, route.isPrefix, route.path.hasPrefix(segment), path.hasPrefix(route.path) else { return false }
-        return shares(route.methods)
+        return route.path.hasPrefix(segment) && shares(route.methods)
     }
 }

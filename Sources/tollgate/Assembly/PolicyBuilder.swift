@@ -10,8 +10,9 @@ internal import Wire
 enum PolicyBuilder {
     /// Rules in order: configured routes, endpoints of contracts, the account page's and the gateway's own; the last two
     /// only where no route has their path.
+    /// `limitHash` is that of the limiter of the workers that adopt it; nil if none does.
     static func policy(
-        _ configuration: GatewayConfiguration, keys: IssuerKeys, version: Int, now: WallTime
+        _ configuration: GatewayConfiguration, keys: IssuerKeys, version: Int, limitHash: KeyedHash? = nil, now: WallTime
     ) throws(RouteFault) -> Policy {
         let settings = configuration.settings
         let rules = try rules(configuration)
@@ -25,7 +26,8 @@ enum PolicyBuilder {
             upgradeURL: settings.upgradeURL, hasAccounts: settings.hasAccounts,
             refreshers: Set(settings.trusts.filter { $0.refresh != nil }.map(\.name)),
             tierSources: Dictionary(settings.trusts.map { ($0.name, TierSource($0.tierSource)) }) { first, _ in first },
-            identitySigner: signer, cors: settings.corsRule, ownOrigin: OriginPattern.origin(ofURL: settings.publicURL))
+            identitySigner: signer, cors: settings.corsRule, ownOrigin: OriginPattern.origin(ofURL: settings.publicURL),
+            limitHash: limitHash)
     }
 
     /// Every rule, in the policy's order.

@@ -48,7 +48,9 @@ struct RouteChecks {
     /// Warns of routes below whose path contracts or the account page answer: their upstream never gets those requests. Not of `/*`,
     /// which is for all other paths.
     private mutating func checkShadowed(_ routes: [RouteDeclaration], _ endpoints: [MountedEndpoint]) throws(RouteFault) {
+        warnOfOwnEndpoints(routes)
         let mounted = endpoints + pages
+        guard !mounted.isEmpty else { return }
         let alone = try RouteTable(routes.map(\.rule))
         let all = try RouteTable(mounted.map(\.rule) + routes.map(\.rule))
         var taken: [(route: Int, owner: String, right: String, paths: [String])] = []
@@ -62,7 +64,6 @@ struct RouteChecks {
                 taken.append((route, owner, right, [path]))
             }
         }
-        warnOfOwnEndpoints(routes)
         for (route, owner, right, paths) in taken {
             let route = routes[route]
             let message = "\(paths.joined(separator: " ")) never \(paths.count == 1 ? "reaches" : "reach") upstream=\(route.upstream): \(owner) answers there, \(right)"
@@ -72,8 +73,9 @@ struct RouteChecks {
 
     /// Warns of routes for paths below which the gateway itself answers some.
     private mutating func warnOfOwnEndpoints(_ routes: [RouteDeclaration]) {
+        let mounted = LocalEndpoint.mounted(configuration)
         for route in routes {
-            let paths = LocalEndpoint.mounted(configuration).filter { $0.takesFrom(route.rule) }.map(\.path)
+            let paths = mounted.filter { $0.takesFrom(route.rule) }.map(\.path)
             guard !paths.isEmpty else { continue }
             let message = "\(paths.joined(separator: " ")) never \(paths.count == 1 ? "reaches" : "reach") upstream=\(route.upstream): the gateway answers there, give the upstream a route with that path if it should answer"
             findings.warn(Finding(route.origin, route.variable, message))

@@ -28,9 +28,9 @@ final class ActiveConfiguration: Sendable {
 
     let loads: LoadHistory
     private let workers: WorkerBroadcast
-    /// That of the process's limits.
-    private let hash: KeyedHash
     private let log: ServerLog
+    /// That of the workers' limiter.
+    private let limitHash: KeyedHash
     private let state: Mutex<State>
     /// Held while a policy is built and posted: workers get policies in the order in which they came into force, and never
     /// the routes of one configuration with the upstreams of another.
@@ -38,12 +38,12 @@ final class ActiveConfiguration: Sendable {
 
     init(
         _ configuration: GatewayConfiguration, keys: IssuerKeys, labels: MetricLabels, adminToken: AdminToken?,
-        workers: WorkerBroadcast, hash: KeyedHash, log: ServerLog, now: WallTime
+        limitHash: KeyedHash, workers: WorkerBroadcast, log: ServerLog, now: WallTime
     ) {
         loads = LoadHistory(at: now)
         self.workers = workers
-        self.hash = hash
         self.log = log
+        self.limitHash = limitHash
         state = Mutex(State(configuration: configuration, keys: keys, labels: labels, adminToken: adminToken))
         log.write(adminToken)
     }
@@ -65,7 +65,7 @@ final class ActiveConfiguration: Sendable {
     /// The policy of what is in force at `now`.
     func policy(now: WallTime) throws(RouteFault) -> Policy {
         let (configuration, keys, version) = state.withLock { ($0.configuration, $0.keys, $0.policyVersion) }
-        let policy = try PolicyBuilder.policy(configuration, keys: keys, version: version, now: now)
+        let policy = try PolicyBuilder.policy(configuration, keys: keys, version: version, limitHash: limitHash, now: now)
         state.withLock { state in
             if policy.version >= state.policy?.version ?? 0 {
                 if let former = state.policy { state.former.add(former) }
@@ -111,8 +111,7 @@ final class ActiveConfiguration: Sendable {
             }
             guard isCurrent else { return }
             do throws(RouteFault) {
-                let policy = try policy(now: now)
-                workers.post(each: { .adoptPolicy(policy, CompiledLimits(policy, hash)) })
+                workers.post(.adoptPolicy(try policy(now: now)))
             } catch {
                 // The same routes made the policy in force, which stays.
                 log.error("keys not adopted", ("error", "\(error)"))
@@ -137,8 +136,7 @@ final class ActiveConfiguration: Sendable {
                 return state.labels
             }
             let settings = WorkerSettings(configuration, workers: workers.mailboxes.count)
-            let policy = try policy(now: now)
-            workers.post(each: { .adopt(policy, upstreams, settings, labels, CompiledLimits(policy, hash)) })
+            workers.post(.adopt(try policy(now: now), upstreams, settings, labels))
         }
     }
 }

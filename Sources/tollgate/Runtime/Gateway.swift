@@ -66,8 +66,8 @@ struct Gateway {
         }
         let limiter = SharedLimiter(hash: SharingPlan.hash(configuration))
         let active = ActiveConfiguration(
-            configuration, keys: keys, labels: labels, adminToken: try AdminToken.open(settings), workers: workers, hash: limiter.hash,
-            log: log, now: moment.wall)
+            configuration, keys: keys, labels: labels, adminToken: try AdminToken.open(settings), limitHash: limiter.hash,
+            workers: workers, log: log, now: moment.wall)
         self.active = active
         accessLog = settings.accessLog == .off ? nil : try LineSink(descriptor: 1)
         resolver = try UpstreamResolver(settings.upstreams, every: settings.dnsRefreshMilliseconds, log: log) { upstream, addresses in

@@ -14,11 +14,6 @@ struct WorkerBroadcast: Sendable {
         for mailbox in mailboxes { mailbox.post(message) }
     }
 
-    /// Posts to each worker what is made for it alone.
-    func post(each make: () -> WorkerMessage) {
-        for mailbox in mailboxes { mailbox.post(make()) }
-    }
-
     /// Suspends until every worker has handled what was posted before.
     func confirmed() async {
         let _: [Void] = await ask { reply in .confirm { reply(()) } }
