@@ -25,6 +25,13 @@ import Testing
         #expect(bytes[0] == bytes[1] && bytes[0].count > 1 << 20)
         let debug = packages.map { $0.replacingOccurrences(of: ".deb", with: ".debug") }
         #expect(try Data(contentsOf: URL(filePath: debug[0])) == Data(contentsOf: URL(filePath: debug[1])))
+        try mustRun("/usr/bin/dpkg-deb", ["--extract", packages[0], folder.file("tree")])
+        let program = folder.file("tree") + "/usr/bin/tollgate"
+        let sections = try mustRun("/usr/bin/readelf", ["--sections", "--wide", program])
+        #expect(sections.contains(".text") && !sections.contains(".symtab") && !sections.contains(".debug_info"))
+        if try Tollgate.binary.get().contains("/release/") {
+            #expect(try Data(contentsOf: URL(filePath: program)).count <= 20_000_000)
+        }
         let needs = try mustRun("/usr/bin/dpkg-deb", ["--field", packages[0], "Depends"])
         for library in ["libssl3", "libcurl4", "libpq5", "libsqlite3-0"] { #expect(needs.contains(library)) }
     }

@@ -16,10 +16,10 @@ def need(*tools):
         sys.exit(f"missing: apt-get install {' '.join(missing)}")
 
 
-def token(user="user-0001"):
-    """A token that the issuer `load` of `settings` signed."""
+def token(user="user-0001", filling=500):
+    """A token that the issuer `load` of every gateway here signed, with so many bytes of scopes."""
     encode = lambda value: base64.urlsafe_b64encode(value).rstrip(b"=").decode()
-    claims = {"iss": "https://load.invalid", "aud": "load", "sub": user, "exp": 4_000_000_000, "jti": "a" * 32, "scope": "x" * 500}
+    claims = {"iss": "https://load.invalid", "aud": "load", "sub": user, "exp": 4_000_000_000, "jti": "a" * 32, "scope": "x" * filling}
     text = encode(json.dumps({"alg": "HS256", "typ": "JWT"}).encode()) + "." + encode(json.dumps(claims).encode())
     return text + "." + encode(hmac.new(SECRET.encode(), text.encode(), hashlib.sha256).digest())
 
