@@ -22,7 +22,7 @@ import Wire
         }
     }
 
-    @Test("Field values hold no controls but HTAB", arguments: [1, 7, 8, 9, 16, 21])
+    @Test("Field values hold no controls but HTAB", arguments: [1, 7, 8, 9, 16, 21, 281])
     func values(length: Int) {
         everywhere("GET / HTTP/1.1\r\nHost: a\r\nX-Longer: x", "x\r\n\r\n", length: length) { byte in
             switch byte {
