@@ -5,7 +5,8 @@ import Testing
 /// User-space instructions and allocations of a request, which repeat where times drift: a change that makes requests cost more is seen.
 @Suite(.ownThread) struct RequestCostTests {
     /// Beyond the figure by more than this is a failure, below it too: a saving that is not written down can be lost unseen.
-    private static let allowance = 0.03
+    /// Over HTTP/2 it matters how many of four streams a read finds.
+    private static func allowance(_ workload: String) -> Double { workload == "W8" ? 0.06 : 0.03 }
 
     private static let figures = "Tests/EndToEndTests/RequestCost/counts.json"
 
@@ -26,7 +27,7 @@ import Testing
         let instructions = try #require(counted[workload]["instructions"].number)
         let ratio = try instructions / #require(figures[workload]["instructions"].number)
         #expect(
-            abs(ratio - 1) <= Self.allowance,
+            abs(ratio - 1) <= Self.allowance(workload),
             """
             \(workload): \(Int(instructions)) instructions a request, \(ratio) of the figure. If that is meant, write the new figures: \
             deploy/load/compare --counts .build/release/tollgate >\(Self.figures)

@@ -322,7 +322,7 @@ struct OutlierWorkerTests {
             judge.stepped.post(.sighted(upstream: "back", addresses[number], .window(window)))
         }
         judge.endWindow()
-        #expect(changes.words == ["success"] && changes.now[0].address === addresses[2])
+        #expect(changes.words == ["success"] && changes.now[0].address.isSame(as: addresses[2]))
         judge.end()
     }
 

@@ -1,6 +1,6 @@
 """A gateway under measurement, for the programs in this folder: starts a build of it with settings of its own, loads it, and counts
 its CPU time."""
-import base64, hashlib, hmac, json, os, shutil, signal, socket, subprocess, sys, tempfile, time
+import base64, hashlib, hmac, json, os, re, shutil, signal, socket, subprocess, sys, tempfile, time
 
 SECRET = "k" * 64
 HEADERS = [
@@ -38,29 +38,34 @@ class Gateway:
 
     def __init__(self, binary, upstream, settings, tool=(), files=(), cpus=None):
         self.folder = tempfile.mkdtemp()
-        self.port, admin = free_ports(2)
-        self.admin = f"http://127.0.0.1:{admin}"
         with open(self.folder + "/secret", "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
             file.write(SECRET)
         environment = {
-            "PATH": os.environ["PATH"], "TOLLGATE_LISTEN": f"127.0.0.1:{self.port};h2c", "TOLLGATE_ADMIN_LISTEN": f"127.0.0.1:{admin}",
+            "PATH": os.environ["PATH"], "TOLLGATE_LISTEN": "127.0.0.1:0;h2c", "TOLLGATE_ADMIN_LISTEN": "127.0.0.1:0",
             "TOLLGATE_ADMIN_TOKEN": "load-admin-token-load-admin-token", "TOLLGATE_WORKERS": "1", "TOLLGATE_DATA_DIR": self.folder + "/data",
             "TOLLGATE_CONTRACTS": "", "TOLLGATE_ACCESS_LOG": "off", "TOLLGATE_UPSTREAM_LOAD": f"http://127.0.0.1:{upstream}",
             "TOLLGATE_TRUST_LOAD": f"issuer=https://load.invalid audience=load secret-file={self.folder}/secret algorithms=HS256",
         } | settings
         command = [*tool, binary, "serve", *(part for file in files for part in ("--env-file", file))]
         self.log = open(self.folder + "/log", "w+")
+        # The kernel chooses the ports: one that was free a moment ago could be another gateway's by now, and both would listen.
+        ports = {}
         self.process = subprocess.Popen(
             command, env=environment, stdout=self.log, stderr=subprocess.STDOUT, preexec_fn=lambda: cpus and os.sched_setaffinity(0, cpus))
-        for _ in range(600):
-            try:
-                return socket.create_connection(("127.0.0.1", self.port)).close()
-            except OSError:
-                time.sleep(0.1)
-            if self.process.poll() is not None:
-                break
-        self.log.seek(0)
-        sys.exit(f"{binary} did not start:\n{self.log.read()[-2000:]}")
+        while "admin" not in ports and self.process.poll() is None:
+            time.sleep(0.1)
+            ports = self.listening()
+        if "admin" not in ports:
+            sys.exit(f"{binary} did not start:\n{self.text()[-2000:]}")
+        self.port, self.tls, self.admin = ports["http"], ports.get("https"), f"http://127.0.0.1:{ports['admin']}"
+
+    def text(self):
+        with open(self.folder + "/log") as file:
+            return file.read()
+
+    def listening(self):
+        """The ports that the log names, by protocol; the admin listener is named last."""
+        return {protocol: int(port) for port, protocol in re.findall(r'"address":"127.0.0.1:(\d+)","protocol":"(\w+)"', self.text())}
 
     def cpu(self):
         """Seconds of CPU of all threads; unlike in `stat`, in nanoseconds."""
