@@ -16,11 +16,15 @@ import Wire
         var stepped = try SteppedWorker(forwardingTo: listener, settings: settings)
         defer { stepped.end() }
         var lines: [Line] = []
-        for number in 1...clients {
+        for _ in 1...clients {
             let line = try Line(to: stepped.address)
             try line.send(part)
             lines.append(line)
-            for _ in 0..<1_000 where stepped.buffered < number * part.utf8.count { stepped.turn(waiting: 10) }
+        }
+        var turns = 0
+        while stepped.buffered < clients * part.utf8.count, turns < 1_000 {
+            stepped.turn(waiting: 10)
+            turns += 1
         }
         #expect(stepped.buffered == clients * part.utf8.count)
         var turnsInBetween = 0
