@@ -40,7 +40,8 @@ import Testing
         #expect(try curl([version], path: "small").output == "ok")
         let before = try gateway.residentKiB
         let out = folder.file("answer")
-        #expect(try curl([version, "--limit-rate", "12M", "-o", out]).code == 0)
+        let outcome = try curl([version, "--limit-rate", "12M", "-o", out])
+        #expect(outcome.code == 0, "\(outcome)")
         #expect(try isSame(Array(Data(contentsOf: URL(fileURLWithPath: out))), content))
         #expect(try gateway.peakResidentKiB - before < 8 * 1_024)
     }

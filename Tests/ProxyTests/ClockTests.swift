@@ -76,7 +76,34 @@ struct ClockTests {
         for line in [client, upstream] { line.close() }
     }
 
-    private func beginLargeAnswer(_ stepped: inout SteppedWorker) throws -> (client: Line, upstream: Line) {
+    /// The upstream has sent all of it, and the connection is done with its request: until the client has taken the rest it does not idle.
+    @Test func theRestOfAnAnswerOutlastsTheIdleTimeout() throws {
+        var settings = WorkerSettings()
+        settings.idleTimeout = 1_000
+        var stepped = try SteppedWorker(forwardingTo: listener, settings: settings)
+        defer { stepped.end() }
+        let (client, upstream) = try beginRequest(&stepped)
+        let content = String(repeating: "p", count: 40_000)
+        try upstream.send("HTTP/1.1 200 OK\r\nContent-Length: 40000\r\n\r\n" + content)
+        for _ in 0..<10_000 where stepped.worker.exchanges.count > 0 { stepped.turn(waiting: 1) }
+        try #require(stepped.worker.exchanges.count == 0 && !stepped.worker.downstream.clients[.first].output.isEmpty)
+        stepped.pass(milliseconds: settings.idleTimeout + 1_000)
+        var text = ""
+        for _ in 0..<10_000 where stepped.worker.downstream.clients.count == 1 && !text.hasSuffix(content) {
+            if client.isReady(milliseconds: 0), let bytes = try client.receive(4_096) { text += String(decoding: bytes, as: UTF8.self) }
+            stepped.turn(waiting: 1)
+        }
+        let isWhole = text.hasSuffix(content)
+        #expect(isWhole)
+        #expect(stepped.worker.downstream.clients.count == 1)
+        // From then on it idles.
+        stepped.pass(milliseconds: settings.idleTimeout + 1_000)
+        #expect(stepped.worker.downstream.clients.count == 0)
+        for line in [client, upstream] { line.close() }
+    }
+
+    /// A request at the upstream, of a client with a small window.
+    private func beginRequest(_ stepped: inout SteppedWorker) throws -> (client: Line, upstream: Line) {
         let client = try Line(to: stepped.address, receiveBuffer: 4_096)
         try client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
         let upstream = try stepped.accept(listener)
@@ -86,6 +113,11 @@ struct ClockTests {
         var room: Int32 = 4_096
         let served = stepped.worker.downstream.clients[.first].connection.socket.descriptor
         setsockopt(served, SOL_SOCKET, SO_SNDBUF, &room, socklen_t(MemoryLayout<Int32>.size))
+        return (client, upstream)
+    }
+
+    private func beginLargeAnswer(_ stepped: inout SteppedWorker) throws -> (client: Line, upstream: Line) {
+        let (client, upstream) = try beginRequest(&stepped)
         try upstream.send("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n")
         let piece = [UInt8](repeating: UInt8(ascii: "p"), count: 1 << 16)
         while stepped.worker.downstream.clients[.first].output.isEmpty {

@@ -19,6 +19,9 @@ extension Worker {
         case .flushing: downstream.finishClosing(client, at: now.monotonic, in: loop)
         case .open:
             let handle = downstream.clients.handle(client)
+            if downstream.clients[client].exchange.isNone, downstream.clients[client].readsHead {
+                downstream.startIdling(client, at: now.monotonic, timeout: settings.idleTimeout)
+            }
             resumeUpstream(client, &scratch)
             if downstream.clients.isCurrent(handle) { continueReading(client, &scratch) }
         case .tunnel: resumeTunnel(client, &scratch)

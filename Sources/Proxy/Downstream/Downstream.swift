@@ -76,8 +76,10 @@ struct Downstream: ~Copyable {
     /// allocation for each request.
     private static var restAfter: UInt64 { 50 }
 
-    /// Starts the idle timeout between two requests.
+    /// Starts the idle timeout between two requests of HTTP/1, unless some of the answer still waits for the client: until it has gone,
+    /// the send timeout runs.
     mutating func startIdling(_ client: ClientIndex, at now: MonotonicTime, timeout: UInt64) {
+        guard !clients[client].hasUnsent else { return }
         startIdling(client, at: now, until: now.advanced(milliseconds: timeout))
     }
 
