@@ -92,6 +92,8 @@ func run(_ command: String, _ arguments: [String], input: String = "", mayFail: 
     process.standardInput = incoming
     process.standardOutput = outgoing
     process.standardError = outgoing
+    // A command that has ended fails the write; the signal would end the tests.
+    try Signals.block([])
     try process.run()
     try? incoming.fileHandleForWriting.write(contentsOf: Data(input.utf8))
     try? incoming.fileHandleForWriting.close()
