@@ -34,9 +34,9 @@ package final class Policy: Sendable {
     /// The origin of `TOLLGATE_PUBLIC_URL`; empty if unknown.
     let ownOrigin: [UInt8]
 
-    /// The policy whose copy for one worker this is. It is kept so that the control plane, which keeps it longer, frees what both share.
+    /// The policy that this is a copy of. It is kept so that the control plane, which keeps it longer, frees what both share.
     private let original: Policy?
-    /// The compiled limits for the hash that the policy was made with; nil without one.
+    /// The compiled limits; nil in a policy that no worker adopts.
     let limits: CompiledLimits?
     /// The compiled rules, by index.
     let gates: [RouteGate]
@@ -49,13 +49,12 @@ package final class Policy: Sendable {
     /// The realm as the inside of a quoted-string.
     let realmText: [UInt8]
 
-    /// With `limitHash`, that of the limiter, the limits are compiled here and not by each worker that adopts the policy.
     package init(
         version: Int = 1, tiers: TierList = .standard, rules: [RouteRule], trust: Trust, trustedProxies: [CIDR] = [],
         internals: [InternalCaller] = [], realm: String = "tollgate", upgradeURL: String? = nil,
         dialect: Dialect = .problem, hasAccounts: Bool = false, refreshers: Set<String> = [],
         tierSources: [String: TierSource] = [:], identitySigner: IdentitySigner? = nil, cors: CORSRule? = nil,
-        ownOrigin: String? = nil, limitHash: KeyedHash? = nil
+        ownOrigin: String? = nil
     ) throws(RouteFault) {
         self.version = version
         self.tiers = tiers
@@ -95,16 +94,14 @@ package final class Policy: Sendable {
         }
         self.texts = texts
         realmText = Self.quoted(realm)
-        limits = limitHash.map { CompiledLimits(rules, tiers, $0) }
+        limits = nil
         original = nil
     }
 
-    /// The same policy for one worker alone. Requests retain and release its table, its texts and its limits: counted in objects that all
-    /// workers share, each request would move their cache lines between cores.
-    init(unshared other: Policy) {
+    private init(_ other: Policy, table: RouteTable, texts: [UInt8], limits: CompiledLimits?) {
         version = other.version
         tiers = other.tiers
-        table = RouteTable(unshared: other.table)
+        self.table = table
         trust = other.trust
         trustedProxies = other.trustedProxies
         internals = other.internals
@@ -118,15 +115,30 @@ package final class Policy: Sendable {
         cors = other.cors
         defaultCORS = other.defaultCORS
         ownOrigin = other.ownOrigin
-        limits = other.limits.map(CompiledLimits.init(unshared:))
+        self.limits = limits
         original = other
         gates = other.gates
         filters = other.filters
-        // Not the other's buffer.
-        texts = other.texts.map { $0 }
+        self.texts = texts
         tierLines = other.tierLines
         realmText = other.realmText
     }
+
+    /// The same policy with its limits compiled for the limiter of this hash, so that no worker that adopts it has to.
+    package convenience init(_ plain: Policy, limitsBy hash: KeyedHash) {
+        self.init(plain, table: plain.table, texts: plain.texts, limits: CompiledLimits(plain.rules, plain.tiers, hash))
+    }
+
+    /// The same policy for one worker alone. Requests retain and release its table, its texts and its limits: counted in objects that all
+    /// workers share, each request would move their cache lines between cores.
+    convenience init(unshared other: Policy) {
+        // `map`, because an array would share its buffer.
+        self.init(
+            other, table: RouteTable(unshared: other.table), texts: other.texts.map { $0 }, limits: other.limits.map(CompiledLimits.init(unshared:)))
+    }
+
+    /// The policy without what workers need: for those who keep many old ones to explain decisions.
+    package var plain: Policy { original?.plain ?? self }
 
     /// The same policy with other keys, after a key set was fetched.
     package func replacing(trust: Trust, version: Int) throws(RouteFault) -> Policy {

@@ -55,7 +55,7 @@ import Wire
         var limited = rule("limited", "/l/*")
         limited.limits = [try LimitPolicy(parsing: "60/m", tiers: .standard)]
         let hash = KeyedHash(first: 1, second: 2)
-        let policy = try Policy(rules: [limited], trust: AdmissionHarness.trust(), limitHash: hash)
+        let policy = Policy(try Policy(rules: [limited], trust: AdmissionHarness.trust()), limitsBy: hash)
         let compiled = try #require(policy.limits)
         #expect(CompiledLimits.of(policy, hash) === compiled)
         // Under another hash the same subject has another key.
@@ -69,7 +69,7 @@ import Wire
         limited.limits = [try LimitPolicy(parsing: "60/m", tiers: .standard)]
         limited.strip = "/l"
         let limiter = SharedLimiter(capacity: 8, hash: KeyedHash(first: 1, second: 2))
-        let policy = try Policy(rules: [limited], trust: AdmissionHarness.trust(), limitHash: limiter.hash)
+        let policy = Policy(try Policy(rules: [limited], trust: AdmissionHarness.trust()), limitsBy: limiter.hash)
         var workers = [Policy]()
         for _ in 0..<2 {
             var admission = Admission(policy: policy, limiter: limiter, cacheCapacity: 8)

@@ -32,7 +32,7 @@ package struct SharedLimitClient: ~Copyable {
         /// Workers of this gateway, each with a client of its own.
         package var workers: UInt32 = 1
         /// Maximum waiting requests; further ones are judged by the failure mode. No client can fill it for others: a
-        /// request waits at most the deadline, and in that time a worker receives a thousand or two.
+        /// request waits at most the deadline, and in 25 ms a worker receives a thousand or two. In proportion for longer ones.
         package var waiters = 16_384
         /// Maximum sets of counts in use at a time; further ones are judged by the failure mode. A command ends within the
         /// deadline, so the same argument holds.

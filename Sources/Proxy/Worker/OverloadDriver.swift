@@ -27,6 +27,8 @@ struct WorkerLoad {
     var isShortOfMemory = false
     /// The count under way.
     var counting = BufferCount()
+    /// Whether a count has begun and has not ended.
+    var isCounting: Bool { counting.clients > 0 }
     private let bounds: LoadBounds
     /// Bytes that this worker counted last, and when it counts next.
     private var buffered = 0

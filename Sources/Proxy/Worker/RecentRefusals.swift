@@ -13,7 +13,7 @@ struct RecentRefusals: ~Copyable {
     /// The policy before the current one: requests that it decided about may still be under way.
     private var former: Policy?
 
-    mutating func adopted(formerly policy: Policy) { former = policy }
+    mutating func adopted(formerly policy: Policy) { former = policy.plain }
 
     /// Keeps `note` and leaves an old one in exchange. A decision of an even older policy is dropped: it cannot be explained.
     mutating func keep(_ note: inout DecisionRecord, _ requestID: RawSpan, policy: Policy, at now: WallTime) {
@@ -26,7 +26,7 @@ struct RecentRefusals: ~Copyable {
         kept[index].requestID.removeAll()
         kept[index].requestID.append(requestID)
         kept[index].at = now
-        kept[index].policy = decider
+        kept[index].policy = decider.plain
     }
 
     /// Those that fit the query, the newest first.

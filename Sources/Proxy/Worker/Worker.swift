@@ -95,6 +95,7 @@ extension Worker {
         // Health probes are started once a turn. Log lines and the end of a drain need shorter waits.
         var shortest: Int32 = telemetry.hasLines || phase != .serving ? 100 : 1_000
         if downstream.acceptPausedUntil != nil { shortest = min(shortest, 100) }
+        if load.isCounting { shortest = min(shortest, 10) }
         if upstreams.directory.roomIsWanted { shortest = min(shortest, 100) }
         if exchanges.count > 0 { shortest = streams.millisecondsToNext(now.monotonic, longest: shortest) }
         shortest = downstream.timers.millisecondsToNext(now.monotonic, longest: shortest)

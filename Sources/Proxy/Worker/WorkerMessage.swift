@@ -254,6 +254,8 @@ extension Worker {
             if downstream.clients[client].wasUsed {
                 apply(downstream.clients[client].http.drainRequested(headBegun: false), client, &scratch)
             } else {
+                // No longer time to rest before.
+                downstream.clients[client].idlesUntil = nil
                 downstream.timers.set(client.id, deadline: now.monotonic.advanced(milliseconds: Self.firstRequestGrace))
             }
         }

@@ -20,14 +20,14 @@ enum PolicyBuilder {
         let signer = keys.own.flatMap {
             IdentitySigner(key: $0.active, issuer: settings.issuer, publicURL: settings.publicURL)
         }
-        return try Policy(
+        let policy = try Policy(
             version: version, tiers: settings.tiers, rules: rules, trust: trust,
             trustedProxies: settings.trustedProxies, internals: settings.internals.map(internalCaller),
             upgradeURL: settings.upgradeURL, hasAccounts: settings.hasAccounts,
             refreshers: Set(settings.trusts.filter { $0.refresh != nil }.map(\.name)),
             tierSources: Dictionary(settings.trusts.map { ($0.name, TierSource($0.tierSource)) }) { first, _ in first },
-            identitySigner: signer, cors: settings.corsRule, ownOrigin: OriginPattern.origin(ofURL: settings.publicURL),
-            limitHash: limitHash)
+            identitySigner: signer, cors: settings.corsRule, ownOrigin: OriginPattern.origin(ofURL: settings.publicURL))
+        return limitHash.map { Policy(policy, limitsBy: $0) } ?? policy
     }
 
     /// Every rule, in the policy's order.

@@ -25,6 +25,9 @@ struct SharingPlan: Sendable {
         settings.failureMode = configuration.settings.rateLimitFailure
         settings.deadline = UInt64(configuration.settings.redisTimeoutMilliseconds)
         settings.workers = UInt32(clamping: workers)
+        // As many more as wait for longer than for the 25 ms that the bounds are made for.
+        let factor = max(1, Int(settings.deadline) / 25)
+        (settings.waiters, settings.queues) = (settings.waiters * factor, settings.queues * factor)
         self.settings = settings
     }
 
@@ -32,6 +35,7 @@ struct SharingPlan: Sendable {
     func counting(worker id: Int, limiter: SharedLimiter, seed: UInt64, now: MonotonicTime) -> SharedCounting {
         var line = RedisConnectionSettings()
         line.replyDeadline = settings.deadline
+        line.responseTimeout = max(line.responseTimeout, 2 * settings.deadline)
         return SharedCounting(settings, limiter: limiter, gateways: gateways, counts: id == 0, now: now) { [line] scripts, token in
             switch endpoint.topology {
             case .single, .sentinel:

@@ -169,11 +169,12 @@ struct Gateway {
     /// Once a minute: logs routes whose filter removed elements only for want of a label.
     private mutating func lookForUnlabelled(_ now: MonotonicTime) {
         guard unlabelledDrops.isDue(now) else { return }
-        let (workers, rules) = (workers, active.configuration.settings.routes.map(\.rule))
-        var reports: [MetricsSnapshot]? = []
-        // A report copies all metrics of a worker. Without an answer it is asked again a second later.
-        if rules.contains(where: { !$0.filters.isEmpty }) { reports = try? blocking(atMost: 1_000, { await workers.reports() }) }
-        guard let reports else { return }
+        let (workers, routes) = (workers, active.configuration.settings.routes)
+        // A report copies all metrics of a worker.
+        guard routes.contains(where: { !$0.rule.filters.isEmpty }) else { return }
+        // Without an answer it is asked again a second later.
+        guard let reports = try? blocking(atMost: 1_000, { await workers.reports() }) else { return }
+        let rules = routes.map(\.rule)
         for notice in unlabelledDrops.notices(MetricsSnapshot.filteredItems(reports), rules, now: now) { log.write(notice) }
     }
 
