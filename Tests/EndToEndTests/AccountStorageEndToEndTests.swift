@@ -170,7 +170,7 @@ import Testing
         #expect(Set(sessions.map(\.status)) == [200])
         #expect(Set(try sessions.map { try must(JSON($0.text)["refresh_token"]) }).count == 1)
 
-        // Who signs out at one is refused by the other within a second.
+        // A user who signs out at one is refused by the other.
         #expect(try right.send("GET /auth/user", bearer: bob.access).status == 200)
         #expect(try left.send("POST /auth/signout", bearer: bob.access).status == 200)
         try eventually("the other gateway refuses", seconds: 15) { try right.send("GET /auth/user", bearer: bob.access).status == 401 }

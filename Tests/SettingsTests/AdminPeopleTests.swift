@@ -120,11 +120,6 @@ import Wire
             try await bench.ask("GET configuration").text
                 == #"{"loaded_at":"2027-01-15T08:00:00.000Z","version":2,"settings":[{"name":"TOLLGATE_LOG","value":"info","source":"a.env:3","secret":false,"restart":false},{"name":"TOLLGATE_ADMIN_TOKEN","value":null,"source":"default","secret":true,"restart":false}],"last_reload":{"at":"2027-01-15T08:00:00.000Z","ok":false,"faults":["a.env:3: no"],"warnings":[]}}"#)
     }
-}
-
-extension String {
-    /// How often `text` occurs.
-    fileprivate func components(_ text: String) -> Int { ranges(of: text).count }
 
     @Test func theNewestMessageOfTheOutboxComesFirst() async throws {
         let time = WallTime(seconds: 1_800_000_000)
@@ -149,4 +144,9 @@ extension String {
         let answer = try await AdminBench(controls).ask("GET outbox")
         #expect(answer.status == 503 && answer.text.contains("it is a folder"))
     }
+}
+
+extension String {
+    /// How often `text` occurs.
+    fileprivate func components(_ text: String) -> Int { ranges(of: text).count }
 }

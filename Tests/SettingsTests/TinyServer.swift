@@ -83,7 +83,7 @@ final class TinyServer: Sendable {
     }
 }
 
-/// Whether `condition` holds within ten seconds.
+/// Whether `condition` holds within a minute.
 func eventually(_ condition: () -> Bool) -> Bool {
     let deadline = EventLoop.now().monotonic.advanced(milliseconds: 60_000)
     while EventLoop.now().monotonic < deadline {

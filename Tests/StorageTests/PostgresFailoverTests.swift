@@ -263,7 +263,7 @@ import Wire
     }
 }
 
-/// Waits until `condition` holds, for at most half a minute.
+/// Waits until `condition` holds, for at most 90 s.
 private func eventually(_ condition: () async throws -> Bool) async throws {
     let deadline = ContinuousClock.now.advanced(by: .seconds(90))
     while try await !condition() {

@@ -1,6 +1,6 @@
 """A gateway under measurement, for the programs in this folder: starts a build of it with settings of its own, loads it, and counts
-its CPU time."""
-import base64, hashlib, hmac, json, os, re, shutil, signal, socket, subprocess, sys, tempfile, time
+its CPU time. An interrupted program ends its gateways and removes their folders."""
+import atexit, base64, ctypes, hashlib, hmac, json, os, re, shutil, signal, socket, subprocess, sys, tempfile, time
 
 SECRET = "k" * 64
 HEADERS = [
@@ -9,11 +9,34 @@ HEADERS = [
 ]
 
 
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, lambda number, _: sys.exit(128 + number))
+
+
 def need(*tools):
     """Ends the program if one of these, given with their Debian packages, is missing."""
+    os.environ["PATH"] += ":/usr/sbin"
     missing = [package for tool, package in tools if not shutil.which(tool)]
     if missing:
         sys.exit(f"missing: apt-get install {' '.join(missing)}")
+
+
+def need_build(path):
+    """Ends the program if there is no build at this path."""
+    if not (os.path.isfile(path) and os.access(path, os.X_OK)):
+        sys.exit(f"{path} cannot be run; swift build -c release --product tollgate makes .build/release/tollgate")
+
+
+def with_parent(cpus=None):
+    """For `preexec_fn`: a process that does not outlive this program, even when that is killed, and runs on `cpus`."""
+
+    def prepare():
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        cpus and os.sched_setaffinity(0, cpus)
+
+    return prepare
 
 
 def token(user="user-0001", filling=500):
@@ -37,7 +60,8 @@ class Gateway:
     that runs the gateway's, such as valgrind; `files` are env files; `cpus` is the set that it may run on, by default all."""
 
     def __init__(self, binary, upstream, settings, tool=(), files=(), cpus=None):
-        self.folder = tempfile.mkdtemp()
+        self.folder, self.process = tempfile.mkdtemp(), None
+        atexit.register(self.stop, signal.SIGKILL)
         with open(self.folder + "/secret", "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
             file.write(SECRET)
         environment = {
@@ -51,7 +75,7 @@ class Gateway:
         # The kernel chooses the ports: one that was free a moment ago could be another gateway's by now, and both would listen.
         ports = {}
         self.process = subprocess.Popen(
-            command, env=environment, stdout=self.log, stderr=subprocess.STDOUT, preexec_fn=lambda: cpus and os.sched_setaffinity(0, cpus))
+            command, env=environment, stdout=self.log, stderr=subprocess.STDOUT, preexec_fn=with_parent(cpus))
         while "admin" not in ports and self.process.poll() is None:
             time.sleep(0.1)
             ports = self.listening()
@@ -75,7 +99,8 @@ class Gateway:
                 total += int(file.read().split()[0])
         return total / 1e9
 
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait()
+    def stop(self, number=signal.SIGTERM):
+        if self.process:
+            self.process.send_signal(number)
+            self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
