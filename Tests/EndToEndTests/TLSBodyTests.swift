@@ -8,6 +8,7 @@ import Testing
     private let folder: Folder
     private let authority: CertificateAuthority
     private let upstream: Upstream
+    private let settings: String
     private let gateway: Gateway
 
     init() throws {
@@ -20,15 +21,16 @@ import Testing
             try connection.send("HTTP/1.1 200 OK\r\nContent-Length: \(body.count)\r\n\r\n")
             try connection.send(body)
         }
-        gateway = try Gateway(
-            """
+        settings = """
             TOLLGATE_LISTEN=
             TOLLGATE_LISTEN_TLS=127.0.0.1:0
             TOLLGATE_TLS_CERT="\(folder.file("one.crt"))"
             TOLLGATE_TLS_KEY="\(folder.file("one.key"))"
             TOLLGATE_UPSTREAM_U="\(upstream.url)"
             TOLLGATE_ROUTE_ALL="/* upstream=u auth=none"
-            """, folder: folder)
+
+            """
+        gateway = try Gateway(settings, folder: folder)
     }
 
     private func curl(_ more: [String], path: String = "large") throws -> CommandOutcome {
@@ -95,5 +97,43 @@ import Testing
         #expect(try gateway.residentKiB - before < 300 * 20)
         client.say("\n")
         try client.output.wait(for: "an answer", until: { $0.contains("HTTP/1.1 200 OK") })
+    }
+
+    @Test(arguments: ["h2", "http/1.1"])
+    func aClientThatSaysNothingAfterItsHandshakeIsClosedAtTheHeaderTimeout(_ version: String) throws {
+        try gateway.reload(settings + "TOLLGATE_HEADER_TIMEOUT=1s")
+        let client = try run(
+            "python3",
+            [
+                "-c",
+                """
+                import socket, ssl
+                trusted = ssl.create_default_context(cafile="\(authority.file)")
+                trusted.set_alpn_protocols(["\(version)"])
+                peer = trusted.wrap_socket(socket.create_connection(("127.0.0.1", \(gateway.tlsPort)), 40), server_hostname="localhost")
+                while peer.recv(1000): pass
+                print(peer.selected_alpn_protocol())
+                """,
+            ])
+        #expect(client.output == version, "\(client)")
+    }
+
+    @Test func clientsThatConnectedAMomentBeforeADrainDoNotHoldItUp() throws {
+        try gateway.reload(settings + "TOLLGATE_HEADER_TIMEOUT=1h\nTOLLGATE_DRAIN_TIMEOUT=1h")
+        let client = try Subprocess(
+            "python3",
+            [
+                "-u", "-c",
+                """
+                import socket, ssl, sys
+                trusted = ssl.create_default_context(cafile="\(authority.file)")
+                peers = [trusted.wrap_socket(socket.create_connection(("127.0.0.1", \(gateway.tlsPort))), server_hostname="localhost")
+                         for _ in range(20)]
+                print("connected")
+                sys.stdin.readline()
+                """,
+            ])
+        try client.output.wait(for: "connections", until: { $0.contains("connected") })
+        #expect(try gateway.stop() == 0)
     }
 }
