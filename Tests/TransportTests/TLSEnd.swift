@@ -94,6 +94,15 @@ struct TLSPairing: ~Copyable {
         self.server = server
     }
 
+    /// A server for `localhost`, and a client that trusts its authority.
+    static func contexts() throws -> (certificates: Certificates, server: TLSServerContext, client: TLSClientContext) {
+        let certificates = try Certificates.get()
+        return (
+            certificates, try TLSServerContext(pairs: [certificates.pair("localhost")], now: later),
+            try TLSClientContext(authorityFile: certificates.authority)
+        )
+    }
+
     /// Both handshakes end, or one fails and the other waits.
     static func make(_ server: TLSServerContext, _ client: TLSClientContext, name: String = "localhost") throws
         -> TLSPairing

@@ -10,9 +10,7 @@ import Wire
     let client: TLSClientContext
 
     init() throws {
-        certificates = try Certificates.get()
-        server = try TLSServerContext(pairs: [certificates.pair("localhost")], now: later)
-        client = try TLSClientContext(authorityFile: certificates.authority)
+        (certificates, server, client) = try TLSPairing.contexts()
     }
 
     /// Overhead of a record of AES-GCM: header, content type, authentication tag.

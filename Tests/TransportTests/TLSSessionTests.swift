@@ -9,9 +9,7 @@ import Wire
     let client: TLSClientContext
 
     init() throws {
-        certificates = try Certificates.get()
-        server = try TLSServerContext(pairs: [certificates.pair("localhost")], now: later)
-        client = try TLSClientContext(authorityFile: certificates.authority)
+        (certificates, server, client) = try TLSPairing.contexts()
     }
 
     func pairing(_ name: String = "localhost") throws -> TLSPairing { try TLSPairing.make(server, client, name: name) }

@@ -4,8 +4,7 @@
 //
 //     openloop PORT RATE SECONDS CONNECTIONS [tls] <REQUEST
 //
-// RATE 0: a closed loop, each connection sends again once it is answered. The first tenth of the time is not counted. Prints, of what was
-// due within SECONDS: the answers; how many were missing or not 200; the 50th, 99th and 99.9th percentile and the maximum of the time from
+// The first tenth of the time is not counted. Prints, of what was due within SECONDS: the answers; how many were missing or not 200; the 50th, 99th and 99.9th percentile and the maximum of the time from
 // due to answered, and the 99th of the time from due to sent, in microseconds.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -127,8 +126,9 @@ int main(int count, char **words) {
     if (count < 5) return 2;
     int port = atoi(words[1]), connections = atoi(words[4]);
     double rate = atof(words[2]), seconds = atof(words[3]);
+    if (rate <= 0) return 2;
     request_bytes = fread(request, 1, sizeof request, stdin);
-    size_t most = (size_t)((rate > 0 ? rate * 1.2 : 200000) * seconds) + 1000;
+    size_t most = (size_t)(rate * 1.2 * seconds) + 1000;
     taken = calloc(most, sizeof *taken), waited = calloc(most, sizeof *waited);
     SSL_CTX *tls = count > 5 ? SSL_CTX_new(TLS_client_method()) : NULL;
     int loop = epoll_create1(0);
@@ -146,22 +146,14 @@ int main(int count, char **words) {
     // Answers are awaited for two more seconds.
     int busy = 0;
     for (uint64_t time = now(); time < stop + 2000000000; time = now()) {
-        if (rate > 0) {
-            for (; due <= time && due < stop && last < most; due += interval(rate)) queue[last++] = due;
-            for (; first < last && idle; first++) {
-                struct connection *c = idle;
-                idle = c->next;
-                begin(c, queue[first]);
-            }
-        } else {
-            for (; idle && time < stop; ) {
-                struct connection *c = idle;
-                idle = c->next;
-                begin(c, now());
-            }
+        for (; due <= time && due < stop && last < most; due += interval(rate)) queue[last++] = due;
+        for (; first < last && idle; first++) {
+            struct connection *c = idle;
+            idle = c->next;
+            begin(c, queue[first]);
         }
         time = now();
-        uint64_t wait = time >= stop ? 100000000 : rate <= 0 ? 100000000 : due > time ? due - time : 0;
+        uint64_t wait = time >= stop ? 100000000 : due > time ? due - time : 0;
         if (time >= stop) {
             busy = connections;
             for (struct connection *c = idle; c; c = c->next) busy--;

@@ -5,7 +5,7 @@ import { badge, below, empty, faultNotice, fill, h, loading, pageHead, panel, to
 import { when } from "./format.js";
 import { table } from "./table.js";
 
-/// What each channel needs to be sent.
+/// The name of each channel, and the setting without which its messages are kept here.
 const settings = { mail: ["Mail", "SMTP_URL"], sms: ["SMS", "TOLLGATE_SMS_URL"] };
 
 async function copy(text) {

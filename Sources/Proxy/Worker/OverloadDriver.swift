@@ -4,8 +4,8 @@ import Telemetry
 import Transport
 import Wire
 
-/// A count of the bytes that wait in a worker, which goes on from turn to turn of the loop: a look at each of ten thousand connections
-/// takes milliseconds, in which no request would be answered.
+/// The state of an incremental count of a worker's buffered bytes. Each turn of the event loop counts some connections, because counting
+/// ten thousand at once would block the loop for milliseconds.
 struct BufferCount {
     /// The connections and exchanges that one turn looks at.
     static let looksOfTurn = 256
