@@ -111,7 +111,7 @@ import Wire
         sentinel.change { $0 = mood(second, 2) }
         sentinel.announce()
         try listener.wait("its end") { $0.server == "none" }
-        #expect(listener.problem?.hasPrefix("the sentinels name \(second.address), which is not connected: ") == true)
+        try listener.wait("the reason") { $0.problem?.hasPrefix("the sentinels name \(second.address), which is not connected: ") == true }
         try second.start()
         try listener.wait("the second") { $0.server == "\(second.address)" && $0.problem == nil }
     }
