@@ -18,14 +18,14 @@ package struct EnvEntry: Hashable, Sendable {
 /// there is no interpolation. Lines end in LF or CRLF. A duplicate name in one file is a fault, and so is any line that env
 /// file parsers read differently.
 package enum EnvFile {
-    /// The maximum size of a file in bytes.
-    package static let maximumBytes = 1 << 20
+    /// The maximum size of a file in bytes: a hundred thousand routes.
+    package static let maximumBytes = 16 << 20
 
     /// Parses a whole file; `name` appears in the origins. Valid lines are returned even if others are at fault.
     package static func parse(_ bytes: [UInt8], name: String) -> (entries: [EnvEntry], findings: Findings) {
         var reading = Reading(file: name)
         guard bytes.count <= maximumBytes else {
-            reading.findings.fault(Finding(.file(name, line: 1), nil, "is larger than 1 MiB, give a smaller env file"))
+            reading.findings.fault(Finding(.file(name, line: 1), nil, "is larger than 16 MiB, give a smaller env file"))
             return ([], reading.findings)
         }
         let mark: [UInt8] = [0xEF, 0xBB, 0xBF]

@@ -65,6 +65,14 @@ import Wire
         #expect(result.errorOutput == "\(folder.path)/gone.env: cannot be read (no such file or directory), give the path of an env file\nnext: `tollgate init FILE` writes one\n")
     }
 
+    @Test func anEnvFileThatIsTooLongIsSaidToBe() throws {
+        let path = folder.path + "/long.env"
+        try FileBytes.write([UInt8](repeating: UInt8(ascii: "\n"), count: (16 << 20) + 1), to: path)
+        let result = run("check", "--env-file", path)
+        #expect(result.exitCode == 2)
+        #expect(result.errorOutput == "\(path): cannot be read (it is longer than 16777216 bytes), give the path of an env file\n")
+    }
+
     @Test func unusableCertificatesAreFaultsWithTheirLine() throws {
         let text = "TOLLGATE_LISTEN_TLS=127.0.0.1:8443\nTOLLGATE_TLS_CERT=\(folder.path)/c\nTOLLGATE_TLS_KEY=\(folder.path)/k"
         try FileBytes.write(Array(text.utf8), to: folder.path + "/b.env")

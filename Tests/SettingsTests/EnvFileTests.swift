@@ -67,7 +67,7 @@ import Wire
     @Test func aFileWithoutEndIsNotRead() {
         let (entries, findings) = EnvFile.parse([UInt8](repeating: 10, count: EnvFile.maximumBytes + 1), name: "f")
         #expect(entries == [])
-        #expect(findings.faults.map(\.text) == ["f:1: is larger than 1 MiB, give a smaller env file"])
+        #expect(findings.faults.map(\.text) == ["f:1: is larger than 16 MiB, give a smaller env file"])
     }
 
     @Test func goodLinesAreReadBesideBadOnes() {

@@ -60,8 +60,7 @@ struct ConfigurationLoader: Sendable {
             case .success(let bytes): files.append((path, bytes))
             case .failure(let fault) where envFiles.isEmpty && fault.errno == ENOENT: break
             case .failure(let fault):
-                let why = systemErrorText(fault.errno)
-                missing.fault(Finding(.wholeFile(path), nil, "cannot be read (\(why)), give the path of an env file"))
+                missing.fault(Finding(.wholeFile(path), nil, "cannot be read (\(fault.reason)), give the path of an env file"))
             }
         }
         return (files, missing)
@@ -79,7 +78,7 @@ struct ConfigurationLoader: Sendable {
     }
 
     private static func readText(_ path: String) -> Result<[UInt8], UnreadableFile> {
-        read(path).mapError { UnreadableFile(reason: systemErrorText($0.errno)) }
+        read(path).mapError { UnreadableFile(reason: $0.reason) }
     }
 
     private static func read(_ path: String) -> Result<[UInt8], SystemFault> {
