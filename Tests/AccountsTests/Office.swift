@@ -167,7 +167,8 @@ struct Office {
         var context = AccountContext(store: store, clock: clock.accountClock, notice: { recorder.note($0) })
         context.policies = policies
         self.context = context
-        guard let work = PasswordWork(threads: 2, queue: queue, cost: cost, start: startThread) else {
+        // On a busy machine a password may wait for longer than a client would.
+        guard let work = PasswordWork(threads: 2, queue: queue, cost: cost, patience: .seconds(3_600), start: startThread) else {
             fatalError("the system gives no threads")
         }
         self.work = work
