@@ -250,7 +250,7 @@ import Wire
             #expect(refusal?.absence?.isEmpty == false)
         }
         try cluster.start()
-        let deadline = ContinuousClock.now.advanced(by: .seconds(10))
+        let deadline = ContinuousClock.now.advanced(by: .seconds(60))
         var found: Account?
         while found == nil, ContinuousClock.now < deadline {
             do { found = try await store.account(user) } catch { try await Task.sleep(for: .milliseconds(50)) }

@@ -211,21 +211,35 @@ import Wire
         let folder = try Folder()
         defer { folder.remove() }
         try Self.makeCertificates(in: folder.path)
-        let port = try Self.freePort()
-        let cluster = try PostgresCluster(settings: [
-            "listen_addresses=127.0.0.1", "port=\(port)", "ssl=on", "ssl_cert_file=\(folder.path)/server.pem",
-            "ssl_key_file=\(folder.path)/server.key",
-        ])
+        let (cluster, port) = try Self.cluster(certified: folder.path)
         defer { cluster.end() }
         func store(_ host: String, _ authority: String) throws -> any AccountStore {
-            let url = "postgres://tollgate@\(host):\(port)/postgres?sslmode=verify-full&sslrootcert=\(folder.path)/\(authority).pem"
-            return try Bench.open(StoreLocation(url: url))
+            let options = "sslmode=verify-full&sslrootcert=\(folder.path)/\(authority).pem&connect_timeout=60"
+            return try Bench.open(StoreLocation(url: "postgres://tollgate@\(host):\(port)/postgres?\(options)"))
         }
         try await store("localhost", "ca").prepare()
         let stranger = try store("localhost", "other")
         #expect(await fault { try await stranger.prepare() }?.absence?.contains("certificate") == true)
         let misnamed = try store("127.0.0.1", "ca")
         #expect(await fault { try await misnamed.prepare() }?.absence?.contains("127.0.0.1") == true)
+    }
+
+    /// A server with the certificate in this folder, and its port.
+    private static func cluster(certified folder: String) throws -> (PostgresCluster, UInt16) {
+        var attempt = 1
+        while true {
+            let port = try freePort()
+            do {
+                let cluster = try PostgresCluster(settings: [
+                    "listen_addresses=127.0.0.1", "port=\(port)", "ssl=on", "ssl_cert_file=\(folder)/server.pem",
+                    "ssl_key_file=\(folder)/server.key",
+                ])
+                return (cluster, port)
+            } catch where attempt < 5 {
+                // Another program may have taken the port before the server did.
+                attempt += 1
+            }
+        }
     }
 
     /// An authority, another one, and a server certificate of the first for `localhost`, readable by the server's user.

@@ -48,7 +48,7 @@ import Wire
 
     /// A server process reports its counts when it ends.
     private static func waitForEnd(of database: String, _ cluster: PostgresCluster) throws {
-        for _ in 0..<600 {
+        for _ in 0..<3_000 {
             if try cluster.run("SELECT count(*) FROM pg_stat_activity WHERE datname = '\(database)'") == "0" { return }
             usleep(20_000)
         }

@@ -23,6 +23,8 @@ public final class CommitCutter: Sendable {
     }
 
     private let plan = Mutex(Plan())
+    /// Held while `meanwhile` runs: a sender that does not wait so long comes through after it.
+    private let passage = Mutex(())
     private let cuts = Mutex(0)
 
     public init(before server: PostgresCluster) throws {
@@ -82,6 +84,7 @@ public final class CommitCutter: Sendable {
     }
 
     private func relay(_ client: Int32) {
+        passage.withLock { _ in }
         guard let upstream = try? Self.withAddress(server, { connect($0, $1, $2) == 0 }) else {
             close(client)
             return
@@ -105,7 +108,7 @@ public final class CommitCutter: Sendable {
                         case .lost: shutdown(upstream, Int32(SHUT_RDWR))
                         case .late: break
                         }
-                        meanwhile?()
+                        if let meanwhile { self.passage.withLock { _ in meanwhile() } }
                         shutdown(client, Int32(SHUT_RDWR))
                         if fate == .late {
                             usleep(500_000)

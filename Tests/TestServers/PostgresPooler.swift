@@ -48,7 +48,7 @@ public final class PostgresPooler: Sendable {
         pooler=$!
         trap 'kill "$pooler" || true; wait "$pooler" || true; rm -rf "$folder"' EXIT
         trap 'exit 1' HUP INT TERM
-        for try in $(seq 100); do
+        for try in $(seq 600); do
             [ -S "$folder/.s.PGSQL.\(PostgresCluster.port)" ] && break
             kill -0 "$pooler"
             sleep 0.05
