@@ -45,7 +45,7 @@ import Wire
         #expect(mail.login == login)
         #expect(mail.from == "no-reply@example.org")
         #expect(mail.to == ["ada@example.org"])
-        thread.stop(within: 5_000)
+        thread.stop(within: 60_000)
         #expect(log.events == [.sent(message(), attempts: 1)])
     }
 
@@ -115,7 +115,7 @@ import Wire
         let thread = try thread(plan("smtp://127.0.0.1:\(sink.port)"))
         thread.send(message())
         eventually("the mail arrives") { sink.received.count == 1 }
-        thread.stop(within: 5_000)
+        thread.stop(within: 60_000)
         #expect(log.events.count == 2)
         #expect(log.events.last == .sent(message(), attempts: 2))
     }
@@ -125,7 +125,7 @@ import Wire
         let thread = try thread(plan("smtp://127.0.0.1:\(sink.port)"))
         thread.send(message())
         eventually("the refusal is told") { !log.events.isEmpty }
-        thread.stop(within: 5_000)
+        thread.stop(within: 60_000)
         guard case .lost(_, let reason)? = log.events.first else { return #expect(Bool(false), "\(log.events)") }
         #expect(reason.hasSuffix("the server answered 550"))
         #expect(log.events.count == 1)
@@ -139,7 +139,7 @@ import Wire
         thread.send(evil)
         thread.send(message())
         eventually("the good one arrives") { sink.received.count == 1 }
-        thread.stop(within: 5_000)
+        thread.stop(within: 60_000)
         #expect(sink.received.allSatisfy { $0.to == ["ada@example.org"] && $0.headers["Bcc"] == nil })
         #expect(log.events.contains(.lost(evil, reason: "mail cannot be addressed to the recipient")))
     }
@@ -160,7 +160,7 @@ import Wire
         let thread = try thread(plan("smtp://127.0.0.1:\(sink.port)"))
         for number in 0..<50 { thread.send(message(to: "u\(number)@example.org", id: "\(number)")) }
         eventually("all arrive") { sink.received.count == 50 }
-        thread.stop(within: 5_000)
+        thread.stop(within: 60_000)
         #expect(Set(sink.received.flatMap(\.to)) == Set((0..<50).map { "u\($0)@example.org" }))
         #expect(log.events.count == 50)
     }
@@ -170,7 +170,7 @@ import Wire
         let sms = message(to: "+4915112345678", body: .sms("123456 is your code."))
         thread.send(message())
         thread.send(sms)
-        thread.stop(within: 5_000)
+        thread.stop(within: 60_000)
         let entries = try Outbox(dataDirectory: folder.path).read()
         #expect(entries.map(\.to) == ["ada@example.org", "+4915112345678"])
         #expect(entries.map(\.channel) == [.mail, .sms])
@@ -184,7 +184,7 @@ import Wire
         eventually("an attempt fails") { !log.events.isEmpty }
         thread.adopt(try plan("smtp://127.0.0.1:\(sink.port)"))
         eventually("the mail arrives") { sink.received.count == 1 }
-        thread.stop(within: 5_000)
+        thread.stop(within: 60_000)
     }
 
     @Test func aTextMessageIsPostedToTheWebhook() throws {
@@ -193,7 +193,7 @@ import Wire
         let sms = message(to: "+4915112345678", body: .sms("123456 is \"your\" code."))
         thread.send(sms)
         eventually("it is told") { log.events == [.sent(sms, attempts: 1)] }
-        thread.stop(within: 5_000)
+        thread.stop(within: 60_000)
         let request = try #require(hook.requests.first)
         #expect(request.head.hasPrefix("POST /sms?key=k HTTP/1.1\r\n"))
         #expect(request.head.contains("Content-Type: application/json\r\n"))
@@ -206,9 +206,9 @@ import Wire
         let thread = try thread(plan(nil, sms: hook.url))
         let sms = message(to: "+4915112345678", body: .sms("x"))
         thread.send(sms)
-        eventually("it fails") { log.events.count == 1 }
+        eventually("it fails") { !log.events.isEmpty }
         // At the end what waits is tried at once.
-        thread.stop(within: 10_000)
+        thread.stop(within: 60_000)
         #expect(log.events.last == .sent(sms, attempts: 3))
         #expect(hook.requests.count == 3)
         #expect(hook.requests.allSatisfy { $0.head.hasPrefix("POST /sms?key=k ") })

@@ -88,7 +88,7 @@ import Wire
         let sweep = AccountSweep(context: AccountContext(store: store, clock: clock, notice: { _ in }))
         sweep.start()
         // Without blocking a thread that the sweep may need.
-        for _ in 0..<1_000 where store.calls == 0 { await pause(milliseconds: 10) }
+        for _ in 0..<6_000 where store.calls == 0 { await pause(milliseconds: 10) }
         #expect(store.calls == 1)
         sweep.stop()
     }

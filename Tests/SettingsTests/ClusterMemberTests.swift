@@ -123,7 +123,7 @@ import Wire
         let lookups = member.tiers
         store.afterNextCall { lookups.adopt(TierScale(tiers: tiers, graceSeconds: 0), [:]) }
         lookups.lookUp(TokenUser(ada.user.text))
-        for _ in 0..<1_000 where updates.tiers(of: ada.user).isEmpty { await pause(milliseconds: 10) }
+        for _ in 0..<6_000 where updates.tiers(of: ada.user).isEmpty { await pause(milliseconds: 10) }
         #expect(updates.tiers(of: ada.user) == [.tier(try #require(tiers.rank(of: "premium")), until: .max)])
     }
 
@@ -140,17 +140,18 @@ import Wire
             Task { _ = try await store.endSessions(of: user, .revoked, audit) }
         }
         lookups.lookUp(TokenUser("42", of: "django"))
-        for _ in 0..<1_000 where updates.subjects.isEmpty { await pause(milliseconds: 10) }
+        for _ in 0..<6_000 where updates.subjects.isEmpty { await pause(milliseconds: 10) }
         // The second answer is of before or after the change; the first was not told.
         #expect(updates.subjects.count == 1)
-        for _ in 0..<1_000 where updates.subjects.last != .refused {
+        for _ in 0..<6_000 where updates.subjects.last != .refused {
             lookups.lookUp(TokenUser("42", of: "django"))
             await pause(milliseconds: 10)
         }
         #expect(updates.subjects.last == .refused)
         for name in ["apple", "other"] { lookups.lookUp(TokenUser("42", of: name)) }
-        for _ in 0..<1_000 where updates.subjects.suffix(2) != [.unknown, .unknown] { await pause(milliseconds: 10) }
-        #expect(updates.subjects.suffix(2) == [.unknown, .unknown])
+        // An answer about the first may come between theirs.
+        for _ in 0..<6_000 where updates.subjects.count(where: { $0 == .unknown }) < 2 { await pause(milliseconds: 10) }
+        #expect(updates.subjects.count { $0 == .unknown } == 2)
     }
 
     /// An identity may have been linked after the store was asked, and before workers were told to forget the subject.
@@ -167,7 +168,7 @@ import Wire
             let calls = store.calls
             store.afterNextCall(change)
             lookups.lookUp(subject)
-            for _ in 0..<1_000 where updates.subjects.count <= number { await pause(milliseconds: 10) }
+            for _ in 0..<6_000 where updates.subjects.count <= number { await pause(milliseconds: 10) }
             #expect(updates.subjects.count == number + 1 && store.calls == calls + 2)
         }
     }
@@ -178,7 +179,7 @@ import Wire
         store.fail([.unavailable("late")])
         store.afterNextCall { while EventLoop.now().wall.seconds < asked + 1 {} }
         member.subjects.lookUp(TokenUser("42", of: "django"))
-        for _ in 0..<1_000 where updates.subjects.isEmpty { await pause(milliseconds: 10) }
+        for _ in 0..<6_000 where updates.subjects.isEmpty { await pause(milliseconds: 10) }
         let known = try #require(updates.known.first)
         #expect(known.status == .unavailable && known.learnedAt > asked)
     }

@@ -161,7 +161,8 @@ import Wire
         let feed = try feed(try configuration("jwks=http://127.0.0.1:\(port)/"), Listener())
         let begin = EventLoop.now().monotonic
         feed.stop()
-        #expect(EventLoop.now().monotonic.nanoseconds(since: begin) < 5_000_000_000)
+        // A fetch that is waited for takes ten.
+        #expect(EventLoop.now().monotonic.nanoseconds(since: begin) < 9_000_000_000)
         socket.close()
     }
 

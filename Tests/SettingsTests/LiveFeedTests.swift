@@ -74,7 +74,7 @@ import Wire
         }
 
         func wait(until condition: (Reader) -> Bool) async -> Bool {
-            for _ in 0..<10_000 {
+            for _ in 0..<60_000 {
                 if condition(self) { return true }
                 await pause(milliseconds: 1)
             }

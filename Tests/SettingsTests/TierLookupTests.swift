@@ -34,7 +34,7 @@ import Wire
 
         /// Waits for the next question, and answers it.
         func answer(_ answer: TierAnswer) async {
-            for _ in 0..<2_000 {
+            for _ in 0..<12_000 {
                 let next = state.withLock { $0.waiting.isEmpty ? nil : $0.waiting.removeFirst() }
                 if let next { return next.resume(returning: answer) }
                 await pause(milliseconds: 5)
@@ -46,7 +46,7 @@ import Wire
         var updates: [WorkerUpdate] { state.withLock { $0.updates } }
 
         func told(_ count: Int) async -> [UserTier] {
-            for _ in 0..<2_000 {
+            for _ in 0..<12_000 {
                 let told = updates.flatMap { update -> [UserTier] in if case .tiers(let users) = update { users } else { [] } }
                 if told.count >= count { return told }
                 await pause(milliseconds: 5)
@@ -85,6 +85,7 @@ import Wire
     @Test func manyAtOnceAskOnceAndTheAnswerCountsForItsTime() async throws {
         for _ in 0..<100 { lookups.lookUp(ada) }
         lookups.lookUp(TokenUser("bob", of: "asked"))
+        let asked = EventLoop.now().wall
         await scene.answer(.tier("premium"))
         await scene.answer(.tier("premium"))
         #expect(await scene.told(2).count == 2)
@@ -94,8 +95,8 @@ import Wire
         let told = await scene.told(3)
         #expect(told.count == 3 && scene.questions.count == 2)
         #expect(told[2].status == .tier(Self.premium, until: .max) && told[2].user == ada)
-        let age = try #require(told[2].freshUntil).microseconds - EventLoop.now().wall.microseconds
-        #expect(age > 50_000_000 && age <= 60_000_000)
+        let until = try #require(told[2].freshUntil)
+        #expect((asked.advanced(seconds: 60)...EventLoop.now().wall.advanced(seconds: 60)).contains(until))
     }
 
     @Test(arguments: [("premium", premium), ("gold", .lowest), (nil, .lowest), (String(repeating: "x", count: 10_000), .lowest)] as [(String?, Tier)])
@@ -136,7 +137,7 @@ import Wire
         for (number, order) in orders.enumerated() {
             lookups.forget([ada])
             lookups.lookUp(ada)
-            for _ in 0..<2_000 where scene.questions.count < 2 * number + 1 { await pause(milliseconds: 5) }
+            for _ in 0..<12_000 where scene.questions.count < 2 * number + 1 { await pause(milliseconds: 5) }
             order(lookups)
             await scene.answer(.tier("premium"))
             await scene.answer(.tier("free"))
@@ -285,10 +286,11 @@ import Wire
             "/t?issuer=i&subject=moved": TinyServer.answer([], status: "302 Found", fields: "Location: /t?issuer=i&subject=a%3Ab\r\n"),
         ])
         let client = TierClient()
-        #expect(await client.tier(of: "a:b", issuer: "i", at: server.url("/t")) == .success("premium"))
+        let first = await Self.answer(to: "a:b", client, server)
+        #expect(first.result == .success("premium"))
         #expect(await isFailure(client.tier(of: "large", issuer: "i", at: server.url("/t"))))
-        #expect(await client.tier(of: "moved", issuer: "i", at: server.url("/t")) == Self.failure("the answer has the status 302"))
-        #expect(server.count("/t?issuer=i&subject=a%3Ab") == 1)
+        #expect(await Self.answer(to: "moved", client, server).result == Self.failure("the answer has the status 302"))
+        #expect((1...first.questions).contains(server.count("/t?issuer=i&subject=a%3Ab")), "a redirect is not followed")
         server.stop()
         #expect(await isFailure(client.tier(of: "a:b", issuer: "i", at: server.url("/t"))), "it is gone")
         // Many at once are queued, and each is answered.
@@ -301,6 +303,18 @@ import Wire
         #expect(many == 500)
         client.stop()
         #expect(await client.tier(of: "a", issuer: "i", at: server.url("/t")) == .failure(TierClient.Failure(reason: "the gateway ends", isAway: true)))
+    }
+
+    /// The server's answer, and how often it was asked: on a busy machine it may take longer than a question may.
+    private static func answer(
+        to subject: String, _ client: TierClient, _ server: TinyServer
+    ) async -> (result: Result<String?, TierClient.Failure>, questions: Int) {
+        for questions in 1...20 {
+            let result = await client.tier(of: subject, issuer: "i", at: server.url("/t"))
+            if case .failure(let failure) = result, failure.isAway { continue }
+            return (result, questions)
+        }
+        return (failure("the server never answers in time"), 20)
     }
 
     /// A deleted account may be imported again with its id, which is not announced.
