@@ -31,10 +31,18 @@ install_packages() {
     fi
     say "tollgate: installing ${missing[*]}"
     # Packages must not start services: the tests start their own servers on free ports.
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq
-    # Waits for another installation that holds the lock.
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
-        apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+    # Waits for another installation that holds the lock. It does not wait for one that reads the lists, nor for a mirror that is away
+    # for a moment, so both are tried again.
+    local attempt
+    for attempt in 1 2 3 4 5; do
+        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=3 update -qq \
+            && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -o Acquire::Retries=3 -o DPkg::Lock::Timeout=600 \
+                install -y -qq --no-install-recommends "${missing[@]}" >/dev/null \
+            && return 0
+        say "tollgate: the installation failed, attempt $attempt of 5"
+        [ "$attempt" -eq 5 ] || sleep 10
+    done
+    return 1
 }
 
 # Installs test tools that Debian does not package from wheels into .build/python, a virtual environment; those behind -- for their

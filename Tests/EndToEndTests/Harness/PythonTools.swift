@@ -14,7 +14,8 @@ enum PythonTools {
     static let hasTraceMessages = FileManager.default.fileExists(atPath: inPackages("opentelemetry/proto/collector/trace"))
     static let hasMetricsReader = FileManager.default.fileExists(atPath: inPackages("prometheus_client/openmetrics"))
 
-    static let hasKubernetesSchemas = FileManager.default.fileExists(atPath: inPackages("kubernetes_validate"))
+    /// Those of Kubernetes, and the one of Compose, which is installed after them: the network may be lost in between.
+    static let hasKubernetesSchemas = [inPackages("kubernetes_validate"), composeSchema].allSatisfy { FileManager.default.fileExists(atPath: $0) }
 
     /// A path in the environment's packages, whose folder is named by the version of Python.
     private static func inPackages(_ path: String) -> String {
