@@ -31,11 +31,18 @@ def program(name):
     return found
 
 
+# The sockets that hold the ports of servers, until the suite ends.
+HELD = []
+
+
 def free_port():
-    """A port that is free now, for a server that cannot choose one by itself."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port for a server that cannot choose one by itself, and that sets SO_REUSEADDR as Redis does: it stays bound here, so that
+    the kernel gives it to no other program before the server has it, nor while that is down."""
+    probe = socket.socket()
+    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    probe.bind(("127.0.0.1", 0))
+    HELD.append(probe)
+    return probe.getsockname()[1]
 
 
 def unprivileged():
