@@ -35,10 +35,11 @@ import Testing
         try eventually("the keys are there") { try connection.ask("GET /x", [old]).status == 200 }
         #expect(try connection.ask("GET /x", [new]).status == 401)
         set.change { $0 = (try? keySet(first, second)) ?? "" }
-        let fetched = server.requests.now.count
-        // At most one fetch in ten seconds for the sake of unknown names.
-        try eventually("the new key is fetched", seconds: 15) { try connection.ask("GET /x", [new]).status == 200 }
-        #expect(server.requests.now.count <= fetched + 2)
+        let (fetched, start) = (server.requests.now.count, ProcessInfo.processInfo.systemUptime)
+        try eventually("the new key is fetched") { try connection.ask("GET /x", [new]).status == 200 }
+        // At most one fetch in ten seconds for the sake of unknown names: one or two, unless it took longer.
+        let more = max(0, Int((ProcessInfo.processInfo.systemUptime - start - 5) / 10))
+        #expect(server.requests.now.count <= fetched + 2 + more)
         #expect(try connection.ask("GET /x", [old]).status == 200)
         #expect(try gateway.metric("tollgate_jwks_unknown_kid_total", #"issuer="outside""#) >= 1)
     }
@@ -109,7 +110,7 @@ import Testing
         #expect(try gateway.ask("GET /x", [old]).status == 200)
         #expect(try gateway.ask("GET /x", [new]).status == 401)
         try folder.write("keys.json", try keySet(second))
-        try eventually("the new key counts", seconds: 15) { try gateway.ask("GET /x", [new]).status == 200 }
+        try eventually("the new key counts") { try gateway.ask("GET /x", [new]).status == 200 }
         #expect(try gateway.ask("GET /x", [old]).status == 401, "a cached token does not outlive its key")
     }
 }
