@@ -21,7 +21,7 @@ import Testing
     /// Limits, refused and returned attempts, the bus, a lease and the heartbeat; then `meanwhile`, before the gateways end.
     private func useEverything(_ setting: String, meanwhile: () throws -> Void = {}) throws {
         let (server, upstream) = (try AuthServer(), try Upstream())
-        let fleet = try Fleet(2, .redis, setting, "TOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=2/h\"", Gateway.trustingProxies)
+        let fleet = try Fleet(2, .redis, setting, Redis.patience, "TOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=2/h\"", Gateway.trustingProxies)
         try fleet.waitForTheBus()
         try fleet.expect("Redis is ready") { try $0.askAdmin("/readyz").text.contains(#""redis","status":"ready""#) }
         #expect(try (0..<3).map { try fleet[$0 % 2].send("GET /few").status } == [200, 200, 429])
@@ -37,7 +37,7 @@ import Testing
         #expect(try fleet[0].command(["user", "set-tier", "ada@example.org", "premium"]).code == 0)
 
         let folder = try Folder()
-        let lines = [try TransparentRefreshTests.settings(upstream), try server.settings(folder), setting, "TOLLGATE_KEY_SECRET=\"\(Fleet.keySecret)\""]
+        let lines = [try TransparentRefreshTests.settings(upstream), try server.settings(folder), setting, Redis.patience, "TOLLGATE_KEY_SECRET=\"\(Fleet.keySecret)\""]
         let refreshing = try Gateway(lines.joined(separator: "\n"), folder: folder)
         try eventually("Redis is there") { try refreshing.askAdmin("/readyz").text.contains(#""redis","status":"ready""#) }
         let fields = TransparentRefreshTests.fields(try AuthServer.token("u1", lifetime: -100), server.signIn("u1"))

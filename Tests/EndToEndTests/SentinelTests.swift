@@ -10,7 +10,7 @@ import Testing
     }
 
     private func gateway(_ set: SentinelSet, _ upstream: Upstream, _ settings: String...) throws -> Gateway {
-        try Gateway((["TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"", set.setting] + settings).joined(separator: "\n"))
+        try Gateway((["TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"", set.setting, Redis.patience] + settings).joined(separator: "\n"))
     }
 
     private func redis(_ gateway: Gateway) throws -> (status: String?, reason: String) {
@@ -190,7 +190,7 @@ import Testing
         let set = try SentinelSet(
             .redis, .init(server: tls, sentinel: tls, login: ["--tls", "--cacert", authority.file], scheme: "rediss+sentinel"))
         let upstream = try Upstream()
-        let settings = "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=3/h\"\n\(set.setting)"
+        let settings = "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=3/h\"\n\(set.setting)\n\(Redis.patience)"
         let gateway = try Gateway(settings, environment: ["SSL_CERT_FILE": authority.file])
         try awaitRedis(gateway)
         #expect(try gateway.ask("GET /few").status == 200)
@@ -239,7 +239,7 @@ import Testing
 
     @Test func attemptsAreCountedTogetherAfterAFailover() throws {
         let set = try SentinelSet()
-        let fleet = try Fleet(2, .redis, set.setting, Gateway.trustingProxies, "TOLLGATE_SIGNUP_LIMIT=1/h+burst=4")
+        let fleet = try Fleet(2, .redis, set.setting, Redis.patience, Gateway.trustingProxies, "TOLLGATE_SIGNUP_LIMIT=1/h+burst=4")
         try fleet.waitForTheBus()
         func open(_ index: Int, _ name: String) throws -> Int {
             try fleet[index].send("POST /auth/signup", credentials("\(name)@example.org"), from: "10.1.2.3").status
@@ -256,7 +256,10 @@ import Testing
         let (set, server, upstream) = (try SentinelSet(), try AuthServer(), try Upstream())
         let gateways = try (0..<2).map { _ in
             let folder = try Folder()
-            let lines = [try TransparentRefreshTests.settings(upstream), try server.settings(folder), set.setting, "TOLLGATE_KEY_SECRET=\"\(Fleet.keySecret)\""]
+            let lines = [
+                try TransparentRefreshTests.settings(upstream), try server.settings(folder), set.setting, Redis.patience,
+                "TOLLGATE_KEY_SECRET=\"\(Fleet.keySecret)\"",
+            ]
             return try Gateway(lines.joined(separator: "\n"), folder: folder)
         }
         try awaitRedis(gateways[0], gateways[1])

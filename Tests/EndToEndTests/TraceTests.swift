@@ -98,7 +98,7 @@ import Testing
 
     @Test func theWaitForLimitsInRedisIsASpan() throws {
         let (collector, upstream, redis) = (try Collector(), try Upstream(), try Redis())
-        let gateway = try gateway(collector, upstream, "\(redis.setting)\nTOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=1/h\"")
+        let gateway = try gateway(collector, upstream, "\(redis.setting)\n\(Redis.patience)\nTOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=1/h\"")
         try eventually("limits are counted in Redis") { try gateway.askAdmin("/readyz").text.contains("\"redis\",\"status\":\"ready\"") }
         #expect(try gateway.ask("GET /few").status == 200)
         let trace = try collector.trace(of: "/few")
