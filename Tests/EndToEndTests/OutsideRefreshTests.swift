@@ -124,7 +124,7 @@ import Testing
     func severalGatewaysAskOnceAndLeaveNothingReadableBehind(_ sharesSecret: Bool) throws {
         let (server, upstream, redis) = (try AuthServer(), try Upstream(), try Redis())
         let secret = sharesSecret ? "TOLLGATE_KEY_SECRET=\"a secret that all gateways have in common\"" : ""
-        let gateways = try (0..<4).map { _ in try Self.gateway(server, upstream, redis.setting, secret) }
+        let gateways = try (0..<4).map { _ in try Self.gateway(server, upstream, redis.setting, Redis.patience, secret) }
         for gateway in gateways {
             try eventually("Redis is there") { try JSON(try gateway.askAdmin("/readyz").text)["status"].text == "ready" }
         }
@@ -160,7 +160,8 @@ import Testing
     /// A gateway that dies in the middle of a refresh holds the others up for a while, and no longer.
     @Test func aGatewayThatDiesWithTheLeaseIsSucceeded() throws {
         let (server, upstream, redis) = (try AuthServer(), try Upstream(), try Redis())
-        let (first, second) = (try Self.gateway(server, upstream, redis.setting), try Self.gateway(server, upstream, redis.setting))
+        let gateways = try (0..<2).map { _ in try Self.gateway(server, upstream, redis.setting, Redis.patience) }
+        let (first, second) = (gateways[0], gateways[1])
         for gateway in [first, second] {
             try eventually("Redis is there") { try JSON(try gateway.askAdmin("/readyz").text)["status"].text == "ready" }
         }
@@ -171,7 +172,7 @@ import Testing
         try server.questions.wait(for: "a question") { $0.count == 1 }
         first.process.kill()
         server.mood.change { $0 = .well }
-        try eventually("the other takes over", seconds: 40) { try second.ask("GET /internal/x", fields).status == 200 }
+        try eventually("the other takes over") { try second.ask("GET /internal/x", fields).status == 200 }
         #expect(server.questions.now.count == 2)
     }
 
@@ -179,7 +180,8 @@ import Testing
     @Test func aBodyIsHeldBackWhileItsTokenIsRefreshed() throws {
         let (server, upstream) = (try AuthServer(), try Upstream())
         let gateway = try Self.gateway(server, upstream)
-        server.mood.change { $0 = .slow(3) }
+        // Half of the eight seconds that a refresh may take.
+        server.mood.change { $0 = .slow(4) }
         let before = try gateway.peakResidentKiB
         let body = StreamingTests.pattern(8 << 20)
         let fields = TransparentRefreshTests.fields(try Self.old(), server.signIn("u1"))
@@ -198,7 +200,8 @@ import Testing
     @Test func aClientThatGoesMeanwhileIsForgotten() throws {
         let (server, upstream) = (try AuthServer(), try Upstream())
         let gateway = try Self.gateway(server, upstream)
-        server.mood.change { $0 = .slow(1) }
+        // Long enough for the client to have gone before the answer comes, on a busy machine, too.
+        server.mood.change { $0 = .slow(4) }
         let fields = TransparentRefreshTests.fields(try Self.old(), server.signIn("u1"))
         let leaving = try gateway.connect()
         try leaving.send(requestHead("GET /internal/gone", fields))
