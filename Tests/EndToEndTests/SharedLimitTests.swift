@@ -30,10 +30,11 @@ import Testing
         let (redis, upstream) = (try Redis(), try Upstream())
         let route = "TOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=6/h\""
         let gateways = try [gateway(redis, upstream, route), gateway(redis, upstream, route, "TOLLGATE_WORKERS=2")]
+        let start = ProcessInfo.processInfo.systemUptime
         let answers = try (0..<10).map { try gateways[$0 % 2].ask("GET /few") }
         #expect(answers.map(\.status) == Array(repeating: 200, count: 6) + Array(repeating: 429, count: 4))
         #expect(answers[5]["RateLimit"]?.hasPrefix("\"few\";r=0;t=") == true)
-        #expect(answers[9]["Retry-After"] == "600")
+        #expect(LimitTests.isLeft(answers[9]["Retry-After"], of: 600, since: start), "\(answers[9])")
         #expect(upstream.requests.now.count == 6)
     }
 
@@ -105,13 +106,16 @@ import Testing
         let (redis, upstream) = (try Redis(), try Upstream())
         let gateways = try (0..<2).map { _ in try gateway(redis, upstream, Gateway.contracts) }
         var statuses: [Int] = []
+        let start = ProcessInfo.processInfo.systemUptime
         for number in 0..<40 {
             statuses.append(
                 try gateways[number % 2].send("POST /api/v1/auth/login", #"{"email":"ada@example.org","password":"guess \#(number)"}"#).status)
         }
+        // 180 an hour come after the burst: none, unless a busy machine takes 20 s for the hashes.
+        let later = Int((ProcessInfo.processInfo.systemUptime - start) / 20)
         let passed = statuses.prefix { $0 == 401 }.count
-        #expect((30...32).contains(passed), "\(statuses)")
-        #expect(statuses.dropFirst(passed).allSatisfy { $0 == 429 }, "\(statuses)")
+        #expect((30...32 + later).contains(passed), "\(statuses)")
+        #expect(statuses.allSatisfy { $0 == 401 || $0 == 429 } && statuses.dropFirst(passed).count { $0 == 401 } <= later, "\(statuses)")
         redis.kill()
         let status = try gateways[0].send("POST /api/v1/auth/login", #"{"email":"eve@example.org","password":"a guess"}"#).status
         #expect(status == 401, "without Redis each gateway goes on by itself")
@@ -163,7 +167,12 @@ import Testing
             relay.setting, upstream, ["TOLLGATE_RATE_LIMIT_FAILURE=\(mode.name)",
             "TOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=2/h+by=header:x-key\"", "TOLLGATE_ROUTE_FREE=\"/free upstream=u auth=none\""])
         let connection = try gateway.connect()
-        #expect(try connection.ask("GET /few", ["X-Key: before"]).status == 200)
+        // Of those who come before the machine lets Redis answer in time, the mode decides, too.
+        var before = 0
+        try eventually("the limits are counted in Redis") {
+            before += 1
+            return try connection.ask("GET /few", ["X-Key: before-\(before)"]).status == 200
+        }
         try bring(trouble, redis, relay)
         // Whoever comes while it is being found out is judged by the mode too, after the deadline.
         let answers = try (0..<4).map { _ in try connection.ask("GET /few", ["X-Key: while"]) }
@@ -214,7 +223,7 @@ import Testing
             try eventually("it says so") { try redisState(gateway) == "degraded" }
             #expect(!gateway.process.complaints.now.joined().contains("wrong"))
         }
-        let gateway = try Gateway("\(route)\nREDIS_URL=unix:\(redis.folder.file("s"))?password=right%20horse")
+        let gateway = try Gateway("\(route)\n\(Redis.patience)\nREDIS_URL=unix:\(redis.folder.file("s"))?password=right%20horse")
         try awaitRedis(gateway)
         #expect(try (0..<2).map { _ in try gateway.ask("GET /few").status } == [200, 429])
     }
@@ -252,10 +261,11 @@ import Testing
 
     @Test func twoGatewaysAdmitWhatTheLimitSaysAndNoMoreInAnyWindow() throws {
         let (redis, upstream) = (try Redis(), try Upstream())
-        let route = "TOLLGATE_ROUTE_HOT=\"/hot upstream=u auth=none limit=500/s+burst=50\""
+        // Slow enough that a busy machine asks for more, and with a burst that makes up for a second in which it stands still.
+        let route = "TOLLGATE_ROUTE_HOT=\"/hot upstream=u auth=none limit=100/s+burst=100\""
         let gateways = try [gateway(redis, upstream, route), gateway(redis, upstream, route)]
         let ports = gateways.map(\.port)
-        let (asked, passed) = try hammer(ports + ports, seconds: 3)
+        let (asked, passed) = try hammer(ports + ports, seconds: 4)
         #expect(asked > passed)
         let proof = try verify(gateways)
         #expect(proof.code == 0, "\(proof.output)\(proof.complaints)")
@@ -263,8 +273,8 @@ import Testing
         let times = try gateways.flatMap { try $0.accessLog(1) }.filter { $0["limit_outcome"].text == "allow" }
             .compactMap { $0["limit_at"].number }
         let length = (try #require(times.max()) - (try #require(times.min()))) / 1_000_000
-        #expect(Double(passed) >= 0.99 * 500 * length, "\(passed) in \(length) s")
-        #expect(Double(passed) <= 50 + 500 * length + 1)
+        #expect(Double(passed) >= 0.99 * 100 * length, "\(passed) in \(length) s")
+        #expect(Double(passed) <= 100 + 100 * length + 1)
     }
 
     @Test func fourThousandCallersAreCountedEachForThemselvesByGatewaysAndWorkers() throws {
@@ -279,7 +289,7 @@ import Testing
                 return try (0..<4_000).map { try connection.ask("GET /hot", ["X-Key: caller-\($0)"]).status }
             }
         }
-        let statuses = try rounds.map { try $0.value(seconds: 60) }
+        let statuses = try rounds.map { try $0.value(seconds: 300) }
         for caller in 0..<4_000 {
             #expect(statuses.map { $0[caller] }.sorted() == [200, 200, 429, 429], "caller \(caller)")
         }
@@ -291,10 +301,13 @@ import Testing
         let route = "TOLLGATE_ROUTE_HOT=\"/hot upstream=u auth=none limit=100000/s+lease\""
         let gateways = try [gateway(redis, upstream, route), gateway(redis, upstream, route)]
         let ports = gateways.map(\.port)
+        let start = ProcessInfo.processInfo.systemUptime
         let (asked, passed) = try hammer(ports + ports + ports, seconds: 2)
         #expect(asked == passed)
         let takes = try gateways.reduce(0) { try $0 + $1.metric("tollgate_redis_commands_total", "cmd=\"take\"") }
-        #expect(takes <= 0.05 * Double(asked), "\(takes) for \(asked)")
+        // Where a busy machine asks seldom, each lease, which lasts for 100 ms, covers few requests: a few commands each time then.
+        let leases = Double(gateways.count) * 10 * (ProcessInfo.processInfo.systemUptime - start)
+        #expect(takes <= max(0.05 * Double(asked), 4 * leases), "\(takes) for \(asked)")
         let proof = try verify(gateways)
         #expect(proof.code == 0, "\(proof.output)\(proof.complaints)")
     }
