@@ -32,7 +32,7 @@ import Testing
             TOLLGATE_LISTEN=127.0.0.1:0;h2c
             TOLLGATE_ACCESS_LOG=json
             TOLLGATE_ADMIN_TOKEN=\(Fleet.adminToken)
-            TOLLGATE_ACCESS_TTL_DLAUTH=5s
+            TOLLGATE_ACCESS_TTL_DLAUTH=16s
             \(Self.routes(upstream))
             """)
     }
@@ -54,8 +54,10 @@ import Testing
 
     // MARK: tokens
 
+    // Lives of tokens leave a busy machine some seconds to use them.
+
     @Test func anEventStreamEndsWithItsTokenAndSaysSo() throws {
-        let token = try minted("3s")
+        let token = try minted("10s")
         let (closing, keeping) = (try gateway.stream("/s/x", bearer: token), try gateway.stream("/keep/x", bearer: token))
         #expect(try closing.takeChunks().hasSuffix("\n\n\r\n11\r\n: token_expired\n\n\r\n0\r\n\r\n"))
         try logged(#""stream":"sse""#, #""stream_end":"token_expired""#)
@@ -67,7 +69,7 @@ import Testing
     @Test func aRefreshExtendsAndWithoutOneItEnds() throws {
         let tokens = try gateway.signUp("ada@example.org")
         let (extended, closed) = (try gateway.stream("/s/x", bearer: tokens.access), try gateway.stream("/close/x", bearer: tokens.access))
-        _ = try extended.take(forSeconds: 2)
+        _ = try extended.take(forSeconds: 8)
         _ = try gateway.refreshed(tokens.refresh)
         #expect(try closed.takeChunks().hasSuffix(": token_expired\n\n\r\n0\r\n\r\n"))
         // The first token is over, and the second is not.
@@ -76,11 +78,16 @@ import Testing
     }
 
     @Test func aClientIsWarned() throws {
-        let stream = try gateway.stream("/warned/x", bearer: try minted("5s"))
-        let said = try stream.takeChunks()
-        let warning = "event: token-expiring\ndata: {\"expires_in\":3}\n\n"
-        #expect(said.contains("\n\n\r\n2f\r\n\(warning)\r\n") || said.contains(warning), "\(said)")
-        #expect(said.components(separatedBy: "token-expiring").count == 2)
+        let token = try minted("10s")
+        let end = try #require(try claims(of: token)["exp"].number)
+        let stream = try gateway.stream("/warned/x", bearer: token)
+        let begun = text(of: try stream.take(through: "event: token-expiring\ndata: {\"expires_in\":"))
+        let said = begun + text(of: try stream.take(through: "}\n\n"))
+        // What was left when it was sent, before it came here.
+        let left = Int((end - Date().timeIntervalSince1970).rounded(.up))
+        let told = try #require(Int(said.components(separatedBy: "expires_in\":")[1].prefix { $0.isNumber }))
+        #expect((min(max(left, 1), 3)...3).contains(told) && said.hasSuffix("data: {\"expires_in\":\(told)}\n\n"), "\(said)")
+        #expect(try !stream.takeChunks().contains("token-expiring"))
     }
 
     @Test func aShortAnswerComesToItsEnd() throws {
@@ -92,9 +99,13 @@ import Testing
             TOLLGATE_UPSTREAM_U="\(short.url)"
             TOLLGATE_ROUTE_R="/* upstream=u"
             """)
-        let bearer = try gateway.bearer("--sub", "ada", "--ttl", "3s")
+        // Longer and longer, should the machine be too slow for the shorter ones.
         var answers: [Int] = []
-        repeat { answers.append(try gateway.ask("GET /", [bearer]).status) } while answers.last == 200
+        for life in ["3s", "10s", "40s"] where answers.count < 2 {
+            let bearer = try gateway.bearer("--sub", "ada", "--ttl", life)
+            answers = []
+            repeat { answers.append(try gateway.ask("GET /", [bearer]).status) } while answers.last == 200
+        }
         #expect(answers.count > 1 && answers.dropLast().allSatisfy { $0 == 200 } && answers.last == 401)
     }
 
@@ -113,7 +124,7 @@ import Testing
         #expect(!text(of: download.takeRest().bytes).contains("\r\n0\r\n"))
         #expect(old.takeRest().end == .reset)
         let took = Date().timeIntervalSince(began)
-        #expect(took < 10)
+        #expect(took < 25)
         print("streams ended \(took) s after the revocation began")
         for connection in [kept, other] { #expect(try connection.take(forSeconds: 2).contains("data: ")) }
         try logged(#""stream":"sse""#, #""stream_event":"open""#, #""status":200"#)
@@ -154,26 +165,26 @@ import Testing
 
     @Test(arguments: Bus.allCases) func aRefreshAtOneGatewayExtendsTheStreamsOfAnother(_ bus: Bus) throws {
         let upstream = try Upstream.streaming()
-        let fleet = try Fleet(2, bus, "TOLLGATE_ACCESS_TTL_DLAUTH=8s", Self.routes(upstream))
+        let fleet = try Fleet(2, bus, "TOLLGATE_ACCESS_TTL_DLAUTH=20s", Self.routes(upstream))
         try fleet.waitForTheBus()
         let tokens = try fleet[0].signUp("ada@example.org")
         let stream = try fleet[0].stream("/s/x", bearer: tokens.access)
-        _ = try stream.take(forSeconds: 5)
+        _ = try stream.take(forSeconds: 11)
         let next = try fleet[1].refreshed(tokens.refresh)
         // Beyond the first token's end.
-        #expect(try stream.take(forSeconds: 4).contains("data: "))
+        #expect(try stream.take(forSeconds: 10).contains("data: "))
         let began = Date()
         #expect(try fleet[1].send("POST /auth/signout", bearer: next.access).status == 200)
         #expect(try stream.takeChunks().hasSuffix(": session_ended\n\n\r\n0\r\n\r\n"))
         let took = Date().timeIntervalSince(began)
-        #expect(took < 10)
+        #expect(took < 20)
         print("\(bus): a stream ended \(took) s after the sign-out at another gateway began")
     }
 
     @Test func withoutItsDatabaseNoStreamIsExtended() throws {
         let upstream = try Upstream.streaming()
         let cluster = try PostgresCluster.shared.get()
-        let fleet = try Fleet(1, .postgres, "TOLLGATE_ACCESS_TTL_DLAUTH=4s", Self.routes(upstream), database: try cluster.newDatabase())
+        let fleet = try Fleet(1, .postgres, "TOLLGATE_ACCESS_TTL_DLAUTH=10s", Self.routes(upstream), database: try cluster.newDatabase())
         let tokens = try fleet[0].signUp("ada@example.org")
         let stream = try fleet[0].stream("/s/x", bearer: tokens.access)
         _ = try fleet[0].refreshed(tokens.refresh)
@@ -212,16 +223,16 @@ import Testing
     }
 
     @Test func curlSeesTheStatusOfACallThatExpires() throws {
-        let token = try minted("3s")
+        let token = try minted("10s")
         let outcome = try run(
             "curl",
             [
-                "-sSv", "--max-time", "20", "--http2-prior-knowledge", "-o", "/dev/null", "-H", "Authorization: Bearer \(token)",
+                "-sSv", "--max-time", "40", "--http2-prior-knowledge", "-o", "/dev/null", "-H", "Authorization: Bearer \(token)",
                 "http://127.0.0.1:\(gateway.port)/s/grpc",
             ])
         #expect(outcome.complaints.contains("grpc-status: 16") && outcome.code == 0, "\(outcome.complaints)")
         let events = try run(
-            "curl", ["-sSN", "--max-time", "20", "-H", "Authorization: Bearer \(try minted("3s"))", "http://127.0.0.1:\(gateway.port)/s/x"])
+            "curl", ["-sSN", "--max-time", "40", "-H", "Authorization: Bearer \(try minted("10s"))", "http://127.0.0.1:\(gateway.port)/s/x"])
         #expect(events.code == 0 && events.output.contains("\n\n: token_expired"))
     }
 }
