@@ -74,6 +74,8 @@ import Testing
 
     /// Handshakes without a request: the clients get their tickets, and the buffers of OpenSSL are freed, 8 KiB of which are resident.
     @Test func silentConnectionsGetATicketAndTakeLittleMemory() throws {
+        // The first of them is silent for as long as a busy machine takes for the others.
+        try gateway.reload(settings + "TOLLGATE_HEADER_TIMEOUT=1h")
         #expect(try curl(["--http1.1"], path: "small").output == "ok")
         let before = try gateway.residentKiB
         let client = try Subprocess(
@@ -101,7 +103,8 @@ import Testing
 
     @Test(arguments: ["h2", "http/1.1"])
     func aClientThatSaysNothingAfterItsHandshakeIsClosedAtTheHeaderTimeout(_ version: String) throws {
-        try gateway.reload(settings + "TOLLGATE_HEADER_TIMEOUT=1s")
+        // The time of the handshake, too.
+        try gateway.reload(settings + "TOLLGATE_HEADER_TIMEOUT=5s")
         let client = try run(
             "python3",
             [

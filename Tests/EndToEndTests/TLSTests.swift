@@ -19,7 +19,7 @@ import Testing
     private func curl(_ gateway: Gateway, _ ca: String, host: String = "localhost", _ more: [String] = []) throws -> CommandOutcome {
         try run(
             "curl",
-            ["-sS", "--max-time", "15", "--cacert", ca, "--resolve", "\(host):\(gateway.tlsPort):127.0.0.1"] + more
+            ["-sS", "--max-time", "55", "--cacert", ca, "--resolve", "\(host):\(gateway.tlsPort):127.0.0.1"] + more
                 + ["https://\(host):\(gateway.tlsPort)/x"])
     }
 
@@ -164,10 +164,10 @@ import Testing
         let (good, other) = (try Nginx(server("good"), tls: true), try Nginx(server("other"), tls: true))
         let gateway = try Gateway(
             """
-            TOLLGATE_UPSTREAM_GOOD="https://localhost:\(good.port) tls-ca=\(authority.file) host=upstream"
-            TOLLGATE_UPSTREAM_STRANGER="https://localhost:\(good.port) tls-ca=\(stranger.file)"
-            TOLLGATE_UPSTREAM_SYSTEM="https://localhost:\(good.port)"
-            TOLLGATE_UPSTREAM_NAME="https://localhost:\(other.port) tls-ca=\(authority.file)"
+            TOLLGATE_UPSTREAM_GOOD="https://localhost:\(good.port) tls-ca=\(authority.file) host=upstream connect-timeout=20s"
+            TOLLGATE_UPSTREAM_STRANGER="https://localhost:\(good.port) tls-ca=\(stranger.file) connect-timeout=20s"
+            TOLLGATE_UPSTREAM_SYSTEM="https://localhost:\(good.port) connect-timeout=20s"
+            TOLLGATE_UPSTREAM_NAME="https://localhost:\(other.port) tls-ca=\(authority.file) connect-timeout=20s"
             TOLLGATE_ROUTE_GOOD="/good upstream=good auth=none"
             TOLLGATE_ROUTE_STRANGER="/stranger upstream=stranger auth=none"
             TOLLGATE_ROUTE_SYSTEM="/system upstream=system auth=none"
@@ -189,7 +189,7 @@ import Testing
         let pair = "ssl_certificate \(folder.file("good.crt")); ssl_certificate_key \(folder.file("good.key"));"
         let upstream = try Nginx(pair + " location / { return 200 \"$connection\"; }", tls: true)
         let settings = """
-            TOLLGATE_UPSTREAM_U="https://localhost:\(upstream.port) tls-ca=\(authority.file) balance=round"
+            TOLLGATE_UPSTREAM_U="https://localhost:\(upstream.port) tls-ca=\(authority.file) balance=round connect-timeout=20s"
             TOLLGATE_ROUTE_ALL="/* upstream=u auth=none"
             """
         let gateway = try Gateway(settings, folder: folder)
@@ -212,7 +212,7 @@ import Testing
             pair + " location /up { return 204; } location /down { return 503; } location / { return 200 \"ok\"; }", tls: true)
         let gateway = try Gateway(
             """
-            TOLLGATE_UPSTREAM_WELL="https://localhost:\(upstream.port) tls-ca=\(authority.file) health=/up"
+            TOLLGATE_UPSTREAM_WELL="https://localhost:\(upstream.port) tls-ca=\(authority.file) health=/up connect-timeout=20s"
             TOLLGATE_UPSTREAM_SICK="https://localhost:\(upstream.port) tls-ca=\(authority.file) health=/down"
             TOLLGATE_UPSTREAM_STRANGE="https://localhost:\(upstream.port) tls-ca=\(stranger.file) health=/up"
             TOLLGATE_ROUTE_WELL="/well upstream=well auth=none"
@@ -221,8 +221,9 @@ import Testing
             """, folder: folder)
         let connection = try gateway.connect()
         for path in ["/sick", "/strange"] {
-            try eventually("a verdict for \(path)", seconds: 40) { try connection.ask("GET \(path)").status == 503 }
+            try eventually("a verdict for \(path)") { try connection.ask("GET \(path)").status == 503 }
         }
-        #expect(try connection.ask("GET /well").status == 200)
+        // Two probes that a busy machine does not answer in time turn it off, and the next two on again.
+        try eventually("the well one is asked") { try connection.ask("GET /well").status == 200 }
     }
 }

@@ -34,9 +34,21 @@ import Testing
         let gateway = try Gateway(
             "TOLLGATE_CONTRACTS=password@/api/v1\nTOLLGATE_WORKERS=2\nTOLLGATE_ROUTE_A=\"/* upstream=u auth=none\"\nTOLLGATE_UPSTREAM_U="
                 + upstream.url)
-        let threads = try Scheduled.all(of: gateway.process.pid)
-        let (workers, hashers) = (threads.filter { $0.name.hasPrefix("worker-") }, threads.filter { $0.name == "passwords" })
-        let others = threads.filter { !$0.name.hasPrefix("worker-") && $0.name != "passwords" }
+        var threads: [Scheduled] = []
+        var (workers, hashers): ([Scheduled], [Scheduled]) = ([], [])
+        var others: [Scheduled] = []
+        // Each thread names itself and gives way once it runs, which may be after the gateway says that it listens.
+        try eventually("threads that have begun") {
+            // One that ends meanwhile cannot be read.
+            threads = (try? Scheduled.all(of: gateway.process.pid)) ?? []
+            (workers, hashers) = (threads.filter { $0.name.hasPrefix("worker-") }, threads.filter { $0.name == "passwords" })
+            others = threads.filter { !$0.name.hasPrefix("worker-") && $0.name != "passwords" }
+            guard workers.count == 2, !hashers.isEmpty, let own = workers.map(\.niceness).max(),
+                hashers.allSatisfy({ $0.niceness >= own + 10 || $0.niceness == 19 })
+            else { return false }
+            guard let longest = workers.compactMap(\.slice).max(), hashers.contains(where: { $0.slice == 20_000_000 }) else { return true }
+            return others.allSatisfy { ($0.slice ?? .max) > longest }
+        }
         #expect(workers.count == 2 && !hashers.isEmpty && !others.isEmpty)
         let own = try #require(workers.map(\.niceness).max())
         #expect(hashers.allSatisfy { $0.niceness >= own + 10 || $0.niceness == 19 })

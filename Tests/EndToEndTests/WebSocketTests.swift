@@ -140,8 +140,8 @@ import Testing
         let said = try WebSocketPeers.client(
             url,
             """
-            async with websockets.connect(url, subprotocols=["bearer", "\(try token("--ttl", "3s"))"]) as socket:
-                await asyncio.wait_for(socket.wait_closed(), 20)
+            async with websockets.connect(url, subprotocols=["bearer", "\(try token("--ttl", "15s"))"]) as socket:
+                await asyncio.wait_for(socket.wait_closed(), 50)
                 print(socket.close_code, socket.close_reason)
             """)
         #expect(said == ["4401 token expired"])
@@ -162,7 +162,7 @@ import Testing
         let began = Date()
         #expect(try gateway.send("POST /auth/signout", bearer: ada.access).status == 200)
         try client.output.wait(for: "the end of the socket") { $0 == ["open", "4403 session ended"] }
-        #expect(Date().timeIntervalSince(began) < 5)
+        #expect(Date().timeIntervalSince(began) < 15)
     }
 
     @Test func aDrainSaysGoingAway() throws {
@@ -186,7 +186,7 @@ import Testing
             """
             async with websockets.connect(url, subprotocols=["bearer", "\(token)"]) as socket:
                 print("open", flush=True)
-                await asyncio.sleep(2)
+                await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
             async with websockets.connect(url, subprotocols=["bearer", "\(token)"]) as socket:
                 await socket.send("close")
                 await socket.wait_closed()
@@ -195,6 +195,7 @@ import Testing
         let open = { try self.gateway.metric("tollgate_streams_open", "route=\"chat\"", "kind=\"websocket\"") }
         let ended = { (reason: String) in try self.gateway.metric("tollgate_streams_ended_total", "kind=\"websocket\"", "reason=\"\(reason)\"") }
         #expect(try open() == 1)
+        client.say("\n")
         #expect(try client.exitCode() == 0)
         try eventually("both have ended") { try open() == 0 && ended("client") == 1 && ended("upstream") == 1 }
         let lines = try gateway.process.output.wait(for: "the log") { $0.count { $0.contains("\"/chat\"") && $0.contains("bytes_in") } >= 2 }
@@ -285,7 +286,7 @@ import Testing
         #expect(try page.run(Self.script(socket, "['bearer', '\(token)']", "who")).text == "open bearer|ada - - -|4000 enough true")
         #expect(try page.run(Self.script(socket, "['bearer', '\(token)', 'chat']", "who")).text == "open chat|ada chat chat -|4000 enough true")
         #expect(try page.run(Self.script(socket, "['bearer', 'no.such.token']", "who")).text == "1006  false")
-        let short = try gateway.command(["token", "mint", "--sub", "ada", "--ttl", "3s"]).output
+        let short = try gateway.command(["token", "mint", "--sub", "ada", "--ttl", "10s"]).output
         let end = try page.run(
             "new Promise((done) => { new WebSocket('\(socket)', ['bearer', '\(short)']).onclose = (event) => done([event.code, event.reason, event.wasClean].join(' ')) })")
         #expect(end.text == "4401 token expired true")
