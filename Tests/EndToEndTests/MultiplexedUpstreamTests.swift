@@ -18,7 +18,7 @@ import Testing
     private static func settings(_ url: String, _ more: String = "", options: String = "") -> String {
         """
         TOLLGATE_LISTEN=127.0.0.1:0;h2c
-        TOLLGATE_UPSTREAM_U="\(url) http2=on \(options)"
+        TOLLGATE_UPSTREAM_U="\(url) http2=on connect-timeout=20s \(options)"
         TOLLGATE_ROUTE_ALL="/* upstream=u auth=none body-limit=100MiB"
         TOLLGATE_ACCESS_LOG=json
         \(more)
@@ -26,7 +26,8 @@ import Testing
     }
 
     private func curl(_ gateway: Gateway, _ path: String, _ more: [String] = [], version: String = "--http1.1") throws -> String {
-        let outcome = try run("curl", ["-sS", "--max-time", "30", version] + more + ["http://127.0.0.1:\(gateway.port)\(path)"])
+        let outcome = try run(
+            "curl", ["-sS", "--max-time", "120", version] + more + ["http://127.0.0.1:\(gateway.port)\(path)"], seconds: 150)
         guard outcome.code == 0 else { throw Fault("curl: \(outcome.complaints)") }
         return outcome.output
     }
@@ -144,7 +145,7 @@ import Testing
             """
             TOLLGATE_LISTEN=127.0.0.1:0;h2c
             TOLLGATE_UPSTREAM_ONE="http://127.0.0.1:\(back.port)"
-            TOLLGATE_UPSTREAM_TWO="http://127.0.0.1:\(back.port) http2=on"
+            TOLLGATE_UPSTREAM_TWO="http://127.0.0.1:\(back.port) http2=on connect-timeout=20s"
             TOLLGATE_ROUTE_ONE="/one/* upstream=one auth=none strip=/one"
             TOLLGATE_ROUTE_TWO="/two/* upstream=two auth=none strip=/two"
             """)
@@ -243,7 +244,7 @@ import Testing
         let address = "TOLLGATE_UPSTREAM_U=\"http://127.0.0.1:\(back.port)"
         let gateway = try Gateway(route + address + "\"")
         let connection = try gateway.connect()
-        for (number, option) in ["\"", " http2=on\"", "\""].enumerated() {
+        for (number, option) in ["\"", " http2=on connect-timeout=20s\"", "\""].enumerated() {
             try gateway.reload(route + address + option)
             #expect(try connection.ask("GET /x").text == "ok")
             #expect(try back.accessLog(number + 1)[number]["proto"].text == (number == 1 ? "HTTP/2" : "HTTP/1.1"))

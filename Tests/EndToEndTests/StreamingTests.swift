@@ -42,7 +42,7 @@ import Testing
             }
             return try connection.answer()
         }
-        let answer = try client.value(seconds: 60)
+        let answer = try client.value(seconds: 240)
         #expect(answer["X-Whole"] == "true")
         #expect(isSame(answer.body, content))
         #expect(try gateway.peakResidentKiB < 40 * 1_024)

@@ -5,7 +5,8 @@ import Testing
 
 /// The program is replaced while it serves (SIGUSR2).
 @Suite(.ownThread, .timeLimit(.minutes(5))) struct UpgradeTests {
-    private static func settings(_ upstream: Upstream, _ more: String = "", drain: String = "4s") -> String {
+    /// The old process keeps idle connections for half of the time of its drain: long enough for clients on a busy machine.
+    private static func settings(_ upstream: Upstream, _ more: String = "", drain: String = "30s") -> String {
         "TOLLGATE_DRAIN_TIMEOUT=\(drain)\nTOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_A=\"/* upstream=u auth=none\"\n" + more
     }
 

@@ -15,6 +15,11 @@ import Testing
         #expect(try gateway.askAdmin("/livez").status == 200)
 
         let held = try HeldThread("worker-1", of: gateway.process.pid)
+        // What was sent before has come once this has.
+        try mustRun(
+            "python3",
+            ["-c", "import socket, sys; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'MARK=1', sys.argv[1])", manager.path])
+        try manager.wait(for: "MARK=1")
         let before = manager.count("WATCHDOG=1")
         try gateway.waitForLog("the event loop of a worker is stuck")
         // At most the one for which the loop had turned before.
