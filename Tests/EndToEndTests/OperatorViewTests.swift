@@ -144,6 +144,8 @@ import Testing
         #expect(try violations(gateway, "configuration").isEmpty)
         #expect(setting(refused, "TOLLGATE_IDLE_TIMEOUT")?["value"].text == "20s")
         #expect(refused["last_reload"]["faults"].array.count == 2 && !refused.description.contains("hidden"), "\(refused["last_reload"])")
+        // The second could be taken for the end of the next reload.
+        try gateway.process.complaints.wait(for: "a line for each fault") { $0.count { $0.contains("configuration refused") } == 2 }
         try gateway.reload(lines + "TOLLGATE_IDLE_TIMEOUT=22s\nTOLLGATE_WORKERS=2")
         let adopted = try json(gateway, "configuration")
         #expect(adopted["version"].int == 2 && adopted["last_reload"]["ok"].bool == true && adopted["last_reload"]["faults"].array.isEmpty)
@@ -195,9 +197,12 @@ import Testing
         // A new secret setting belongs into this test.
         #expect(Set(shown.compactMap { $0["name"].text }) == Set(secrets.keys))
         #expect(shown.allSatisfy { $0["source"].text?.contains("gateway.env:") == true })
-        let keys = try JSON(ask(gateway, "GET /admin/api/keys", token: marker).text)["issuers"].array
+        func issuers() throws -> [JSON] { try JSON(ask(gateway, "GET /admin/api/keys", token: marker).text)["issuers"].array }
+        // The first fetch may not have ended yet, and during one the next is not known.
+        try eventually("a fault of a fetch") { try issuers().last.map { $0["last_fault"].text != nil && $0["next_fetch_at"].text != nil } == true }
+        let keys = try issuers()
         for path in ["keys", "limits", "audit", "users", "configuration"] { #expect(try violations(gateway, path, token: marker).isEmpty) }
         #expect(keys.map { "\($0["name"].text ?? "") \($0["keys"].int ?? 0)" } == ["hs 1", "away 0"])
-        #expect(keys[1]["last_fault"].text?.contains("127.0.0.1:1") == true && keys[1]["next_fetch_at"].text != nil)
+        #expect(keys[1]["last_fault"].text?.contains("127.0.0.1:1") == true)
     }
 }

@@ -156,14 +156,14 @@ import Testing
     @Test func manyRequestsAskOnceAndTheAnswerCountsForItsTime() throws {
         let (upstream, book) = (try Self.listing(), try TierBook())
         book.tiers.change { $0["https://django.test 42"] = "premium" }
-        let gateway = try Self.gateway(upstream, "django tier-from=lookup tier-url=\(book.url) tier-max-age=2s", more: "TOLLGATE_WORKERS=2")
+        let gateway = try Self.gateway(upstream, "django tier-from=lookup tier-url=\(book.url) tier-max-age=10s", more: "TOLLGATE_WORKERS=2")
         let (port, token) = (gateway.port, try Self.token("42"))
         let statuses = try atOnce(50) { _ in try Connection(port: port).ask("GET /premium", ["Authorization: Bearer \(token)"]).status }
         #expect(statuses.allSatisfy { $0 == 200 } && book.questions.now == ["https://django.test 42"])
         #expect(try gateway.send("GET /list", bearer: token).text == Self.list)
         book.tiers.change { $0["https://django.test 42"] = "gold" }
         #expect(try gateway.send("GET /premium", bearer: token).status == 200)
-        try eventually("the next answer", seconds: 15) { try gateway.send("GET /premium", bearer: token).status == 403 }
+        try eventually("the next answer") { try gateway.send("GET /premium", bearer: token).status == 403 }
         #expect(try gateway.send("GET /list", bearer: token).text == #"{"results":[{"id":1,"tier":"free"}]}"#)
         #expect(try gateway.metric("tollgate_tier_lookups_total", #"issuer="django""#, #"result="ok""#) == Double(book.questions.now.count))
         let told = try gateway.command(["explain", "GET", "/premium", "--token", token]).output
@@ -205,13 +205,14 @@ import Testing
     /// More users at once than questions that may be under way.
     @Test func manyUsersAtOnceEachGetTheirOwnTier() throws {
         let book = try TierBook()
-        book.tiers.change { tiers in for number in 0..<400 where number % 2 == 0 { tiers["https://django.test \(number)"] = "premium" } }
+        book.tiers.change { tiers in for number in 0..<200 where number % 2 == 0 { tiers["https://django.test \(number)"] = "premium" } }
         let gateway = try Self.gateway(try Upstream(), "django tier-from=lookup tier-url=\(book.url)", more: "TOLLGATE_WORKERS=2")
-        let tokens = try (0..<400).map { try Self.token("\($0)") }
+        // 128 may be under way; of the others none waits for the three seconds after which it is refused, on a busy machine either.
+        let tokens = try (0..<200).map { try Self.token("\($0)") }
         let port = gateway.port
-        let statuses = try atOnce(400) { try Connection(port: port).ask("GET /premium", ["Authorization: Bearer \(tokens[$0])"]).status }
-        #expect(statuses == (0..<400).map { $0 % 2 == 0 ? 200 : 403 })
-        #expect(book.questions.now.count == 400)
+        let statuses = try atOnce(200) { try Connection(port: port).ask("GET /premium", ["Authorization: Bearer \(tokens[$0])"]).status }
+        #expect(statuses == (0..<200).map { $0 % 2 == 0 ? 200 : 403 })
+        #expect(book.questions.now.count == 200)
     }
 
     @Test func aServerThatNeverAnswersHoldsNobodyForLong() throws {
@@ -220,7 +221,8 @@ import Testing
         let start = Date()
         #expect(try gateway.send("GET /premium", bearer: Self.token("1")).status == 503)
         #expect(try gateway.send("GET /me", bearer: Self.token("1")).status == 200)
-        #expect(Date().timeIntervalSince(start) < 10)
+        // Two times three seconds; the server would answer after thirty.
+        #expect(Date().timeIntervalSince(start) < 25)
     }
 
     @Test func anotherServerAfterAReloadIsAskedAnew() throws {
