@@ -6,7 +6,7 @@ import Testing
 @Suite(.ownThread, .timeLimit(.minutes(10))) struct PackageTests {
     private func pack(into output: String) throws -> String {
         try mustRun(
-            repository.appending(path: "deploy/package").path, ["--binary", try Tollgate.binary.get(), "--output", output], seconds: 120)
+            repository.appending(path: "deploy/package").path, ["--binary", try Tollgate.binary.get(), "--output", output], seconds: 280)
     }
 
     @Test(.enabled(if: mayMount && isThere("/usr/bin/mmdebstrap")))
@@ -40,7 +40,7 @@ import Testing
         let folder = try Folder()
         let image = try mustRun(
             repository.appending(path: "deploy/container/build").path, ["--binary", try Tollgate.binary.get(), "--output", folder.file("image")],
-            seconds: 200
+            seconds: 400
         ).split(separator: "\n").last.map(String.init)
         #expect(image == folder.file("image"))
         try FileManager.default.createDirectory(atPath: folder.file("run"), withIntermediateDirectories: false)

@@ -16,7 +16,7 @@ import Testing
         arguments: ["W1", "W2", "W5", "W8"])
     func aRequestCostsWhatTheFiguresSay(_ workload: String) throws {
         let compare = repository.appending(path: "deploy/load/compare").path
-        let counted = try JSON(mustRun(compare, ["--counts", try Tollgate.binary.get(), workload], seconds: 300))
+        let counted = try JSON(mustRun(compare, ["--counts", try Tollgate.binary.get(), workload], seconds: 900))
         let figures = try JSON(String(contentsOf: repository.appending(path: Self.figures), encoding: .utf8))
         let allocations = try #require(counted[workload]["allocations"].number)
         let mostAllocations = try #require(figures[workload]["allocations"].number) + 0.05

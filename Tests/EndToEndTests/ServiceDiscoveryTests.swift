@@ -24,7 +24,7 @@ import Testing
             self.names = names
             let folder = try Folder()
             let address = [24, 16, 8, 0].map { "\(names.address >> $0 & 255)" }.joined(separator: ".")
-            let file = try folder.write("resolv.conf", "nameserver \(address)\noptions timeout:1 attempts:1\n")
+            let file = try folder.write("resolv.conf", "nameserver \(address)\noptions timeout:5 attempts:2\n")
             gateway = try Gateway(
                 """
                 TOLLGATE_UPSTREAM_U="\(upstream)"

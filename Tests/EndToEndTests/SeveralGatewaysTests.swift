@@ -40,8 +40,9 @@ import Testing
             try fleet.expect("all refuse after \(ending)") { try Fleet.refuses($0, tokens.access) }
         }
         for gateway in fleet.gateways {
-            #expect(try gateway.metric("tollgate_bus_lag_seconds_count") >= 6)
-            #expect(try gateway.metric("tollgate_bus_messages_total", "heard") > 1)
+            // Changes are counted once workers were told of them, and may be read before they are heard of.
+            try eventually("the changes are counted") { try gateway.metric("tollgate_bus_lag_seconds_count") >= 6 }
+            try eventually("some were heard of") { try gateway.metric("tollgate_bus_messages_total", "heard") > 1 }
             #expect(try gateway.metric("tollgate_bus_messages_total", "refused") == 0)
         }
     }
@@ -61,7 +62,7 @@ import Testing
                 sockets = [await websockets.connect(url, subprotocols=["bearer", "\(ada.access)"]) for number in range(3)]
                 print("open", flush=True)
                 for socket in sockets:
-                    await asyncio.wait_for(socket.wait_closed(), 20)
+                    await asyncio.wait_for(socket.wait_closed(), 50)
                     print(socket.close_code, socket.close_reason)
                 """)
         }
@@ -75,7 +76,7 @@ import Testing
 
     @Test(arguments: Bus.allCases)
     func anotherTierShowsAtAllGatewaysInTheSameOldToken(_ bus: Bus) throws {
-        let fleet = try Fleet(2, bus, "TOLLGATE_ROUTE_LIMITED=\"/limited upstream=u limit=free:1/h,premium:1000/h\"")
+        let fleet = try Fleet(2, bus, Redis.patience, "TOLLGATE_ROUTE_LIMITED=\"/limited upstream=u limit=free:1/h,premium:1000/h\"")
         try fleet.waitForTheBus()
         let ada = try fleet[0].register("ada@example.org")
         #expect(try fleet.statuses("GET /premium", ada.access) == [403, 403])
@@ -127,15 +128,15 @@ import Testing
             let start = Date()
             let body = Array(#"{"tier":"\#(tier)"}"#.utf8)
             #expect(try admin.ask("PUT /admin/api/users/\(ada.user)/tier", operatorFields, body: body).status == 200)
-            try eventually("change \(number)", seconds: 15) {
+            try eventually("change \(number)") {
                 try other.send("GET /premium", bearer: ada.access).status == expected
             }
             times.append(Date().timeIntervalSince(start))
         }
         times.sort()
-        #expect(times[197] < 5, "\(times.suffix(5))")
+        #expect(times[197] < 10, "\(times.suffix(5))")
         // They were told of, not only come upon.
-        #expect(try fleet[1].metric("tollgate_bus_messages_total", "heard") > 150)
+        try eventually("they are heard of") { try fleet[1].metric("tollgate_bus_messages_total", "heard") > 150 }
     }
 
     /// Sessions end and tiers change at gateways whose clocks are minutes ahead or days behind, and none of it is lost.
@@ -187,11 +188,11 @@ import Testing
         redis.kill()
         try trial("gone")
         try fleet.expect("its absence is told") { try Fleet.bus($0).status == "degraded" }
-        for gateway in fleet.gateways { #expect(try gateway.metric("tollgate_bus_connected") == 0) }
+        try fleet.expect("it is not connected") { try $0.metric("tollgate_bus_connected") == 0 }
         try redis.start()
         try fleet.waitForTheBus()
         try trial("back")
-        for gateway in fleet.gateways { #expect(try gateway.metric("tollgate_bus_connected") == 1) }
+        try fleet.expect("it is connected") { try $0.metric("tollgate_bus_connected") == 1 }
     }
 
     @Test func whatChangesWhileNothingIsNotifiedCountsAllTheSame() throws {

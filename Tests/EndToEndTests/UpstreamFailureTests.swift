@@ -30,8 +30,11 @@ import Testing
         let took = ProcessInfo.processInfo.systemUptime - start
         #expect(answer.status == 504)
         #expect(try Self.code(answer) == "TIMEOUT")
-        #expect((0.25...3).contains(took), "\(took) s")
-        #expect(upstream.requests.now.count == 1, "what may have been worked on is not repeated after a timeout")
+        // Without this setting it would be thirty seconds.
+        #expect((0.25...20).contains(took), "\(took) s")
+        try upstream.requests.wait(for: "the request", until: { !$0.isEmpty })
+        #expect(
+            upstream.requests.now.count == 1 && upstream.connections.now == 1, "what may have been worked on is not repeated after a timeout")
     }
 
     @Test func aRoutesTimeoutCountsBeforeTheUpstreams() throws {
@@ -43,14 +46,14 @@ import Testing
     @Test func aConnectionThatIsNotTakenIs504() throws {
         // A queue of one that is full: further connections hang in the kernel.
         let full = try Listening(backlog: 0)
-        var kept: [Background<Bool>] = []
-        for _ in 0..<4 {
-            let port = full.port
-            kept.append(Background { (try? Connection(port: port)) != nil })
+        var queued: [Connection] = []
+        try eventually("the queue is full") {
+            guard let one = try? Connection(port: full.port, patience: 1) else { return true }
+            queued.append(one)
+            return false
         }
-        usleep(100_000)
         let gateway = try Gateway(Self.settings("http://127.0.0.1:\(full.port)", "connect-timeout=300ms retries=0"))
-        #expect(try gateway.ask("GET /x").status == 504)
+        #expect(try withExtendedLifetime((full, queued)) { try gateway.ask("GET /x").status } == 504)
         #expect(try gateway.accessLog(1)[0]["error"].text == "connect_timeout")
     }
 
@@ -124,7 +127,8 @@ import Testing
     @Test func garbageIsNotAskedForAgainAndSetsItsAddressAside() throws {
         let garbage = try Upstream(Upstream.saying("garbage\r\n\r\n"))
         let well = try Upstream()
-        let gateway = try Gateway(Self.settings("\(garbage.url) \(well.url)", "balance=round retries=3"))
+        // It stays aside for as long as a busy machine takes for the rest.
+        let gateway = try Gateway(Self.settings("\(garbage.url) \(well.url)", "balance=round retries=3 eject-after=300s"))
         var statuses: [Int] = []
         for _ in 0..<20 { statuses.append(try gateway.ask("GET /x").status) }
         #expect(statuses.count { $0 == 502 } == 5 && statuses.count { $0 == 200 } == 15)
@@ -158,7 +162,7 @@ import Testing
 
     @Test func oneAddressOfTwoThatIsDownIsPassedOver() throws {
         let (refusing, upstream) = (try Listening.refusing(), try Upstream())
-        let gateway = try Gateway(Self.settings("http://127.0.0.1:\(refusing.port) \(upstream.url)"))
+        let gateway = try Gateway(Self.settings("http://127.0.0.1:\(refusing.port) \(upstream.url)", "eject-after=300s"))
         let connection = try gateway.connect()
         for number in 0..<40 {
             let answer = number % 2 == 0 ? try connection.ask("GET /x") : try connection.ask("POST /x", body: [1])
@@ -282,6 +286,8 @@ import Testing
         try eventually("a descriptor to spare") { try connection.ask("GET /x").status == 200 }
         #expect(try gateway.metric("tollgate_upstream_ejections_total") == 0)
         #expect(try gateway.metric("tollgate_upstream_retries_total") == 0)
+        // Others may have passed in between.
+        try gateway.process.output.wait(for: "eight refusals in the access log") { $0.count { $0.contains(#""status":503"#) } >= 8 }
         let lines = try gateway.accessLog(9).filter { $0["status"].int == 503 }
         #expect(lines.count >= 8 && lines.allSatisfy { $0["error"].text == "shortage" })
     }
@@ -332,7 +338,12 @@ import Testing
         #expect(try clients.map { try $0.answer().status }.sorted() == Array(repeating: 200, count: 3) + Array(repeating: 503, count: 57))
         #expect(upstream.connections.now == 3)
         // Every worker gets its turn, whichever of them keeps a connection for later.
-        for _ in 0..<40 { #expect(try gateway.ask("GET /x").status == 200) }
+        for _ in 0..<40 {
+            let start = ProcessInfo.processInfo.systemUptime
+            let status = try gateway.ask("GET /x").status
+            // For a worker that a busy machine holds up, another waits for a second.
+            #expect(status == 200 || status == 503 && ProcessInfo.processInfo.systemUptime - start >= 1)
+        }
     }
 
     @Test func aConnectionKeptForLaterGivesWayToAnotherAddress() throws {
