@@ -6,7 +6,7 @@ internal import Wire
 extension Sessions {
     /// Pauses before the record is read again after a refusal, in milliseconds: another gateway without a common Redis may just
     /// have redeemed the token.
-    private static let secondLooks: [UInt64] = [100, 400]
+    private static let secondLooks: [UInt64] = [100, 400, 1_500]
     /// The largest leeway on `exp` that the gateway can be set to, in seconds.
     private static let longestSkew: Int64 = 86_400
 
