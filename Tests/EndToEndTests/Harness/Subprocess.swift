@@ -12,6 +12,7 @@ final class Subprocess: Sendable {
     private let exit = Watched<Int32?>(nil)
     /// How many of both streams have ended.
     private let streamsEnded = Watched(0)
+    /// The command's standard input; -1 once it has ended.
     private let input: Int32
 
     /// `environment` is all that the command finds there, beside a usual PATH; `descriptors` are open there, each under its
@@ -22,11 +23,11 @@ final class Subprocess: Sendable {
     ) throws {
         let (pid, pipes) = try Self.spawning.withLock { _ in try Self.spawn(path, arguments, environment, descriptors) }
         self.pid = pid
-        input = pipes.input
         if let text {
-            say(text)
-            Glibc.close(input)
+            Self.write(text, to: pipes.input)
+            Glibc.close(pipes.input)
         }
+        input = text == nil ? pipes.input : -1
         Self.collect(pipes.output, into: output, streamsEnded)
         Self.collect(pipes.complaints, into: complaints, streamsEnded)
         let exit = exit
@@ -37,11 +38,24 @@ final class Subprocess: Sendable {
         }
     }
 
-    deinit { kill() }
+    deinit {
+        kill()
+        if input >= 0 { Glibc.close(input) }
+    }
 
-    func say(_ text: String) {
+    func say(_ text: String) { Self.write(text, to: input) }
+
+    /// A command that has ended fails the write; the signal would end the tests.
+    private static func write(_ text: String, to descriptor: Int32) {
+        var (broken, before) = (sigset_t(), sigset_t())
+        sigemptyset(&broken)
+        sigaddset(&broken, SIGPIPE)
+        pthread_sigmask(SIG_BLOCK, &broken, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
         let bytes = Array(text.utf8)
-        _ = Glibc.write(input, bytes, bytes.count)
+        _ = Glibc.write(descriptor, bytes, bytes.count)
+        var none = timespec()
+        _ = sigtimedwait(&broken, nil, &none)
     }
 
     func signal(_ number: Int32) {
