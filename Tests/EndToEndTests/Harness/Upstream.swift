@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Synchronization
 
 /// A service behind the gateway, in this process: records every request and answers as its script says.
 final class Upstream: Sendable {
@@ -74,19 +75,36 @@ final class Listening: Sendable {
     let port: Int
     private let descriptor: Int32
 
-    /// A backlog below 0 does not listen at all.
+    /// Ports that were chosen here. None is chosen twice, so that one whose server is away, or is yet to start, is nobody else's.
+    private static let chosen = Mutex<Set<Int>>([])
+
+    /// One below those that the kernel hands out.
+    private static func choosePort() -> Int {
+        chosen.withLock { ports in
+            while true {
+                let port = Int.random(in: 10_000..<30_000)
+                if ports.insert(port).inserted { return port }
+            }
+        }
+    }
+
+    /// With port 0 one is chosen. A backlog below 0 does not listen at all; its port is the kernel's, which it gives to nobody else.
     init(port: Int = 0, path: String? = nil, backlog: Int32 = 512) throws {
         let descriptor = try makeSocket(path == nil ? AF_INET : AF_UNIX)
         var on: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, 4)
-        var outcome: Int32
+        var outcome: Int32 = -1
         var chosen = sockaddr_in()
         if let path {
             var address = unixAddress(path)
             outcome = withSocketAddress(&address) { bind(descriptor, $0, $1) }
         } else {
-            var address = loopback(port)
-            outcome = withSocketAddress(&address) { bind(descriptor, $0, $1) }
+            let isChosen = port == 0 && backlog >= 0
+            // Another process may have the one that is chosen.
+            for _ in 0..<(isChosen ? 50 : 1) where outcome != 0 {
+                var address = loopback(isChosen ? Self.choosePort() : port)
+                outcome = withSocketAddress(&address) { bind(descriptor, $0, $1) }
+            }
             var size = socklen_t(MemoryLayout<sockaddr_in>.size)
             _ = withSocketAddress(&chosen) { pointer, _ in getsockname(descriptor, pointer, &size) }
         }
