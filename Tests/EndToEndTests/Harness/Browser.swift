@@ -75,7 +75,7 @@ final class Browser {
                 return try JSON(text(of: Array(waiting[..<end])))
             }
             var entry = pollfd(fd: answers, events: Int16(POLLIN), revents: 0)
-            guard poll(&entry, 1, 30_000) > 0 else { throw Fault("the browser does not answer: \(process.complaints.now.suffix(5))") }
+            guard poll(&entry, 1, 120_000) > 0 else { throw Fault("the browser does not answer: \(process.complaints.now.suffix(5))") }
             let count = read(answers, &room, room.count)
             guard count > 0 else { throw Fault("the browser has ended: \(process.complaints.now.suffix(5))") }
             waiting += room[..<count]
@@ -131,10 +131,10 @@ final class Page {
 
     /// Waits until an expression is true.
     func wait(_ expression: String) throws {
-        let end = Date(timeIntervalSinceNow: 15)
+        let end = Date(timeIntervalSinceNow: 60)
         // While a page is exchanged for another there is none to ask.
         while (try? run("!!(\(expression))").bool) != true {
-            guard Date() < end else { throw Fault("not within 15 s: \(expression); the page says \(try text("body"))") }
+            guard Date() < end else { throw Fault("not within 60 s: \(expression); the page says \(try text("body"))") }
             usleep(20_000)
         }
     }

@@ -62,7 +62,7 @@ final class Gateway {
         }
         let lines: [String]
         do {
-            lines = try process.complaints.wait(for: "the gateway's addresses", seconds: 20, until: isUp)
+            lines = try process.complaints.wait(for: "the gateway's addresses", until: isUp)
         } catch {
             throw Fault("the gateway does not start: \(process.complaints.now)")
         }

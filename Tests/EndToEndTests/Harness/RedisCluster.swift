@@ -50,14 +50,14 @@ final class RedisCluster {
                 "redis-server",
                 listening + access.options + (announced.map { ["--cluster-announce-port", "\($0)"] } ?? []) + [
                     "--bind", "127.0.0.1", "--cluster-port", "\(busPort)", "--cluster-enabled", "yes",
-                    "--cluster-node-timeout", "1500", "--cluster-require-full-coverage", "no", "--repl-diskless-sync-delay", "0",
+                    "--cluster-node-timeout", "3000", "--cluster-require-full-coverage", "no", "--repl-diskless-sync-delay", "0",
                     "--save", "", "--appendonly", "no", "--dir", folder.path,
                 ])
             try process.output.wait(for: "redis-server") { $0.contains { $0.contains("eady to accept connections") } }
             return process
         }
 
-        /// Two ports that the kernel has just had free.
+        /// Two ports without a listener, which nobody else is given: a node that is killed finds its own free again.
         private static func freePorts() throws -> (Int, Int) {
             let (one, other) = (try Listening(backlog: 1), try Listening(backlog: 1))
             return (one.port, other.port)

@@ -103,7 +103,9 @@ final class SentinelSet {
             try RedisNode(program, port: ports[1], plain + ["replicaof 127.0.0.1 \(ports[0])"], isSentinel: false, login: access.login))
         try eventually("the replica is in step") { try servers[0].ask("ROLE").contains("\(ports[1])") && servers[1].ask("ROLE").contains("connected") }
         let watching = [
-            "sentinel monitor \(Self.master) 127.0.0.1 \(ports[0]) 2", "sentinel down-after-milliseconds \(Self.master) 700",
+            "sentinel monitor \(Self.master) 127.0.0.1 \(ports[0]) 2",
+            // Longer than a busy machine keeps a server from its processor.
+            "sentinel down-after-milliseconds \(Self.master) 2000",
             "sentinel failover-timeout \(Self.master) 3000",
         ]
         for port in ports[2...] {
@@ -117,7 +119,7 @@ final class SentinelSet {
 
     /// Waits until the sentinels know each other and a replica that could take over.
     func waitUntilWatched() throws {
-        try eventually("the sentinels know each other and the replica", seconds: 30) {
+        try eventually("the sentinels know each other and the replica", seconds: 60) {
             try sentinels.allSatisfy { sentinel in
                 let text = try sentinel.ask("SENTINEL", "MASTER", Self.master).split(whereSeparator: \.isNewline).map(String.init)
                 func field(_ name: String) -> String? { text.firstIndex(of: name).map { text[$0 + 1] } }
@@ -146,16 +148,12 @@ final class SentinelSet {
 
     /// Waits until all that the primary has is at the replica.
     func replicate() throws {
-        _ = try servers[0].ask("WAIT", "1", "5000")
+        try eventually("the replica has all") { try servers[0].ask("WAIT", "1", "5000").hasPrefix("1") }
     }
 
-    /// Ports without a listener, below those that the kernel hands out: a server that is killed finds its own free again.
+    /// Ports without a listener, which nobody else is given: a server that is killed finds its own free again.
     fileprivate static func freePorts(_ count: Int) throws -> [Int] {
-        var found: [Listening] = []
-        while found.count < count {
-            let port = Int.random(in: 10_000..<30_000)
-            do { found.append(try Listening(port: port)) } catch { continue }
-        }
+        let found = try (0..<count).map { _ in try Listening() }
         return found.map(\.port)
     }
 }

@@ -22,7 +22,7 @@ enum WebSocketPeers {
                         await asyncio.Future()
                 asyncio.run(main())
                 """])
-        let lines = try process.output.wait(for: "the server's port", seconds: 30) { !$0.isEmpty }
+        let lines = try process.output.wait(for: "the server's port", seconds: 60) { !$0.isEmpty }
         guard let port = Int(lines[0]) else { throw Fault("no port: \(lines) \(process.complaints.now)") }
         return (process, "http://127.0.0.1:\(port)")
     }
