@@ -78,11 +78,22 @@ final class GatewayWorld: StoryWorld {
         }
     }
 
-    /// What is done on the command line counts at every gateway within a second, and no sooner has it to.
+    /// What is done on the command line counts once the gateway has read of it.
     private func operate(_ words: [String]) async throws {
+        let (applied, logged) = (try appliedChanges(), try loggedChanges())
         let outcome = try gateway().command(words)
         guard outcome.code == 0 else { throw StoryFault("\(words): \(outcome.complaints)") }
-        try await Task.sleep(for: .seconds(1))
+        let new = try loggedChanges() - logged
+        try eventually("\(words) counts") { try appliedChanges() - applied >= new }
+    }
+
+    private func appliedChanges() throws -> Int { Int(try gateway().metric("tollgate_bus_lag_seconds_count")) }
+
+    /// How many changes the accounts' log holds.
+    private func loggedChanges() throws -> Int {
+        let script = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM changes').fetchone()[0])"
+        let count = try mustRun("python3", ["-c", script, gateway().folder.file("data/accounts.db")])
+        return Int(count) ?? 0
     }
 
     private func gateway() throws -> Gateway {
