@@ -115,6 +115,8 @@ def call(address):
                 running = channel.unary_stream(path)(messages[0], **options)
                 for answer in running:
                     outcome["messages"].append(answer.decode())
+                    if len(outcome["messages"]) == 1:
+                        print("first", file=sys.stderr, flush=True)
             else:
                 talk(channel.stream_stream(path), messages, options, outcome)
         except grpc.RpcError as error:

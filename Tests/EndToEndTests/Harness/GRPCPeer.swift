@@ -53,9 +53,23 @@ struct GRPCCall: Decodable, CustomStringConvertible {
         port: Int, _ method: String, _ kind: Kind = .unary, _ messages: [String] = [""], timeout: Double? = nil,
         metadata: [String: String] = [:]
     ) throws {
+        try self.init(outcomeOf: Self.start(port: port, method, kind, messages, timeout: timeout, metadata: metadata))
+    }
+
+    /// Starts a call. Once the first message of a stream of answers has come, `first` is among its complaints.
+    static func start(
+        port: Int, _ method: String, _ kind: Kind = .unary, _ messages: [String] = [""], timeout: Double? = nil,
+        metadata: [String: String] = [:]
+    ) throws -> Subprocess {
         let wanted = Wanted(method: method, kind: kind.rawValue, messages: messages, timeout: timeout, metadata: metadata)
         let call = text(of: Array(try JSONEncoder().encode(wanted)))
-        let output = try mustRun(Self.python, [Self.script, "call", "127.0.0.1:\(port)"], environment: Self.environment, input: call)
-        self = try JSONDecoder().decode(GRPCCall.self, from: Data(output.utf8))
+        return try Subprocess(python, [script, "call", "127.0.0.1:\(port)"], environment: environment, input: call)
+    }
+
+    /// Waits for the end of a call.
+    init(outcomeOf call: Subprocess) throws {
+        let code = try call.exitCode()
+        guard code == 0 else { throw Fault("the call ended with \(code): \(call.complaints.now)") }
+        self = try JSONDecoder().decode(GRPCCall.self, from: Data(call.output.now.joined(separator: "\n").utf8))
     }
 }
