@@ -24,23 +24,22 @@ import Testing
     @Test func framesWithoutARequestDoNotKeepAConnection() throws {
         let upstream = try Upstream()
         // Pieces that arrive so that no frame ever ends with them are late by the header timeout.
-        let gateway = try Gateway(HTTP2Tests.settings(upstream, "TOLLGATE_IDLE_TIMEOUT=700ms\nTOLLGATE_HEADER_TIMEOUT=1s"))
+        let gateway = try Gateway(HTTP2Tests.settings(upstream, "TOLLGATE_IDLE_TIMEOUT=2s\nTOLLGATE_HEADER_TIMEOUT=2s"))
         let ping = HTTP2Peer.frame(6, 1, 0, [UInt8](repeating: 0, count: 8))
         // Whole PINGs, and PINGs in two pieces.
         for cut in [17, 5] {
-            let peer = try HTTP2Peer(gateway)
-            try peer.ask(1, "GET", "/x")
+            let peer = try HTTP2Peer(gateway, first: HTTP2Peer.head(1, "GET", "/x"))
             _ = try peer.content(1)
             let start = Date()
             #expect(throws: Fault.self) {
-                while Date().timeIntervalSince(start) < 15 {
+                while Date().timeIntervalSince(start) < 60 {
                     try peer.connection.send([UInt8](ping.prefix(cut)))
                     usleep(60_000)
                     if cut < 17 { try peer.connection.send([UInt8](ping.dropFirst(cut))) }
                     usleep(60_000)
                 }
             }
-            #expect(Date().timeIntervalSince(start) < 10)
+            #expect(Date().timeIntervalSince(start) < 40)
         }
     }
 
@@ -75,17 +74,18 @@ import Testing
         let before = try gateway.residentKiB
         let peer = try HTTP2Peer(gateway, settings: [(4, 0)])
         for stream in 0..<100 { try peer.ask(2 * stream + 1, "GET", "/big") }
-        var heads = 0
-        try peer.take { frame in
+        var (heads, over) = (0, 0)
+        // The first answers may be over before the last begin.
+        func note(_ frame: HTTP2Peer.Frame) {
             if frame.type == 1 { heads += 1 }
+            if frame.type == 3 { over += 1 }
+        }
+        try peer.take { frame in
+            note(frame)
             return heads == 100
         }
         #expect(try gateway.residentKiB - before < 24 * 1_024, "at most one read of each answer is held")
-        var over = 0
-        try peer.take { frame in
-            if frame.type == 3 { over += 1 }
-            return over == 100
-        }
+        while over < 100 { note(try peer.next()) }
         try expectService(gateway)
     }
 
@@ -117,6 +117,7 @@ import Testing
         #expect(try peer.take { $0.type == 3 }.last?.description == "RST 11 7")
         for stream in 6..<600 { do { try peer.ask(2 * stream + 1, "GET", "/slow") } catch { break } }
         try eventually("the refused streams are counted") { try ended(gateway, "refused_stream") }
+        try upstream.connections.wait(for: "the requests that were not refused", until: { $0 >= 5 })
         #expect(upstream.connections.now == 5)
         try expectService(gateway)
     }

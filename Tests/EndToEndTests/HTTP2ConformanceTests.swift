@@ -47,7 +47,7 @@ import Testing
 
         init(_ connection: Connection) {
             self.connection = connection
-            connection.setTimeout(seconds: 5)
+            connection.setTimeout(seconds: 30)
         }
 
         mutating func take(until frame: String) throws {

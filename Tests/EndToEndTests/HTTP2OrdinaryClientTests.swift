@@ -80,7 +80,7 @@ import Testing
             })()
             """
         }
-        #expect(try page.run(cancelled(100, 300)).number == 100)
+        #expect(try page.run(cancelled(100, 3_000)).number == 100)
         for _ in 0..<30 { #expect(try page.run(cancelled(5, 60)).number == 5) }
         #expect(try page.run("fetch('/x').then(answer => answer.text())").text == "ok")
         try expectNoneEnded(gateway)

@@ -281,6 +281,12 @@ import Testing
     // MARK: life
 
     @Test func aDrainSaysGoodbyeTwiceAndEndsItsStreams() throws {
+        for _ in 0..<10 where try saysGoodbyeTwice() { return }
+        Issue.record("no PING of a drain was answered in its time")
+    }
+
+    /// False if a busy machine kept this client from its answer to the PING for too long: it has a second.
+    private func saysGoodbyeTwice() throws -> Bool {
         let step = Watched(0)
         let upstream = try Upstream { request, connection in
             guard request.target == "/slow" else { return try Upstream.ok(request, connection) }
@@ -291,12 +297,16 @@ import Testing
         let peer = try HTTP2Peer(gateway)
         try peer.ask(1, "GET", "/slow")
         try upstream.requests.wait(for: "the request", until: { $0.count == 1 })
+        let drained = ContinuousClock.now
         gateway.process.signal(SIGTERM)
         let first = try peer.take { $0.type == 6 }
         #expect(first.contains { $0.description == "GOAWAY 2147483647 0" })
         // A request that was on its way is still served.
-        try peer.ask(3, "GET", "/x")
-        try peer.send(6, 1, 0, first[first.count - 1].payload)
+        try peer.connection.send(HTTP2Peer.head(3, "GET", "/x") + HTTP2Peer.frame(6, 1, 0, first[first.count - 1].payload))
+        guard ContinuousClock.now - drained < .milliseconds(800) else {
+            step.change { $0 = 1 }
+            return false
+        }
         let rest = try peer.take { $0.type == 7 }
         #expect(rest.last?.description == "GOAWAY 3 0")
         if !rest.contains(where: { $0.stream == 3 && $0.endsStream }) { _ = try peer.content(3) }
@@ -304,13 +314,13 @@ import Testing
         #expect(text(of: try peer.content(1)) == "ok")
         try peer.connection.expectEnd()
         #expect(try gateway.process.exitCode() == 0)
+        return true
     }
 
     @Test func anIdleConnectionIsToldAndClosed() throws {
         let upstream = try Upstream()
-        let gateway = try Gateway(Self.settings(upstream, "TOLLGATE_IDLE_TIMEOUT=300ms"))
-        let peer = try HTTP2Peer(gateway)
-        try peer.ask(1, "GET", "/x")
+        let gateway = try Gateway(Self.settings(upstream, "TOLLGATE_IDLE_TIMEOUT=2s"))
+        let peer = try HTTP2Peer(gateway, first: HTTP2Peer.head(1, "GET", "/x"))
         let frames = try peer.take { $0.type == 7 }
         #expect(frames.contains { $0.stream == 1 && $0.endsStream } && frames.last?.description == "GOAWAY 1 0")
         try peer.connection.expectEnd()
@@ -322,8 +332,7 @@ import Testing
         let silent = try gateway.connect()
         try silent.send("PRI * HTTP/2")
         try silent.expectEnd()
-        let half = try HTTP2Peer(gateway)
-        try half.send(1, 1, 1, HTTP2Peer.block([(":method", "GET")]))
+        let half = try HTTP2Peer(gateway, first: HTTP2Peer.frame(1, 1, 1, HTTP2Peer.block([(":method", "GET")])))
         #expect(try half.take { $0.type == 7 }.last?.description == "GOAWAY 0 11")
         try half.connection.expectEnd()
         let body = try HTTP2Peer(gateway)
@@ -346,7 +355,7 @@ import Testing
         // One that drips does not help.
         try peer.ask(3, "GET", "/x")
         var isReset = false
-        for _ in 0..<40 where !isReset {
+        for _ in 0..<600 where !isReset {
             try? peer.widen(3, by: 1)
             usleep(50_000)
             isReset = !peer.connection.isQuiet
@@ -368,8 +377,7 @@ import Testing
         }
         let gateway = try Gateway(Self.settings(upstream, "TOLLGATE_BODY_TIMEOUT=600ms\nTOLLGATE_SEND_TIMEOUT=20s"))
         let peer = try HTTP2Peer(gateway, settings: [(4, 1 << 30)])
-        try peer.ask(1, "POST", "/events", ends: false)
-        try peer.send(0, 1, 1, [1])
+        try peer.connection.send(HTTP2Peer.head(1, "POST", "/events", ends: false) + HTTP2Peer.frame(0, 1, 1, [1]))
         try peer.take { $0.type == 0 && $0.stream == 1 }
         try peer.ask(3, "GET", "/big")
         // The timer of the first request's body has run out while the connection had no window.
@@ -391,7 +399,7 @@ import Testing
         try peer.ask(1, "GET", "/x")
         let ping = HTTP2Peer.frame(6, 1, 0, [UInt8](repeating: 0, count: 8))
         #expect(throws: Fault.self, "the client reads nothing") {
-            for _ in 0..<30 {
+            for _ in 0..<150 {
                 try peer.connection.send([UInt8](ping.prefix(5)))
                 usleep(100_000)
                 try peer.connection.send([UInt8](ping.dropFirst(5)))

@@ -25,13 +25,15 @@ final class HTTP2Peer {
 
     let connection: Connection
 
-    /// Connects and greets, with these settings.
-    convenience init(_ gateway: Gateway, settings: [(Int, Int)] = []) throws { try self.init(port: gateway.port, settings: settings) }
+    /// Connects and greets, with these settings. `first` leaves with the greeting, so that no timer of the gateway ends between them.
+    convenience init(_ gateway: Gateway, settings: [(Int, Int)] = [], first: [UInt8] = []) throws {
+        try self.init(port: gateway.port, settings: settings, first: first)
+    }
 
-    init(port: Int, settings: [(Int, Int)] = []) throws {
+    init(port: Int, settings: [(Int, Int)] = [], first: [UInt8] = []) throws {
         connection = try Connection(port: port)
-        try connection.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-        try send(4, 0, 0, settings.flatMap { [UInt8($0.0 >> 8), UInt8($0.0 & 255)] + Self.word($0.1) })
+        let values = settings.flatMap { [UInt8($0.0 >> 8), UInt8($0.0 & 255)] + Self.word($0.1) }
+        try connection.send(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + Self.frame(4, 0, 0, values) + first)
     }
 
     static func word(_ value: Int) -> [UInt8] { [24, 16, 8, 0].map { UInt8(value >> $0 & 255) } }
