@@ -129,10 +129,10 @@ import Testing
         }
         #expect(upstream.requests.now.last?["X-User-Tier"] == "premium")
         // A tier with an end ends by itself.
-        let end = ISO8601DateFormatter().string(from: Date(timeIntervalSinceNow: 3))
+        let end = ISO8601DateFormatter().string(from: Date(timeIntervalSinceNow: 10))
         let set = try gateway.command(["user", "set-tier", "ada@example.org", "premium", "--until", end, "--json"])
         #expect(try JSON(set.output)["has_active_subscription"].bool == true, "\(set.complaints)")
-        try eventually("the tier ends", seconds: 15) { try status() == 403 }
+        try eventually("the tier ends") { try status() == 403 }
     }
 
     @Test(arguments: ["revoke", "delete"])
@@ -183,7 +183,8 @@ import Testing
         }
         for number in 0..<6 {
             let body = #"{"email":"app\#(number)@example.org","password":"\#(password)"}"#
-            #expect(try gateway.ask("POST /api/v1/auth/register", body: Array(body.utf8)).status == 201)
+            // A busy machine may keep a command that holds the file from its processor.
+            #expect(try askingAgain(whileFull: "POST /api/v1/auth/register", body, port: gateway.port).status == 201)
         }
         // Two of them want the same email.
         #expect(try commands.map { try $0.value(seconds: 60) }.sorted() == [0, 0, 0, 0, 0, 1])

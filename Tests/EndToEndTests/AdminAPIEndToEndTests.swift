@@ -61,7 +61,7 @@ import Testing
         let process = try Subprocess(try Tollgate.binary.get(), ["serve", "--env-file", folder.file("gateway.env")])
         try process.complaints.wait(for: "the gateway's address", until: { $0.contains { $0.contains("listening") } })
         process.signal(SIGTERM)
-        #expect(try process.exitCode(seconds: 20) == 0)
+        #expect(try process.exitCode() == 0)
         #expect(!process.complaints.now.joined().contains("admin token"))
         #expect(!FileManager.default.fileExists(atPath: folder.file("data/keys/admin-token")))
     }
@@ -127,7 +127,10 @@ import Testing
             #expect(decisions.count == 1, "\(request): \(told)")
             let decision = try #require(decisions.first)
             #expect(decision["request_id"].text == id && decision["status"].int == refused.status)
-            let found = decision["steps"].array.reduce(into: [String: String]()) { $0[$1["step"].text ?? ""] = $1["text"].text }
+            // Some of the hour may have gone by between two requests.
+            let found = decision["steps"].array.reduce(into: [String: String]()) {
+                $0[$1["step"].text ?? ""] = $1["text"].text?.replacing(/again in 3[45]\d\d s/, with: "again in 3600 s")
+            }
             for (name, text) in steps { #expect(found[name] == text || found[name]?.hasPrefix(text) == true, "\(request): \(found)") }
             #expect(!told.contains("secret") && !told.contains(bearer.dropFirst(22)))
         }

@@ -189,7 +189,7 @@ import Testing
             TOLLGATE_UPSTREAM_U="\(upstream.url)"
             TOLLGATE_ROUTE_ALL="/* upstream=u"
             """)
-        let bearer = try gateway.bearer("--sub", "ada", "--ttl", "2s")
+        let bearer = try gateway.bearer("--sub", "ada", "--ttl", "10s")
         let connection = try gateway.connect()
         #expect(try connection.ask("GET /x", [bearer]).status == 200)
         #expect(try connection.ask("GET /x", [bearer]).status == 200)

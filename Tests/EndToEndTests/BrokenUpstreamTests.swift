@@ -51,7 +51,7 @@ import Testing
     func anAddressThatFailsIsEjectedAndComesBackByItself(_ failure: String) throws {
         let answer = Watched(failure)
         let upstreams = [try Self.upstream(answer), try Upstream(), try Upstream()]
-        let gateway = try Self.gateway(upstreams, "balance=round eject-after=5s retries=0")
+        let gateway = try Self.gateway(upstreams, "balance=round eject-after=20s retries=0")
         for _ in 0..<15 { _ = try gateway.ask("GET /x") }
         try gateway.waitForLog("ejected")
         let line = try #require(gateway.process.complaints.now.first { $0.contains("ejected") })
@@ -118,7 +118,7 @@ import Testing
     }
 
     @Test func aTimeToWaitIsKept() throws {
-        let answer = Watched("HTTP/1.1 503 Busy\r\nRetry-After: 5\r\nContent-Length: 4\r\n\r\nbusy")
+        let answer = Watched("HTTP/1.1 503 Busy\r\nRetry-After: 20\r\nContent-Length: 4\r\n\r\nbusy")
         let upstreams = [try Self.upstream(answer), try Upstream()]
         let gateway = try Self.gateway(upstreams, "balance=round")
         var statuses: [Int] = []
@@ -153,11 +153,11 @@ import Testing
 
     @Test func anAddressThatIsSlowIsEjected() throws {
         let slow = try Upstream { (_: Message, connection) in
-            usleep(40_000)
+            usleep(100_000)
             try connection.send(Self.ok)
         }
         let upstreams = [slow, try Upstream(), try Upstream()]
-        let gateway = try Self.gateway(upstreams, "balance=round eject-after=2s eject-latency=3x", "TOLLGATE_WORKERS=2")
+        let gateway = try Self.gateway(upstreams, "balance=round eject-after=5s eject-latency=3x", "TOLLGATE_WORKERS=2")
         try load(gateway, until: "latency")
         let line = try #require(gateway.process.complaints.now.first { $0.contains("latency") })
         #expect(line.contains("ejected") && line.contains(":\(slow.port)"))
@@ -176,7 +176,7 @@ import Testing
             try connection.send(number % 2 == 0 ? Self.ok : "HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\noops")
         }
         let upstreams = [try Upstream(), flaky, try Upstream()]
-        let gateway = try Self.gateway(upstreams, "balance=round eject-after=1s", "TOLLGATE_WORKERS=2")
+        let gateway = try Self.gateway(upstreams, "balance=round eject-after=5s", "TOLLGATE_WORKERS=2")
         try load(gateway, until: "success")
         let line = try #require(gateway.process.complaints.now.first { $0.contains("answers were successes") })
         #expect(line.contains("ejected") && line.contains(":\(flaky.port)"))

@@ -13,7 +13,7 @@ import Testing
             let own = "Access-Control-Allow-Origin: *\r\naccess-control-allow-credentials: true\r\nAccess-Control-Expose-Headers: X-Secret\r\n"
             switch request.target {
             case "/api/broken": connection.close()
-            case "/api/late": usleep(1_500_000)
+            case "/api/late": Thread.sleep(forTimeInterval: 10)
             case "/api/hint": try connection.send("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\(own)\r\n")
             case "/api/trailers":
                 return try connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\n\(own)\r\n")
@@ -33,10 +33,11 @@ import Testing
         TOLLGATE_LISTEN=127.0.0.1:0;h2c
         TOLLGATE_CORS="\(app)"
         TOLLGATE_CONTRACTS=password@/api/v1
-        TOLLGATE_UPSTREAM_U="\(upstream.url) timeout=500ms retries=0"
+        TOLLGATE_UPSTREAM_U="\(upstream.url) retries=0"
         TOLLGATE_UPSTREAM_NOBODY="http://127.0.0.1:1 retries=0"
         TOLLGATE_TRUST_FAR="issuer=https://far.test audience=any jwks=http://127.0.0.1:1/ algorithms=RS256"
         TOLLGATE_ROUTE_API="/api/* upstream=u auth=optional cors=\(app),https://*.example.net cors-expose=X-Data body-limit=10"
+        TOLLGATE_ROUTE_LATE="/api/late upstream=u auth=optional cors=\(app),https://*.example.net cors-expose=X-Data body-limit=10 timeout=500ms"
         TOLLGATE_ROUTE_NEEDED="GET,PUT /needed/* upstream=u cors=\(app) tier=premium"
         TOLLGATE_ROUTE_LIMITED="/limited/* upstream=u auth=none limit=1/h"
         TOLLGATE_ROUTE_FILTERED="/filtered/* upstream=u auth=optional filter=tier"
