@@ -16,7 +16,8 @@ import Testing
 
     init() throws {
         upstream = try Upstream()
-        gateway = try Gateway(Self.settings(upstream))
+        // A port that no other test is given while a gateway is started again.
+        gateway = try Gateway(Self.settings(upstream) + "\nTOLLGATE_ADMIN_LISTEN=127.0.0.1:\(try Listening().port)")
         page = try Page(try Self.browser.get(), width: 1_280, height: 900)
     }
 

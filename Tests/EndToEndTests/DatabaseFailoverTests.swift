@@ -23,7 +23,7 @@ import Testing
         #expect(try fleet.statuses("GET /me", ada.access) == [200, 200])
         try standby.promote()
 
-        try eventually("a sign-up", seconds: 20) {
+        try eventually("a sign-up") {
             try fleet[0].send("POST /auth/signup", credentials("eve@example.org")).status == 200
         }
         try fleet.waitForTheBus()

@@ -32,7 +32,7 @@ private let pagesWithExamples: Set<String> = [
             var printed = try shell.run(step.command)
             // What was changed a moment ago may count at the next look only.
             var looks = 0
-            while isLook(step.command), !DocumentOutput.matches(step.output, printed), looks < 50 {
+            while isLook(step.command), !DocumentOutput.matches(step.output, printed), looks < 300 {
                 try await Task.sleep(for: .milliseconds(100))
                 printed = try shell.run(step.command)
                 looks += 1

@@ -16,6 +16,7 @@ import Testing
         TOLLGATE_ROUTE_WARNED="/warned/* upstream=u stream-warning=3s"
         TOLLGATE_ROUTE_FILTERED="/filtered/* upstream=u auth=optional filter=tier"
         TOLLGATE_ROUTE_LAX="/lax/* upstream=u auth=optional filter=tier filter-strict=off"
+        TOLLGATE_ROUTE_PLAIN="/plain/* upstream=u auth=none"
         TOLLGATE_ROUTE_QUIET="/quiet/* upstream=u auth=none timeout=1s"
         """
     }
@@ -32,7 +33,7 @@ import Testing
             connection.close()
         }
         let gateway = try Gateway(Self.settings(upstream))
-        for path in ["/lax/x", "/quiet/x"] {
+        for path in ["/lax/x", "/plain/x"] {
             release.change { $0 = 0 }
             let connection = try gateway.connect()
             try connection.send(requestHead("GET \(path)", ["Last-Event-ID: 7", "Accept-Encoding: gzip"]))
@@ -74,7 +75,7 @@ import Testing
         try page.run("window.seen = []; window.source = new EventSource('/open/x'); source.onmessage = event => seen.push(event.data); 1")
         try page.wait("seen.length > 5 && seen[0] === '0'")
         try page.run("source.close(); 1")
-        let token = try gateway.bearer("--sub", "ada", "--ttl", "5s").dropFirst("Authorization: ".count)
+        let token = try gateway.bearer("--sub", "ada", "--ttl", "15s").dropFirst("Authorization: ".count)
         try page.run(
             """
             window.text = ''; window.outcome = ''; (async () => {
@@ -87,6 +88,7 @@ import Testing
         try page.wait("outcome")
         #expect(try page.run("outcome").text == "whole")
         let said = try page.run("text").text ?? ""
-        #expect(said.contains("\n\nevent: token-expiring\ndata: {\"expires_in\":3}\n\n") && said.hasSuffix(": token_expired\n\n"), "\(said)")
+        // Less than the three seconds are left to a gateway that is late.
+        #expect(said.contains(/\n\nevent: token-expiring\ndata: \{"expires_in":[0-3]\}\n\n/) && said.hasSuffix(": token_expired\n\n"), "\(said)")
     }
 }

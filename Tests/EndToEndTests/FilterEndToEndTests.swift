@@ -194,7 +194,7 @@ import Testing
 
     @Test func theSmallUpstreamHasPassagesToFilter() throws {
         let echo = try Subprocess(try Tollgate.binary.get(), ["echo", "--listen", "127.0.0.1:0"])
-        let lines = try echo.output.wait(for: "the address", seconds: 20) { $0.contains { $0.contains("listens on") } }
+        let lines = try echo.output.wait(for: "the address") { $0.contains { $0.contains("listens on") } }
         let address = try #require(lines.first { $0.contains("listens on") }?.split(separator: " ").last)
         let gateway = try Gateway(
             """

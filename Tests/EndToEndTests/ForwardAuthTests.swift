@@ -4,7 +4,7 @@ import Testing
 
 /// Proxies that others wrote, each with the configuration that docs/forward-auth.md prints, in front of a service that shows what it
 /// receives. The gateway decides, and no request passes through it.
-@Suite(.ownThread, .timeLimit(.minutes(2))) struct ForwardAuthTests {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct ForwardAuthTests {
     /// A gateway whose upstream does not exist.
     private func gateway(_ more: String = "") throws -> Gateway {
         try Gateway(
@@ -146,7 +146,7 @@ import Testing
 
     @Test func limitsThatRedisCountsAreAwaited() throws {
         let redis = try Redis()
-        let gateway = try gateway(redis.setting)
+        let gateway = try gateway(redis.setting + "\n" + Redis.patience)
         try eventually("redis is ready") {
             try JSON(gateway.askAdmin("/readyz").text)["checks"].array.contains { $0["name"].text == "redis" && $0["status"].text == "ready" }
         }
@@ -167,7 +167,7 @@ import Testing
         let bearer = try gateway.bearer("--sub", "ada")
         func curl(_ path: String, _ more: [String]) throws -> String {
             try mustRun(
-                "curl", ["-sS", "--max-time", "15", "--http2-prior-knowledge", "-o", "/dev/null", "-w", "%{http_code} %{http_version} user=%header{x-user-id}"]
+                "curl", ["-sS", "--max-time", "60", "--http2-prior-knowledge", "-o", "/dev/null", "-w", "%{http_code} %{http_version} user=%header{x-user-id}"]
                     + more + ["http://127.0.0.1:\(gateway.checkPort)\(path)"])
         }
         let described = ["-H", "X-Forwarded-Method: GET", "-H", "X-Forwarded-Uri: /me/x"]

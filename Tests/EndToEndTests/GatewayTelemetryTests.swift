@@ -167,6 +167,6 @@ import Testing
             command: ["sh", "-c", "exec \"$@\" 1<>\(folder.file("log"))", "sh"])
         let connection = try gateway.connect()
         for _ in 0..<1_500 { #expect(try connection.ask("GET /b").status == 200) }
-        #expect(try gateway.stop(seconds: 20) == 0)
+        #expect(try gateway.stop() == 0)
     }
 }
