@@ -72,6 +72,13 @@ import Testing
         #expect(try gateway.message(to: "ada@example.org")["subject"].text == "Confirm your email for Reader")
     }
 
+    @Test func aPathThatTheOperatorSetsTakesThePlaceOfTheDocuments() throws {
+        let gateway = try Gateway("TOLLGATE_CONTRACTS=dlauth@/app\nTOLLGATE_DLAUTH_PATH_SIGN_UP=/api/v1/auth/register")
+        #expect(try gateway.send("POST /app/auth/signup", credentials("ada@example.org")).status == 404)
+        #expect(try gateway.send("POST /app/api/v1/auth/register/", credentials("ada@example.org")).status == 200)
+        #expect(try gateway.send("POST /app/auth/signin", credentials("ada@example.org")).status == 200)
+    }
+
     @Test func whomTheOperatorCreatesSignsIn() throws {
         let gateway = try gateway()
         let created = try create(gateway, "ada@example.org", "--json")

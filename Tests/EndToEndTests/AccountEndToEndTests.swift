@@ -74,11 +74,17 @@ import Testing
     }
 
     @Test func aWildClientGetsTheSamePairAgainAndTheLogSaysSo() throws {
-        var token = try gateway.signUp("ada@example.org").refresh
         var tokens: [String] = []
-        for _ in 0..<14 {
-            token = try gateway.refreshed(token).refresh
-            tokens.append(token)
+        // Steps are counted for ten seconds, which a busy machine may let go by.
+        for number in 0..<5 {
+            tokens = []
+            var token = try gateway.signUp("ada\(number)@example.org").refresh
+            let start = ContinuousClock.now
+            for _ in 0..<14 {
+                token = try gateway.refreshed(token).refresh
+                tokens.append(token)
+            }
+            if ContinuousClock.now - start < .seconds(8) { break }
         }
         #expect(Set(tokens).count == 10)
         #expect(Set(tokens[9...]).count == 1)
@@ -297,20 +303,33 @@ import Testing
         #expect(seconds > 0)
     }
 
+    /// Guesses with the numbers from there on until it is stopped, or too many were not.
+    private func guess(after count: inout Int, most: Int, _ wrong: (Int) throws -> Message) throws -> Message {
+        while true {
+            count += 1
+            let answer = try wrong(count)
+            if answer.status != 401 || count > most { return answer }
+        }
+    }
+
     @Test func whoGuessesAtOneAccountIsStopped() throws {
         let victim = try gateway.register("ada@example.org", from: "192.0.2.1")
-        var statuses: [Int] = []
-        var last = try gateway.send("POST /api/v1/auth/login", credentials("ada@example.org", "wrong guess"), from: "192.0.2.2")
-        while last.status == 401, statuses.count < 60 {
-            statuses.append(last.status)
-            // From everywhere: it is the account that counts.
-            let address = "198.51.100.\(statuses.count)"
-            last = try gateway.send("POST /api/v1/auth/login", credentials("Ada@example.org", "wrong guess"), from: address)
+        var count = 0
+        // From everywhere: it is the account that counts.
+        let wrong = { (number: Int) throws -> Message in
+            let guess = credentials(number == 1 ? "ada@example.org" : "Ada@example.org", "wrong guess")
+            return try gateway.send("POST /api/v1/auth/login", guess, from: "198.51.100.\(number)")
         }
+        let last = try guess(after: &count, most: 60, wrong)
         #expect(last.status == 429)
-        #expect((6..<60).contains(statuses.count))
+        #expect((7...60).contains(count))
         try Self.expectTooMany(last, JSON(last.text)["error"]["code"])
-        let other = try gateway.send("POST /auth/signin", credentials("ada@example.org"), from: "192.0.2.3")
+        var other = try gateway.send("POST /auth/signin", credentials("ada@example.org"), from: "192.0.2.3")
+        // On a busy machine one guess may have become free since the last one.
+        for number in 4..<8 where other.status == 200 {
+            _ = try guess(after: &count, most: 60, wrong)
+            other = try gateway.send("POST /auth/signin", credentials("ada@example.org"), from: "192.0.2.\(number)")
+        }
         #expect(other.status == 429)
         try Self.expectTooMany(other, JSON(other.text)["error"])
         // Who is signed in notices nothing of it.
@@ -321,15 +340,19 @@ import Testing
     @Test func whoGuessesAtManyAccountsIsStopped() throws {
         let owner = try gateway.signUp("ada@example.org", from: "192.0.2.1")
         var count = 0
-        var last: Message
-        repeat {
-            count += 1
-            last = try gateway.send("POST /auth/email/verify", #"{"email":"u\#(count)@example.org","code":"000000"}"#, from: "192.0.2.1")
-        } while last.status == 401 && count <= 200
+        let wrong = { (number: Int) throws -> Message in
+            try gateway.send("POST /auth/email/verify", #"{"email":"u\#(number)@example.org","code":"000000"}"#, from: "192.0.2.1")
+        }
+        let last = try guess(after: &count, most: 200, wrong)
         #expect(last.status == 429)
         #expect((7...200).contains(count))
         try Self.expectTooMany(last, JSON(last.text)["error"]["code"])
-        let login = try gateway.send("POST /api/v1/auth/login", credentials("ada@example.org"), from: "192.0.2.1")
+        var login = try gateway.send("POST /api/v1/auth/login", credentials("ada@example.org"), from: "192.0.2.1")
+        // One guess becomes free every two seconds: it may have been before this one.
+        for _ in 0..<10 where login.status == 200 {
+            _ = try guess(after: &count, most: 400, wrong)
+            login = try gateway.send("POST /api/v1/auth/login", credentials("ada@example.org"), from: "192.0.2.1")
+        }
         #expect(login.status == 429)
         // A refresh token that holds is never refused for it, and other addresses are others.
         let refreshed = try gateway.send(Self.refresh, Self.refreshBody(owner.refresh), from: "192.0.2.1")
@@ -350,15 +373,6 @@ import Testing
         let code = try must(try gateway.message(to: "ada@example.org", after: 2)["code"])
         let body = #"{"email":"ada@example.org","type":"email","token":"\#(code)"}"#
         #expect(try gateway.send("POST /auth/otp/verify", body).status == 200)
-    }
-
-    // MARK: paths
-
-    @Test func aPathThatTheOperatorSetsTakesThePlaceOfTheDocuments() throws {
-        let gateway = try Gateway("TOLLGATE_CONTRACTS=dlauth@/app\nTOLLGATE_DLAUTH_PATH_SIGN_UP=/api/v1/auth/register")
-        #expect(try gateway.send("POST /app/auth/signup", credentials("ada@example.org")).status == 404)
-        #expect(try gateway.send("POST /app/api/v1/auth/register/", credentials("ada@example.org")).status == 200)
-        #expect(try gateway.send("POST /app/auth/signin", credentials("ada@example.org")).status == 200)
     }
 
     // MARK: secrets

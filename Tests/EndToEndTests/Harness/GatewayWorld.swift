@@ -6,7 +6,10 @@ import Stories
 final class GatewayWorld: StoryWorld {
     private let providers: Providers
     private var providerSettings: String
-    private var settings = [Gateway.contracts, "TOLLGATE_RESET_URL=https://app.example.org/reset"]
+    /// The usual hundred new accounts at once; their limit refills later than any story lasts.
+    private var settings = [
+        Gateway.contracts, "TOLLGATE_RESET_URL=https://app.example.org/reset", "TOLLGATE_SIGNUP_LIMIT=1/h+burst=100",
+    ]
     private var running: Gateway?
     /// A port at which nobody answers, for as long as this lives.
     private let nowhere: Listening
