@@ -52,8 +52,8 @@ import Testing
     }
 
     private func curl(_ gateway: Gateway, _ version: String, _ method: String, _ path: String, _ fields: [String], body: String? = nil) throws -> Message {
-        var arguments = ["-sS", "--max-time", "30", version, "--path-as-is", "-i", "-X", method]
-        if method == "HEAD" { arguments = ["-sS", "--max-time", "30", version, "-I"] }
+        var arguments = ["-sS", "--max-time", "60", version, "--path-as-is", "-i", "-X", method]
+        if method == "HEAD" { arguments = ["-sS", "--max-time", "60", version, "-I"] }
         for field in fields { arguments += ["-H", field] }
         if let body { arguments += ["--data-binary", body] }
         let outcome = try run("curl", arguments + ["http://127.0.0.1:\(gateway.port)\(path)"])

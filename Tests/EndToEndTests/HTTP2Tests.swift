@@ -15,7 +15,7 @@ import Testing
     }
 
     private func curl(_ gateway: Gateway, _ path: String, _ more: [String] = [], version: String = "--http2-prior-knowledge") throws -> String {
-        let outcome = try run("curl", ["-sS", "--max-time", "30", version] + more + ["http://127.0.0.1:\(gateway.port)\(path)"])
+        let outcome = try run("curl", ["-sS", "--max-time", "60", version] + more + ["http://127.0.0.1:\(gateway.port)\(path)"])
         guard outcome.code == 0 else { throw Fault("curl: \(outcome.complaints)") }
         return outcome.output
     }
