@@ -145,7 +145,7 @@ private final class ServerBeforeSeven {
     init(_ port: Int) throws {
         relay = try Upstream.raw { client, _ in
             let redis = try Connection(port: port)
-            let (answering, asking) = (dup(redis.descriptor), dup(client.descriptor))
+            let (answering, asking) = (fcntl(redis.descriptor, F_DUPFD_CLOEXEC, 0), fcntl(client.descriptor, F_DUPFD_CLOEXEC, 0))
             let answers = Background {
                 let (redis, client) = (Connection(descriptor: answering), Connection(descriptor: asking))
                 // Ended by the end of the other direction, or ends it.

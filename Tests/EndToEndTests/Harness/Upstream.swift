@@ -116,13 +116,14 @@ final class Listening: Sendable {
 
     deinit { Glibc.close(descriptor) }
 
+    private typealias Accept4 = @convention(c) (Int32, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, Int32) -> Int32
+    /// Marks a connection as it takes it: a command that another test starts meanwhile would keep it open. Swift imports `accept` alone.
+    private static let accept4 = unsafeBitCast(dlsym(nil, "accept4"), to: Accept4.self)
+
     func accept() -> Int32? {
         while true {
-            let accepted = Glibc.accept(descriptor, nil, nil)
-            if accepted >= 0 {
-                _ = fcntl(accepted, F_SETFD, FD_CLOEXEC)
-                return accepted
-            }
+            let accepted = Self.accept4(descriptor, nil, nil, Int32(SOCK_CLOEXEC.rawValue))
+            if accepted >= 0 { return accepted }
             guard errno == EINTR || errno == ECONNABORTED else { return nil }
         }
     }
