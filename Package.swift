@@ -94,7 +94,7 @@ let package = Package(
             name: "GateTests", dependencies: ["Gate", "Credentials", "FilterReference", "HTTP", "Wire"], swiftSettings: tests),
         .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Wire"], swiftSettings: tests),
         .testTarget(name: "TransportTests", dependencies: ["TestServers", "Transport", "Wire"], swiftSettings: tests),
-        .testTarget(name: "RedisTests", dependencies: ["Redis", "TestThreads", "Transport", "Wire"], swiftSettings: tests),
+        .testTarget(name: "RedisTests", dependencies: ["Redis", "TestServers", "TestThreads", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(
             name: "ProxyTests",
             dependencies: ["Proxy", "Credentials", "FilterReference", "Gate", "HTTP", "Redis", "Telemetry", "TestThreads", "Transport", "Wire"],
@@ -124,7 +124,7 @@ let package = Package(
             linkerSettings: program),
         // Threads for tests that wait.
         .target(name: "TestThreads", path: "Tests/TestThreads", swiftSettings: tests),
-        // Test support: real servers (PostgreSQL), a mail sink and a name server.
+        // Test support: real servers (PostgreSQL), a mail sink, a name server and ports for others.
         .target(name: "TestServers", path: "Tests/TestServers", swiftSettings: tests),
         .testTarget(
             name: "StorageTests",

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestServers
 import Testing
 import Transport
 
@@ -23,22 +24,34 @@ final class RedisServer {
     let folder: Folder
     /// Where it listens.
     let address: SocketAddress
+    /// That of the address: it is still its own after `kill`.
+    private let port: HeldPort?
+    /// Of a cluster's node, for other nodes.
+    private let busPort: HeldPort?
     private var process = Process()
     private let options: [String]
 
-    init(_ listening: Listening = .unix, _ options: [String] = []) throws {
+    init(_ listening: Listening = .unix, _ options: [String] = [], isClusterNode: Bool = false) throws {
         folder = try Folder()
+        let bus = try isClusterNode ? HeldPort() : nil
+        let options = options + (bus.map { ["--cluster-port", "\($0.number)"] } ?? [])
+        busPort = bus
         switch listening {
         case .unix:
             address = .unix(folder.file("s"))
+            port = nil
             self.options = ["--port", "0", "--unixsocket", folder.file("s")] + options
         case .tcp:
-            address = try freeAddress()
-            self.options = ["--bind", "127.0.0.1", "--port", "\(address.port!)"] + options
+            let held = try HeldPort()
+            address = held.address
+            port = held
+            self.options = ["--bind", "127.0.0.1", "--port", "\(held.number)"] + options
         case .tls(let certificate, let key):
-            address = try freeAddress()
+            let held = try HeldPort()
+            address = held.address
+            port = held
             self.options =
-                ["--bind", "127.0.0.1", "--port", "0", "--tls-port", "\(address.port!)", "--tls-cert-file", certificate]
+                ["--bind", "127.0.0.1", "--port", "0", "--tls-port", "\(held.number)", "--tls-cert-file", certificate]
                 + ["--tls-key-file", key, "--tls-ca-cert-file", certificate, "--tls-auth-clients", "no"] + options
         }
         try start()
@@ -92,11 +105,8 @@ final class RedisServer {
     }
 }
 
-/// A free port of 127.0.0.1: it has no listener, and the kernel will not hand it out for a while.
-func freeAddress() throws -> SocketAddress {
-    let socket = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!, reusePort: false)
-    defer { socket.close() }
-    return try socket.localAddress()
+extension HeldPort {
+    var address: SocketAddress { SocketAddress(parsing: "127.0.0.1:\(number)")! }
 }
 
 /// A folder that goes away with its owner.
