@@ -33,9 +33,9 @@ struct Bench: ~Copyable {
     ) throws {
         let endpoint = try RedisEndpoint(parsing: url)
         var settings = RedisConnectionSettings()
-        settings.replyDeadline = 10_000
-        settings.responseTimeout = 10_000
-        settings.connectTimeout = 10_000
+        settings.replyDeadline = 60_000
+        settings.responseTimeout = 60_000
+        settings.connectTimeout = 60_000
         adjust(&settings)
         loop = try EventLoop()
         redis = RedisConnection(
@@ -75,11 +75,11 @@ struct Bench: ~Copyable {
         return Int32(min(100, (deadline.nanoseconds(since: now) + 999_999) / 1_000_000))
     }
 
-    /// Turns until `condition` holds, which it must within ten seconds.
+    /// Turns until `condition` holds, which it must within thirty seconds.
     mutating func turn(until condition: (borrowing Bench) -> Bool) throws {
         let start = now
         while !condition(self) {
-            guard now.nanoseconds(since: start) < 10_000_000_000 else {
+            guard now.nanoseconds(since: start) < 30_000_000_000 else {
                 throw TestFault("it did not come to that: \(answers.suffix(3)), \(changes)")
             }
             turn()
@@ -88,11 +88,11 @@ struct Bench: ~Copyable {
 
     mutating func becomeReady() throws { try turn { $0.redis.isReady } }
 
-    /// Appends a command of the server's.
-    mutating func append(_ words: [String], tag: UInt64 = 0) -> RedisAdmission {
+    /// Appends a command of the server's, now or as if it were `time`.
+    mutating func append(_ words: [String], tag: UInt64 = 0, at time: MonotonicTime? = nil) -> RedisAdmission {
         command.begin()
         for word in words { command.append { $0.append(word) } }
-        return redis.append(command, tag: tag, now)
+        return redis.append(command, tag: tag, time ?? now)
     }
 
     /// Appends a call of a script with one key.
@@ -113,5 +113,31 @@ struct Bench: ~Copyable {
         let answer = answers.remove(at: answers.firstIndex { $0.tag == tag }!)
         guard answer.outcome != .late, answer.outcome != .lost else { throw TestFault("\(words): \(answer)") }
         return answer.text
+    }
+
+    /// Sends one command, again for as long as its answer comes after the deadline: a busy machine may hold the server up.
+    mutating func askUntilInTime(_ words: [String]) throws -> String {
+        let start = now
+        while now.nanoseconds(since: start) < 30_000_000_000 {
+            let tag = UInt64.max
+            guard append(words, tag: tag) == .accepted else {
+                turn()
+                continue
+            }
+            try turn { bench in bench.answers.contains { $0.tag == tag } }
+            let answer = answers.remove(at: answers.firstIndex { $0.tag == tag }!)
+            if answer.outcome != .late, answer.outcome != .lost { return answer.text }
+        }
+        throw TestFault("\(words): never in time")
+    }
+
+    /// Repeats `send`, which sends a command and waits until the breaker has counted it as a miss, until the breaker must be open:
+    /// after five, unless a busy machine has spread them over more than a second.
+    mutating func miss(_ send: (inout Bench, _ tag: UInt64) throws -> Void) rethrows {
+        var begun: [MonotonicTime] = []
+        while begun.count < 5 || now.nanoseconds(since: begun[begun.count - 5]) > 1_000_000_000 && redis.breaker.isClosed {
+            begun.append(now)
+            try send(&self, UInt64(begun.count))
+        }
     }
 }

@@ -36,7 +36,7 @@ import Wire
         var all: [SentinelEvent] { heard.all }
 
         func wait(_ what: String, _ isSo: (Listener) throws -> Bool) throws {
-            let end = Date(timeIntervalSinceNow: 15)
+            let end = Date(timeIntervalSinceNow: 30)
             while try !isSo(self) {
                 guard Date() < end else { throw TestFault("not in time: \(what); \(history), \(heard.all)") }
                 usleep(5_000)
@@ -61,29 +61,33 @@ import Wire
 
     @Test func `the primary that the sentinels name is followed, and its successor at the first word`() throws {
         let (first, second) = (try RedisServer(.tcp), try RedisServer(.tcp))
-        let sentinels = try (0..<3).map { _ in try FakeSentinel(mood(first)) }
-        let listener = try Listener(sentinels.map(\.address))
-        try listener.wait("the first") { $0.server == "\(first.address)" }
-        try listener.wait("all is well") { $0.problem == nil }
-        sentinels[1].change { $0 = mood(second, 2) }
-        sentinels[1].announce()
-        try listener.wait("the second") { $0.server == "\(second.address)" }
-        // From one to the other, with none in between.
-        #expect(listener.history == ["\(first.address)", "\(second.address)"])
-        withExtendedLifetime(sentinels) {}
+        try undisturbed {
+            let sentinels = try (0..<3).map { _ in try FakeSentinel(mood(first)) }
+            let listener = try Listener(sentinels.map(\.address))
+            try listener.wait("the first") { $0.server == "\(first.address)" }
+            try listener.wait("all is well") { $0.problem == nil }
+            sentinels[1].change { $0 = mood(second, 2) }
+            sentinels[1].announce()
+            try listener.wait("the second") { $0.server == "\(second.address)" }
+            // From one to the other, with none in between.
+            return withExtendedLifetime(sentinels) { (listener.history, ["\(first.address)", "\(second.address)"]) }
+        }
     }
 
     @Test func `a stale sentinel that names a replica is not believed, even alone`() throws {
         let (primary, replica) = (try RedisServer(.tcp), try RedisServer(.tcp))
         try replica.ask("REPLICAOF", "127.0.0.1", "\(primary.address.port!)")
-        let (good, stale) = (try FakeSentinel(mood(primary, 2)), try FakeSentinel(mood(replica, 7)))
-        let listener = try Listener([stale.address, good.address])
-        try listener.wait("the primary") { $0.server == "\(primary.address)" }
-        good.end()
-        try listener.wait("the loss of the good one") { $0.all.contains { if case .sentinel(_, .some) = $0 { true } else { false } } }
-        let asked = try roles(replica)
-        try listener.wait("two more questions to the replica") { _ in try roles(replica) > asked + 1 }
-        #expect(listener.history == ["\(primary.address)"])
+        let stale = try FakeSentinel(mood(replica, 7))
+        try undisturbed {
+            let good = try FakeSentinel(mood(primary, 2))
+            let listener = try Listener([stale.address, good.address])
+            try listener.wait("the primary") { $0.server == "\(primary.address)" }
+            good.end()
+            try listener.wait("the loss of the good one") { $0.all.contains { if case .sentinel(_, .some) = $0 { true } else { false } } }
+            let asked = try roles(replica)
+            try listener.wait("two more questions to the replica") { _ in try roles(replica) > asked + 1 }
+            return (listener.history, ["\(primary.address)"])
+        }
         // Alone from the start, there is no primary at all.
         let other = try Listener([stale.address])
         try other.wait("the reason") { $0.problem == "the sentinels name \(replica.address), which is a replica" }
@@ -129,20 +133,29 @@ import Wire
 
     @Test func `silent sentinels take no primary away`() throws {
         let server = try RedisServer(.tcp)
-        let sentinel = try FakeSentinel(mood(server))
-        let listener = try Listener([sentinel.address])
-        try listener.wait("the server") { $0.server == "\(server.address)" && $0.problem == nil }
-        sentinel.change { $0.isSilent = true }
-        try listener.wait("the reason") { $0.problem?.hasPrefix("no sentinel answers: \(sentinel.address): ") == true }
-        #expect(listener.history == ["\(server.address)"])
-        sentinel.change { $0.isSilent = false }
-        try listener.wait("the end of it") { $0.problem == nil }
+        try undisturbed {
+            let sentinel = try FakeSentinel(mood(server))
+            let listener = try Listener([sentinel.address])
+            try listener.wait("the server") { $0.server == "\(server.address)" && $0.problem == nil }
+            sentinel.change { $0.isSilent = true }
+            try listener.wait("the reason") { $0.problem?.hasPrefix("no sentinel answers: \(sentinel.address): ") == true }
+            let history = listener.history
+            sentinel.change { $0.isSilent = false }
+            try listener.wait("the end of it") { $0.problem == nil }
+            return (history, ["\(server.address)"])
+        }
     }
 
     @Test func `a server that is no sentinel, and an unknown name, are said`() throws {
         let server = try RedisServer(.tcp)
-        let listener = try Listener([server.address])
-        try listener.wait("the reason") { $0.problem?.contains("unknown command") == true }
+        // The first reason is told alone: on a busy machine it may be an answer that is late.
+        var problem: String?
+        for _ in 0..<20 where problem?.contains("unknown command") != true {
+            let listener = try Listener([server.address])
+            try listener.wait("the reason") { $0.problem != nil }
+            problem = listener.problem
+        }
+        #expect(problem?.contains("unknown command") == true)
         let sentinel = try FakeSentinel(.init(port: nil))
         let other = try Listener([sentinel.address])
         try other.wait("the reason") { $0.problem == "the sentinels know no master named \"m\"" }
@@ -157,9 +170,19 @@ import Wire
         let watch = try #require(try SentinelWatch(endpoint, seed: 1) { _ in })
         defer { watch.stop() }
         watch.follow { servers.append($0) }
-        let end = Date(timeIntervalSinceNow: 15)
+        let end = Date(timeIntervalSinceNow: 30)
         while servers.all.isEmpty, Date() < end { usleep(5_000) }
         #expect(servers.all.first?.addresses == [server.address])
+    }
+
+    /// A server that does not answer for a second is left, as it must be, and a busy machine may keep one from answering so long: what
+    /// holds while all answer is tried again then.
+    private func undisturbed(_ body: () throws -> (history: [String], expected: [String])) throws {
+        for attempt in 1...5 {
+            let (history, expected) = try body()
+            if history != expected, history.contains("none"), attempt < 5 { continue }
+            return #expect(history == expected)
+        }
     }
 
     // MARK: connections
@@ -188,8 +211,9 @@ import Wire
         var bench = try Bench("redis+sentinel://127.0.0.1/m", addresses: [first.address]) { $0.replyDeadline = 10 }
         try bench.becomeReady()
         first.pause()
-        for tag in 1...5 as ClosedRange<UInt64> {
-            #expect(bench.append(["PING"], tag: tag) == .accepted)
+        try bench.miss { bench, tag in
+            let admission = bench.append(["PING"], tag: tag)
+            #expect(admission == .accepted)
             try bench.turn { $0.answers.count == tag }
         }
         #expect(!bench.redis.breaker.isClosed)
