@@ -97,7 +97,7 @@ let package = Package(
         .testTarget(name: "RedisTests", dependencies: ["Redis", "TestServers", "TestThreads", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(
             name: "ProxyTests",
-            dependencies: ["Proxy", "Credentials", "FilterReference", "Gate", "HTTP", "Redis", "Telemetry", "TestThreads", "Transport", "Wire"],
+            dependencies: ["Proxy", "Credentials", "FilterReference", "Gate", "HTTP", "Redis", "Telemetry", "TestServers", "TestThreads", "Transport", "Wire"],
             swiftSettings: tests),
         .testTarget(
             name: "SettingsTests",

@@ -2,6 +2,7 @@ import Credentials
 import Gate
 import Glibc
 import Telemetry
+import TestServers
 import TestThreads
 import Testing
 import Transport
@@ -23,9 +24,8 @@ struct AddressTests {
     }
 
     @Test(arguments: [true, false]) func aRetryElsewhereGoesByTheOtherAddressesNameAndPath(_ ownHost: Bool) throws {
-        let gone = try listener()
-        let refusing = try gone.localAddress()
-        gone.close()
+        let gone = try HeldPort()
+        let refusing = try #require(SocketAddress(parsing: "127.0.0.1:\(gone.number)"))
         let second = try listener()
         defer { second.close() }
         let addresses = [
@@ -54,7 +54,7 @@ struct AddressTests {
         let upstream = try #require(kept)
         try stepped.turn(untilReadable: upstream)
         #expect(try upstream.receiveMessage().hasPrefix("GET /2/ HTTP/1.1\r\nHost: two.test\r\n"))
-        for line in [client, upstream] { line.close() }
+        withExtendedLifetime(gone) { for line in [client, upstream] { line.close() } }
     }
 
     // MARK: reloads

@@ -27,25 +27,32 @@ struct DrainTests {
     }
 
     @Test func aConnectionThatWasJustMadeStillGetsItsFirstAnswer() throws {
-        let bench = try Bench()
-        let held = try bench.client()
+        // On a clock of its own: it has a second for its first request.
+        let listener = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
+        defer { listener.close() }
+        var stepped = try SteppedWorker(forwardingTo: listener)
+        let held = try Line(to: stepped.address)
         try held.send("GET /held HTTP/1.1\r\nHost: h\r\n\r\n")
-        let upstream = try bench.accept()
+        let upstream = try stepped.accept(listener)
+        try stepped.turn(untilReadable: upstream)
         _ = try upstream.receiveMessage()
-        let fresh = try bench.client()
-        #expect(bench.worker.census { $0.clients == 2 }.clients == 2)
-        bench.worker.mailbox.post(.drain(within: 60_000))
-        bench.worker.settle()
+        let fresh = try Line(to: stepped.address)
+        while stepped.worker.downstream.clients.count < 2 { stepped.turn(waiting: 10) }
+        stepped.post(.drain(within: 60_000))
+        stepped.turn(waiting: 1_000)
+        stepped.pass(milliseconds: 500)
         try fresh.send("GET /fresh HTTP/1.1\r\nHost: h\r\n\r\n")
-        let second = try bench.accept()
+        let second = try stepped.accept(listener)
+        try stepped.turn(untilReadable: second)
         _ = try second.receiveMessage()
         try second.send(ExchangeTests.ok)
+        try stepped.turn(untilReadable: fresh)
         #expect(try fresh.receiveMessage().value(of: "Connection") == "close")
         try upstream.send(ExchangeTests.ok)
+        try stepped.turn(untilReadable: held)
         #expect(try held.receiveMessage().status == 200)
         for line in [held, fresh, upstream, second] { line.close() }
-        bench.worker.join()
-        bench.upstream.close()
+        stepped.join()
     }
 
     @Test func aConnectionOfTheAdminListenerDoesNotHoldItUp() throws {

@@ -38,7 +38,7 @@ struct Herd: ~Copyable {
 
     /// The next connection, and the number of the address that it came to.
     mutating func accept() throws -> (number: Int, line: Line) {
-        for _ in 0..<1_000 {
+        for _ in 0..<3_000 {
             for number in listeners.indices where Line(listeners[number]).isReady(milliseconds: 0) {
                 asked[number] += 1
                 return (number, try Line(acceptedFrom: listeners[number]))

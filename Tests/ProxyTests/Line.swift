@@ -13,7 +13,7 @@ struct TestFault: Error, CustomStringConvertible {
 /// How a connection came to its end, as its peer saw it.
 enum LineEnd: Equatable { case closed, reset }
 
-/// One end of a connection, for tests: blocking, and never longer than ten seconds. Closing it again does nothing: by then its
+/// One end of a connection, for tests: blocking, and never longer than thirty seconds. Closing it again does nothing: by then its
 /// descriptor may be that of another test's connection.
 struct Line {
     let socket: Socket
@@ -56,7 +56,7 @@ struct Line {
         self.socket = socket
     }
 
-    func wait(_ events: Int32, milliseconds: Int32 = 10_000) throws {
+    func wait(_ events: Int32, milliseconds: Int32 = 30_000) throws {
         guard isReady(events, milliseconds: milliseconds) else { throw TestFault("nothing happened") }
     }
 

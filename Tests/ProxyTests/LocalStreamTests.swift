@@ -38,7 +38,7 @@ import Wire
         func end() { writer.withLock { $0 }?(.end) }
 
         func wait(_ what: String, until condition: (Told) -> Bool) throws {
-            for _ in 0..<10_000 {
+            for _ in 0..<30_000 {
                 if condition(told.withLock { $0 }) { return }
                 usleep(1_000)
             }
@@ -125,7 +125,7 @@ import Wire
         let client = try listen(worker, source)
         source.write("last")
         _ = try client.receive(until: "last\r\n")
-        worker.mailbox.post(.drain(within: 10_000))
+        worker.mailbox.post(.drain(within: 60_000))
         let rest = try client.receiveAll()
         #expect(rest.text == "0\r\n\r\n")
         worker.join()

@@ -175,7 +175,7 @@ struct OutlierWorkerTests {
     @Test func aDateIsATimeToo() throws {
         var herd = try Herd(2)
         var date = ByteBuffer()
-        HTTPDate.write(WallTime(seconds: EventLoop.now().wall.seconds + 20), into: &date)
+        HTTPDate.write(WallTime(seconds: herd.stepped.worker.now.wall.seconds + 20), into: &date)
         let asks = Herd.answer(503, "Retry-After: \(String(decoding: date.readable.array, as: UTF8.self))")
         while try herd.ask([asks, Self.good]).number != 0 {}
         herd.stepped.pass(milliseconds: 15_000)

@@ -97,16 +97,17 @@ final class RunningWorker: Sendable {
         _ name: String, _ addresses: [SocketAddress], _ change: (inout UpstreamSettings) -> Void = { _ in }
     ) -> UpstreamSnapshot {
         var settings = UpstreamSettings(name: name)
-        settings.timeout = 5_000
+        // On a busy machine a test may take seconds to answer as the upstream.
+        (settings.connectTimeout, settings.timeout) = (20_000, 20_000)
         change(&settings)
         return UpstreamSnapshot(settings: settings, addresses: addresses.map { UpstreamAddress(address: $0) })
     }
 
     var census: Census { latest.value.withLock { $0 } }
 
-    /// The first census that satisfies `condition`; the last one if none does for ten seconds.
+    /// The first census that satisfies `condition`; the last one if none does for thirty seconds.
     func census(where condition: (Census) -> Bool) -> Census {
-        for _ in 0..<10_000 {
+        for _ in 0..<30_000 {
             let now = census
             if condition(now) { return now }
             usleep(1_000)

@@ -7,14 +7,15 @@ import Wire
 @testable import Proxy
 
 /// A worker that the test turns itself, on a clock that the test moves: a minute takes no time, and what the test has made
-/// ready comes in one turn.
+/// ready comes in one turn. Between turns a busy machine may take any time; the clock leaves it out.
 struct SteppedWorker: ~Copyable {
     var worker: Worker
     private var scratch: Scratch
     private let mailbox: Mailbox<WorkerMessage>
     let address: SocketAddress
-    /// How far its clock is ahead of the machine's.
-    private var ahead: UInt64
+    /// What its clock says, and what the machine's said at the latest turn.
+    private var moment: Moment
+    private var looked: MonotonicTime
 
     init(
         _ rules: [RouteRule], upstreams: [UpstreamSnapshot], settings: WorkerSettings = WorkerSettings(),
@@ -38,7 +39,8 @@ struct SteppedWorker: ~Copyable {
         self.mailbox = mailbox
         self.address = address
         scratch = Scratch()
-        ahead = 0
+        moment = EventLoop.now()
+        looked = moment.monotonic
     }
 
     /// One that forwards everything to `upstream`.
@@ -50,15 +52,21 @@ struct SteppedWorker: ~Copyable {
     /// One turn, with what is ready.
     mutating func turn(waiting milliseconds: Int32 = 0) {
         let ready = worker.loop.wait(milliseconds: milliseconds)
-        var moment = EventLoop.now()
-        moment.monotonic = moment.monotonic.advanced(milliseconds: ahead)
-        moment.wall = WallTime(microseconds: moment.wall.microseconds + Int64(ahead) * 1_000)
+        let now = EventLoop.now().monotonic
+        // No more than the wait and what a turn takes.
+        go(on: min(now.nanoseconds(since: looked), UInt64(milliseconds + 1) * 1_000_000))
+        looked = now
         worker.work(on: ready, at: moment, &scratch)
     }
 
-    /// Turns until `line` has something to read, for ten seconds at most.
+    private mutating func go(on nanoseconds: UInt64) {
+        moment.monotonic = MonotonicTime(nanoseconds: moment.monotonic.nanoseconds + nanoseconds)
+        moment.wall = WallTime(microseconds: moment.wall.microseconds + Int64(nanoseconds / 1_000))
+    }
+
+    /// Turns until `line` has something to read, for thirty seconds at most.
     mutating func turn(untilReadable line: Line) throws {
-        for _ in 0..<1_000 {
+        for _ in 0..<3_000 {
             if line.isReady(milliseconds: 0) { return }
             turn(waiting: 10)
         }
@@ -66,11 +74,11 @@ struct SteppedWorker: ~Copyable {
     }
 
     /// Moves its clock, without a turn.
-    mutating func advance(milliseconds: UInt64) { ahead += milliseconds }
+    mutating func advance(milliseconds: UInt64) { go(on: milliseconds * 1_000_000) }
 
     /// Lets so much time go by, and does what is due then.
     mutating func pass(milliseconds: UInt64) {
-        ahead += milliseconds
+        advance(milliseconds: milliseconds)
         turn()
         // A timer that fired may set one that is due at once.
         turn()
@@ -94,10 +102,23 @@ struct SteppedWorker: ~Copyable {
         return upstream
     }
 
+    /// All bytes that `line` receives up to its end.
+    mutating func takeAll(_ line: Line) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        while true {
+            try turn(untilReadable: line)
+            guard let more = try line.receive() else { return bytes }
+            bytes += more
+        }
+    }
+
     func post(_ message: WorkerMessage) { mailbox.post(message) }
 
     mutating func end() {
         post(.drain(within: 0))
-        while worker.phase != .ended { turn(waiting: 10) }
+        join()
     }
+
+    /// Turns until it has ended.
+    mutating func join() { while worker.phase != .ended { turn(waiting: 10) } }
 }

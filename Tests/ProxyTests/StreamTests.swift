@@ -56,7 +56,7 @@ import Wire
             if let lifetime {
                 let exchange = stepped.worker.exchanges.indices.first!
                 stepped.worker.exchanges[exchange].life = StreamLife(
-                    expiresAt: EventLoop.now().wall.seconds + lifetime, leeway: 0, extendingSession: extends ? StreamTests.session : nil,
+                    expiresAt: stepped.worker.now.wall.seconds + lifetime, leeway: 0, extendingSession: extends ? StreamTests.session : nil,
                     session: Self.key(StreamTests.session, stepped.worker.admission), subject: nil, tier: tier, isOwn: true)
             }
             if let fields {
@@ -235,7 +235,7 @@ import Wire
             #expect(session == Self.session)
             answer(store.asked())
         }
-        store.refreshed(until: EventLoop.now().wall.seconds + 60)
+        store.refreshed(until: bench.stepped.worker.now.wall.seconds + 60)
         bench.seconds(21)
         try bench.pass("data: a\n\n")
         #expect(store.questions == 1)

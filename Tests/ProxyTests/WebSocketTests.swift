@@ -38,13 +38,13 @@ struct WebSocketTests {
         bench.end()
     }
 
-    private func frame(_ first: UInt8, _ payload: [UInt8], masked: Bool) -> [UInt8] {
+    func frame(_ first: UInt8, _ payload: [UInt8], masked: Bool) -> [UInt8] {
         let length: [UInt8] = payload.count < 126 ? [UInt8(payload.count)] : [126, UInt8(payload.count >> 8), UInt8(payload.count & 255)]
         return [first, length[0] | (masked ? 128 : 0)] + length.dropFirst() + (masked ? [1, 2, 3, 4] : []) + payload
     }
 
     /// The close frame of the gateway.
-    private func close(_ code: UInt16, _ reason: String, masked: Bool) -> [UInt8] {
+    func close(_ code: UInt16, _ reason: String, masked: Bool) -> [UInt8] {
         let payload = [UInt8(code >> 8), UInt8(code & 255)] + Array(reason.utf8)
         return [0x88, UInt8(payload.count) | (masked ? 128 : 0)] + (masked ? [0, 0, 0, 0] : []) + payload
     }
@@ -246,9 +246,11 @@ struct WebSocketTests {
         let bench = try bench()
         let (client, upstream) = try open(bench)
         let ping = frame(0x89, [], masked: true)
-        for _ in 0..<1_000 { try client.send(ping) }
-        #expect(try upstream.take(1_000 * ping.count).count == 1_000 * ping.count)
-        for _ in 0..<1_000 { try? client.send(ping) }
+        let pings = Array(repeating: ping, count: 1_000).flatMap(\.self)
+        try client.send(pings)
+        #expect(try upstream.take(pings.count) == pings)
+        // However long ago the first were: more than may come at once, and in one piece, as bytes after the end would be a reset.
+        try client.send(pings + pings)
         #expect(try client.takeAll() == close(1008, "abuse", masked: false))
         #expect(try upstream.takeAll().suffix(18).elementsEqual(close(1001, "going away", masked: true)))
         finish(bench, client, upstream)
@@ -282,18 +284,6 @@ struct WebSocketTests {
         finish(bench, client, upstream)
     }
 
-    @Test func aClientThatEndsItsSideBehindACloseFrameStillGetsTheAnswer() throws {
-        let bench = try bench()
-        let (client, upstream) = try open(bench)
-        let asked = close(1000, "", masked: true)
-        try client.send(asked)
-        client.finishSending()
-        #expect(try upstream.take(asked.count) == asked)
-        try upstream.send(close(1000, "", masked: false))
-        #expect(try client.takeAll() == close(1000, "", masked: false))
-        finish(bench, client, upstream)
-    }
-
     @Test func theEndOfOneSideEndsTheOther() throws {
         let bench = try bench()
         let (client, upstream) = try open(bench)
@@ -322,25 +312,6 @@ struct WebSocketTests {
         finish(bench, upstream, next, fresh)
     }
 
-    @Test func aDrainSays1001BetweenTwoFrames() throws {
-        let bench = try bench()
-        let (idle, idleUpstream) = try open(bench)
-        let (client, upstream) = try open(bench)
-        let whole = frame(0x82, [UInt8](repeating: 1, count: 300), masked: false)
-        try upstream.send(Array(whole[..<100]))
-        #expect(try client.take(100) == Array(whole[..<100]))
-        bench.worker.mailbox.post(.drain(within: 60_000))
-        #expect(try idle.takeAll() == close(1001, "going away", masked: false))
-        #expect(try idleUpstream.takeAll() == close(1001, "going away", masked: true))
-        // The other one is inside a frame: it ends first.
-        #expect(!client.isReady(milliseconds: 50))
-        try upstream.send(whole[100...] + frame(0x81, [9], masked: false))
-        #expect(try client.takeAll() == Array(whole[100...]) + close(1001, "going away", masked: false))
-        for line in [idle, idleUpstream, client, upstream] { line.close() }
-        bench.worker.join()
-        bench.upstream.close()
-    }
-
     /// A peer that never answers the close frame does not hold the other side.
     @Test func aDrainEndsWhatOneSideHasClosed() throws {
         let bench = try bench()
@@ -366,36 +337,6 @@ struct WebSocketTests {
         for line in [client, upstream] { line.close() }
         bench.worker.join()
         bench.upstream.close()
-    }
-
-    @Test func anIdleWebSocketIsClosed() throws {
-        let listener = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
-        var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
-        rule.takesWebSockets = true
-        var worker = try SteppedWorker([rule], upstreams: [RunningWorker.upstream("back", [listener.localAddress()])])
-        let client = try Line(to: worker.address)
-        try client.send(Self.handshake + "\r\n")
-        let upstream = try worker.accept(listener)
-        try worker.turn(untilReadable: upstream)
-        _ = try upstream.receive(until: "\r\n\r\n")
-        try upstream.send(Self.acceptance + "\r\n")
-        try worker.turn(untilReadable: client)
-        _ = try client.receiveHead()
-        for _ in 0..<3 {
-            worker.pass(milliseconds: 200_000)
-            try upstream.send(frame(0x89, [], masked: false))
-            try worker.turn(untilReadable: client)
-            #expect(try client.take(2) == [0x89, 0])
-        }
-        worker.pass(milliseconds: 299_000)
-        #expect(!client.isReady(milliseconds: 20))
-        worker.pass(milliseconds: 2_000)
-        #expect(try client.take(8) == close(1001, "idle", masked: false))
-        #expect(try upstream.take(12) == close(1001, "idle", masked: true))
-        client.close()
-        upstream.close()
-        worker.end()
-        listener.close()
     }
 }
 
