@@ -30,7 +30,7 @@ final class CommandPeer {
 
     func say(_ text: String) throws { try input.fileHandleForWriting.write(contentsOf: Data(text.utf8)) }
 
-    /// Waits until the command has printed `text`, which it must do within ten seconds; answers what came before it.
+    /// Waits until the command has printed `text`, which it must do within thirty seconds; answers what came before it.
     @discardableResult
     func hear(_ text: String) throws -> String {
         let handle = output.fileHandleForReading

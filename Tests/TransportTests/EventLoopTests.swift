@@ -16,7 +16,7 @@ import Wire
         #expect(loop.wait(milliseconds: 0) == 0)
         try write([1], to: client)
         for _ in 0..<2 {
-            #expect(loop.wait(milliseconds: 10_000) == 1)
+            #expect(loop.wait(milliseconds: 30_000) == 1)
             let ready = loop.ready(0)
             #expect(ready.token == 42)
             #expect(ready.readable && !ready.writable && !ready.hangup && !ready.error)
@@ -34,14 +34,14 @@ import Wire
         var loop = try EventLoop()
         try loop.add(server, token: 1, .read)
         try loop.modify(server, token: 2, [.read, .write])
-        #expect(loop.wait(milliseconds: 10_000) == 1)
+        #expect(loop.wait(milliseconds: 30_000) == 1)
         #expect(loop.ready(0).token == 2)
         #expect(loop.ready(0).writable)
         try write([1], to: client)
         try loop.modify(server, token: 2, [])
         #expect(loop.wait(milliseconds: 0) == 0)
         try loop.modify(server, token: 2, .read)
-        #expect(loop.wait(milliseconds: 10_000) == 1)
+        #expect(loop.wait(milliseconds: 30_000) == 1)
     }
 
     @Test func `a reset is reported whatever the interest`() throws {
@@ -50,7 +50,7 @@ import Wire
         var loop = try EventLoop()
         try loop.add(server, token: 1, [])
         client.abort()
-        #expect(loop.wait(milliseconds: 10_000) == 1)
+        #expect(loop.wait(milliseconds: 30_000) == 1)
         #expect(loop.ready(0).hangup && loop.ready(0).error)
     }
 
@@ -58,7 +58,7 @@ import Wire
         var loop = try EventLoop()
         let waker = loop.waker
         let thread = try WorkerThread(name: "waker") { waker.wake() }
-        #expect(loop.wait(milliseconds: 10_000) == 1)
+        #expect(loop.wait(milliseconds: 30_000) == 1)
         #expect(loop.ready(0).token == EventLoop.wakeToken)
         thread.join()
         waker.clear()
@@ -92,7 +92,7 @@ import Wire
         var turns = 0
         while next.reduce(0, +) < 20_000 {
             // Posting wakes whenever the box was empty, so no wait is for nothing.
-            try #require(loop.wait(milliseconds: 10_000) == 1)
+            try #require(loop.wait(milliseconds: 30_000) == 1)
             for message in mailbox.take() {
                 #expect(message.number == next[message.thread])
                 next[message.thread] += 1

@@ -3,10 +3,10 @@ import Testing
 import Transport
 import Wire
 
-/// Waits until `socket` is ready; false after ten seconds, which no test needs.
+/// Waits until `socket` is ready; false after thirty seconds, which no test needs.
 func wait(_ socket: Socket, for events: Int32) -> Bool {
     var entry = pollfd(fd: socket.descriptor, events: Int16(events), revents: 0)
-    return poll(&entry, 1, 10_000) == 1
+    return poll(&entry, 1, 30_000) == 1
 }
 
 /// A listener on a free port of 127.0.0.1, and its address.

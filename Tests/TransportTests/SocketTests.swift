@@ -1,4 +1,5 @@
 import Glibc
+import TestServers
 import Testing
 import Transport
 import Wire
@@ -145,8 +146,8 @@ import Wire
     }
 
     @Test func `a refused connection names the address`() throws {
-        let (listener, address) = try listenLocally()
-        listener.close()
+        let port = try HeldPort()
+        let address = try #require(SocketAddress(parsing: "127.0.0.1:\(port.number)"))
         switch Socket.connect(to: address) {
         case .connected: Issue.record("nobody listens")
         case .inProgress(let socket):
@@ -156,6 +157,7 @@ import Wire
         case .failed(let fault):
             #expect(fault.description == "cannot connect to \(address): connection refused")
         }
+        withExtendedLifetime(port) {}
     }
 
     @Test func `listeners of several workers share an address`() throws {
@@ -169,7 +171,7 @@ import Wire
         let client = try connect(to: address)
         defer { client.close() }
         var entries = [first, second].map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
-        #expect(poll(&entries, 2, 10_000) == 1)
+        #expect(poll(&entries, 2, 30_000) == 1)
     }
 
     @Test func `an address in use is a sentence`() throws {

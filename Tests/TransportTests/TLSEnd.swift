@@ -115,8 +115,8 @@ struct TLSPairing: ~Copyable {
             let hasFailed = [pairing.clientOutcome, pairing.serverOutcome].contains { $0 != .done && $0 != .wantRead }
             if hasFailed { break }
         }
-        // The server may send a last alert.
-        if pairing.clientOutcome == .wantRead { pairing.clientOutcome = pairing.client.step() }
+        // The server sends a last alert.
+        if pairing.clientOutcome == .wantRead, wait(pairing.client.socket, for: POLLIN) { pairing.clientOutcome = pairing.client.step() }
         return pairing
     }
 }

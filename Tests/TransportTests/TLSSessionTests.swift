@@ -107,6 +107,7 @@ import Wire
         var pairing = try pairing()
         try pairing.client.write([1, 2, 3])
         pairing.client.session.closeNotify()
+        try #require(wait(pairing.server.socket, for: POLLIN))
         var buffer = ByteBuffer()
         #expect(pairing.server.receive(&buffer, 3) == .done(3))
         #expect(pairing.server.session.hasPending == true)
@@ -184,7 +185,10 @@ import Wire
             defer { ends.client.close() }
             let session = try TLSSession(server, ends.server, received: hello.rawBytes.extracting(first: split))
             var end = TLSEnd(session, ends.server)
-            if split < hello.count { try write(Array(hello.dropFirst(split)), to: ends.client) }
+            if split < hello.count {
+                try write(Array(hello.dropFirst(split)), to: ends.client)
+                try #require(wait(ends.server, for: POLLIN))
+            }
             while true {
                 #expect(end.step() == .wantRead)
                 if wait(ends.client, for: POLLIN) { break }
@@ -213,6 +217,7 @@ import Wire
         defer { ends.server.close() }
         var end = try TLSEnd(client, ends.client, "localhost")
         #expect(end.step() == .wantRead)
+        try #require(wait(ends.server, for: POLLIN))
         var buffer = ByteBuffer()
         _ = ends.server.receive(into: &buffer, upTo: 4096)
         return buffer.readable.array
