@@ -31,18 +31,17 @@ def program(name):
     return found
 
 
-# The sockets that hold the ports of servers, until the suite ends.
-HELD = []
+_held_ports = []
 
 
 def free_port():
-    """A port for a server that cannot choose one by itself, and that sets SO_REUSEADDR as Redis does: it stays bound here, so that
-    the kernel gives it to no other program before the server has it, nor while that is down."""
-    probe = socket.socket()
-    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    probe.bind(("127.0.0.1", 0))
-    HELD.append(probe)
-    return probe.getsockname()[1]
+    """A port for a server that cannot choose one by itself. It is held as long as the suite runs: the kernel gives it to nobody else,
+    and a server that sets SO_REUSEADDR, as Redis does, may listen on it, end, and listen again."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    _held_ports.append(held)
+    return held.getsockname()[1]
 
 
 def unprivileged():
@@ -103,7 +102,7 @@ class Process:
                 written += file.read()
         return written
 
-    async def wait_for(self, text, seconds=20):
+    async def wait_for(self, text, seconds=60):
         """Waits until it has written `text`."""
         until = time.monotonic() + seconds
         while text not in self.text():

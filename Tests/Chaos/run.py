@@ -145,7 +145,7 @@ class Run:
         # What has changed last counts everywhere by then.
         await asyncio.sleep(1)
         self.note("the last round of checks")
-        await asyncio.wait_for(asyncio.gather(*(client.check_all() for client in clients if isinstance(client, Member))), 60)
+        await asyncio.wait_for(asyncio.gather(*(client.check_all() for client in clients if isinstance(client, Member))), 180)
 
     def check_records(self):
         self.judge.orders(self.orders, [(order, user) for order, user, _ in self.world.recorded("order")])

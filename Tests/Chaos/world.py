@@ -66,7 +66,7 @@ class Gateway(Process):
             environment = {"LD_PRELOAD": found[0], "FAKETIME_TIMESTAMP_FILE": f"{self.folder}/clock", "FAKETIME_CACHE_DURATION": "1",
                            "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1", "FAKETIME_SHARED": "/none /none"}
         self.launch([self.binary, "serve", "--env-file", f"{self.folder}/gateway.env"], environment)
-        await self.wait_for('"protocol":"admin"', 30)
+        await self.wait_for('"protocol":"admin"')
         ports = dict(re.findall(r'"address":"127.0.0.1:(\d+)","protocol":"(\w+)"', self.text()))
         ports = {kind: int(port) for port, kind in ports.items()}
         self.address, self.admin = ("127.0.0.1", ports["http"]), ("127.0.0.1", ports["admin"])
