@@ -250,9 +250,10 @@ class CheckerTest(unittest.TestCase):
             self.assertGreater(ledger.checked.get(what, 0), 5, what)
 
     def test_changes_whose_answers_are_lost_violate_nothing(self):
-        ledger = asyncio.run(trial(None, loses_answers=True, least={"failures": 50, "sign-outs": 5}))
+        least = {"failures": 50, "sign-outs": 5}
+        ledger = asyncio.run(trial(None, loses_answers=True, least=least))
         self.assertEqual([str(violation) for violation in ledger.violations], [])
-        for what, number in least:
+        for what, number in least.items():
             self.assertGreater(ledger.checked.get(what, 0), number, what)
 
     def test_every_broken_promise_is_found(self):

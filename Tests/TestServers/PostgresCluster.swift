@@ -94,11 +94,11 @@ public final class PostgresCluster: Sendable {
         watch.withLock { handle in
             if let handle { handle.write(Data((command + "\n").utf8)) }
         }
-        for _ in 0..<600 {
+        for _ in 0..<2_400 {
             if FileManager.default.fileExists(atPath: marker) { return }
             usleep(50_000)
         }
-        throw ServerFault("PostgreSQL did not \(command) within 30 seconds")
+        throw ServerFault("PostgreSQL did not \(command) within two minutes")
     }
 
     /// Debian's folder of the server's programs, which is not on the PATH.
@@ -132,14 +132,16 @@ public final class PostgresCluster: Sendable {
         # The server and its children; without it, or where a child has just ended, nothing.
         send() {
             read -r server <"$folder/data/postmaster.pid" || return 0
-            kill "$1" "$server" $(grep -ls "^PPid:[[:space:]]*$server\\$" /proc/[0-9]*/status | cut -d / -f 3) || true
+            # The server first: one that is suspended has no further children.
+            kill "$1" "$server" || true
+            kill "$1" $(grep -ls "^PPid:[[:space:]]*$server\\$" /proc/[0-9]*/status | cut -d / -f 3) || true
         } 2>/dev/null
         stop() {
             send -CONT
             $as pg_ctl -D "$folder/data" -m "$1" -w stop >/dev/null 2>&1 || true
         }
         start() {
-            $as pg_ctl -D "$folder/data" -l "$folder/log" -w -t 30 -o "-c listen_addresses='' \\
+            $as pg_ctl -D "$folder/data" -l "$folder/log" -w -t 100 -o "-c listen_addresses='' \\
                 -c unix_socket_directories='$folder' -c port=\(port) -c fsync=off -c max_connections=300 \\
                 -c shared_buffers=32MB -c deadlock_timeout=50ms $options" start >/dev/null </dev/null
         }

@@ -48,8 +48,8 @@ public final class PostgresPooler: Sendable {
         pooler=$!
         trap 'kill "$pooler" || true; wait "$pooler" || true; rm -rf "$folder"' EXIT
         trap 'exit 1' HUP INT TERM
-        for try in $(seq 600); do
-            [ -S "$folder/.s.PGSQL.\(PostgresCluster.port)" ] && break
+        # The flag of a socket that listens.
+        until grep -q " 00010000 .* $folder/.s.PGSQL.\(PostgresCluster.port)\\$" /proc/net/unix; do
             kill -0 "$pooler"
             sleep 0.05
         done
