@@ -23,8 +23,9 @@ extension RedisConnection {
     }
 
     /// Checks the deadlines. Not between two events of one wait: an event could then reach a new connection instead of its
-    /// own.
+    /// own. Replies that have come and wait to be read count first: it was this process that stood still, and not the server.
     package mutating func timedOut(_ now: MonotonicTime, _ loop: borrowing EventLoop) {
+        guard !hasInput else { return }
         if state.deadline != nil {
             switch state.timePassed(now, random: random.next()) {
             case .connect: connect(now, loop)

@@ -13,6 +13,25 @@ import Wire
         bench.answers.filter { $0.outcome == outcome }.map(\.tag)
     }
 
+    /// The worker, and not the server, may be what was held up.
+    @Test func `a reply that waits to be read when its time is over is an answer`() throws {
+        let server = try RedisServer(.tcp)
+        var bench = try Bench("redis://\(server.address)")
+        try bench.becomeReady()
+        let admission = bench.append(["ECHO", "word"], tag: 1)
+        #expect(admission == .accepted)
+        bench.flush()
+        let events = bench.loop.wait(milliseconds: 30_000)
+        #expect(events == 1)
+        let later = bench.now.advanced(milliseconds: 120_000)
+        bench.redis.ready(bench.loop.ready(0), later, bench.loop)
+        bench.redis.timedOut(later, bench.loop)
+        let result = bench.redis.next(later)
+        #expect(result?.tag == 1 && result?.outcome == .answered)
+        let isReady = bench.redis.isReady
+        #expect(isReady)
+    }
+
     @Test func `a server that starts late is reached then, and reported once`() throws {
         let server = try RedisServer()
         server.kill()

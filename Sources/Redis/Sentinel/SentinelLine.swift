@@ -85,8 +85,16 @@ final class SentinelLine {
         while let result = subscriber.next(now) {
             if result.tag == RedisConnection.messageTag { isHint = true }
         }
-        if let change = asker.takeChange(), change != .ready { askingProblem = "\(change)" }
-        if let change = subscriber.takeChange() { subscriptionProblem = change == .ready ? nil : "\(change)" }
+        // Another attempt is no other reason.
+        switch asker.takeChange() {
+        case .ready?, .connecting?, nil: break
+        case let change?: askingProblem = "\(change)"
+        }
+        switch subscriber.takeChange() {
+        case .ready?: subscriptionProblem = nil
+        case .connecting?, nil: break
+        case let change?: subscriptionProblem = "\(change)"
+        }
         return isHint
     }
 

@@ -27,9 +27,8 @@ struct SentinelRun: ~Copyable {
     private var followers: [SentinelWatch.Follower] = []
     /// Why the latest candidate could not be reached.
     private var lastFault = ""
-    /// As last reported; the first report is that of a problem or that there is none.
-    private var reportedProblem: SentinelState.Problem? = .asking
-    private var reportedFault = ""
+    /// As last reported, nil until then; the first report is that of a problem or that there is none.
+    private var reported: String??
     private var namesDue: MonotonicTime
 
     init(
@@ -176,9 +175,11 @@ struct SentinelRun: ~Copyable {
             report(.sentinel(sentinel.address, problem: sentinel.problem))
         }
         // A problem that a first round may dispel is none yet.
-        guard state.problem != reportedProblem || lastFault != reportedFault, state.problem != .asking else { return }
-        (reportedProblem, reportedFault) = (state.problem, lastFault)
-        report(.changed(problem: problemText))
+        guard state.problem != .asking else { return }
+        let problem = problemText
+        guard reported != .some(problem) else { return }
+        reported = .some(problem)
+        report(.changed(problem: problem))
     }
 
     private var problemText: String? {

@@ -101,7 +101,8 @@ private struct Run: ~Copyable {
     private var failures = 0
     /// Nothing is tried before this time, after a round of candidates that gave no map.
     private var restUntil = MonotonicTime(nanoseconds: 0)
-    private var isProblemTold = false
+    /// As last reported.
+    private var problem: String?
 
     init(
         _ endpoint: RedisEndpoint, _ tls: TLSClientContext?, loop: consuming EventLoop,
@@ -223,11 +224,7 @@ private struct Run: ~Copyable {
         }
         failures = 0
         schedule.ended(isWhole: found.isWhole)
-        let isCovered = found.uncovered == 0
-        if isProblemTold != !isCovered || (!isCovered && found.uncovered != known?.uncovered) {
-            report(.problem(isCovered ? nil : "\(found.uncovered) slots of the Redis Cluster have no node"))
-        }
-        isProblemTold = !isCovered
+        tell(found.uncovered == 0 ? nil : "\(found.uncovered) slots of the Redis Cluster have no node")
         let isSame = found == map
         if !isSame {
             map = found
@@ -244,12 +241,18 @@ private struct Run: ~Copyable {
     private mutating func failed(_ reason: String, _ now: MonotonicTime) {
         failures += 1
         isAsking = false
-        if failures >= candidates.count, !isProblemTold {
-            isProblemTold = true
-            report(.problem("no node of the Redis Cluster tells which there are, \(candidates[asked]): \(reason)"))
+        // After each round of the candidates, by what the last of them said.
+        if failures.isMultiple(of: candidates.count) {
+            tell("no node of the Redis Cluster tells which there are, \(candidates[asked]): \(reason)")
+            restUntil = now.advanced(milliseconds: 200)
         }
-        if failures.isMultiple(of: candidates.count) { restUntil = now.advanced(milliseconds: 200) }
         turnToNext()
+    }
+
+    private mutating func tell(_ found: String?) {
+        guard found != problem else { return }
+        problem = found
+        report(.problem(found))
     }
 
     private mutating func turnToNext() {

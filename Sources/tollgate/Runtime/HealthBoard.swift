@@ -41,6 +41,8 @@ final class HealthBoard: Sendable {
     private let shortageInterval = LogInterval(milliseconds: 1_000)
     private let smsBudgetInterval = LogInterval(milliseconds: 60_000)
     private let tierInterval = LogInterval(milliseconds: 10_000)
+    /// Of further reasons why sentinels or nodes of a cluster are of no help: a server that hangs has several in turn.
+    private let redisInterval = LogInterval(milliseconds: 10_000)
 
     init(_ build: BuildInfo, workers: Int, log: ServerLog) {
         self.log = log
@@ -180,9 +182,15 @@ final class HealthBoard: Sendable {
     func report(_ event: SentinelEvent) {
         switch event {
         case .primary(let address): log.info("redis", ("primary", address.description))
-        case .changed(let problem):
-            state.withLock { $0.sentinelProblem = problem }
-            if let problem { log.warning("redis", ("sentinels", problem)) } else { log.info("redis", ("sentinels", "ready")) }
+        case .changed(let problem?):
+            let former = state.withLock { state in
+                defer { state.sentinelProblem = problem }
+                return state.sentinelProblem
+            }
+            if former == nil || redisInterval.begins(at: EventLoop.now().monotonic) { log.warning("redis", ("sentinels", problem)) }
+        case .changed(nil):
+            state.withLock { $0.sentinelProblem = nil }
+            log.info("redis", ("sentinels", "ready"))
         case .sentinel(let address, let problem?): log.warning("redis", ("sentinel", address.description), ("error", problem))
         case .sentinel(let address, nil): log.info("redis", ("sentinel", address.description), ("condition", "ready"))
         }
@@ -190,8 +198,12 @@ final class HealthBoard: Sendable {
 
     /// No node of the Redis Cluster tells which there are, or slots have no node; nil: all is well.
     func redisMapChanged(problem: String?) {
-        state.withLock { $0.redisMapProblem = problem }
-        if let problem { log.warning("redis", ("cluster", problem)) }
+        let former = state.withLock { state in
+            defer { state.redisMapProblem = problem }
+            return state.redisMapProblem
+        }
+        guard let problem else { return }
+        if former == nil || redisInterval.begins(at: EventLoop.now().monotonic) { log.warning("redis", ("cluster", problem)) }
     }
 
     /// The process has no descriptor, port or memory left. Logged once a second.
