@@ -77,12 +77,10 @@ extension Worker {
             downstream.sessions[session].http2.finishDraining(into: &downstream.clients[client].output)
             downstream.settleLater(client)
         }
-        // Its last stream may have ended in this turn. Frames without a stream prolong nothing. A client that has sent nothing has
-        // never been settled.
-        let hasIdled = downstream.sessions[session].idlesUntil.nanoseconds > 0
-        if downstream.sessions[session].http2.streamCount > 0 || downstream.sessions[session].isUnsettled
-            || downstream.sessions[session].wasBusy && hasIdled
-        {
+        // Its last stream may have ended in this turn. Frames without a stream prolong nothing, not even in the turn in which they come.
+        // A client that has sent nothing has never been settled.
+        let isSilent = downstream.sessions[session].idlesUntil.nanoseconds == 0 && !downstream.sessions[session].isUnsettled
+        if downstream.sessions[session].http2.streamCount > 0 || downstream.sessions[session].wasBusy && !isSilent {
             downstream.timers.set(client.id, deadline: now.monotonic.advanced(milliseconds: settings.idleTimeout))
         } else if let end = downstream.clients[client].idlesUntil {
             downstream.clients[client].idlesUntil = nil
