@@ -13,7 +13,7 @@ struct SteppedWorker: ~Copyable {
     private var scratch: Scratch
     private let mailbox: Mailbox<WorkerMessage>
     let address: SocketAddress
-    /// What its clock says, and what the machine's said at the latest turn.
+    /// The time of its clock, and the machine's at the latest turn.
     private var moment: Moment
     private var looked: MonotonicTime
 

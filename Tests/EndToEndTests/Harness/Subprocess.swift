@@ -162,7 +162,7 @@ struct CommandOutcome {
 
 /// Runs a command to its end.
 func run(
-    _ path: String, _ arguments: [String], environment: [String: String] = [:], input: String = "", seconds: Double = 60
+    _ path: String, _ arguments: [String], environment: [String: String] = [:], input: String = "", seconds: Double = 240
 ) throws -> CommandOutcome {
     let process = try Subprocess(path, arguments, environment: environment, input: input)
     let code = try process.exitCode(seconds: seconds)
@@ -174,7 +174,7 @@ func run(
 /// Runs a command that must succeed; answers what it wrote.
 @discardableResult
 func mustRun(
-    _ path: String, _ arguments: [String], environment: [String: String] = [:], input: String = "", seconds: Double = 60
+    _ path: String, _ arguments: [String], environment: [String: String] = [:], input: String = "", seconds: Double = 240
 ) throws -> String {
     let outcome = try run(path, arguments, environment: environment, input: input, seconds: seconds)
     guard outcome.code == 0 else { throw Fault("\(path) \(arguments) ended with \(outcome.code): \(outcome.complaints)") }
