@@ -293,11 +293,11 @@ class CheckerTest(unittest.TestCase):
             self.assertEqual(len(ledger.violations), violations)
 
     def test_limits_are_counted_in_redis_unless_a_fault_of_that_gateway_or_of_redis_explains_it(self):
-        def found(seconds, spans, clock=(), alone=11):
+        def found(seconds, spans, clock=(), alone=11, pauses=()):
             """The violations and the odd seconds, where gateway-1 has counted `alone` of 40 requests for itself in `seconds`."""
             ledger, gateways = Ledger(report=lambda text: None), [Clocked("gateway-1", clock), Clocked("gateway-2", ())]
             sources = {"gateway-1": {100: (0, 40), **{second: (alone, 40) for second in seconds}}, "gateway-2": {100: (0, 40)}}
-            odd = limits.check_shared(gateways, sources, spans, Judge(ledger, Troubles()))
+            odd = limits.check_shared(gateways, sources, spans, Judge(ledger, Troubles()), pauses)
             return [violation.statement for violation in ledger.violations], odd
         both = ["gateway-1", "gateway-2"]
         self.assertEqual(found([], []), ([], 0))
@@ -310,6 +310,9 @@ class CheckerTest(unittest.TestCase):
         self.assertEqual(found(range(199, 226), [(both, 200, 220)])[1], 0)
         self.assertEqual(found(range(199, 226), [(["gateway-1"], 200, 220)])[1], 0)
         self.assertEqual(found([197, 198, 226, 227], [(both, 200, 220)])[1], 4)
+        # The machine paused from 200.9 to 201.5, in three seconds in a row at most.
+        self.assertEqual(found([200, 201, 202], [], pauses=[(200.9, 201.5)])[1], 0)
+        self.assertEqual(found(range(198, 205), [], pauses=[(200.9, 201.5)])[1], 4)
         # A fault of another gateway, one of no gateway, and a gateway that has lost Redis for good after a fault.
         self.assertEqual(found(range(200, 220), [(["gateway-2"], 200, 220)])[1], 20)
         self.assertEqual(found(range(200, 220), [([], 200, 220)])[1], 20)

@@ -51,15 +51,19 @@ def fallbacks(sources):
     return {second for seconds in sources.values() for second, (alone, _) in seconds.items() if alone}
 
 
-def check_shared(gateways, sources, spans, judge):
+def check_shared(gateways, sources, spans, judge, pauses=()):
     """While Redis is whole, limits are counted there. `spans` are the (names of gateways, begin, end) of faults in which these
-    may count for themselves, which holds from a second before to five after. Returns the seconds that none explains."""
+    may count for themselves, which holds from a second before to five after. `pauses` are the (begin, end) of times in which the
+    machine ran nothing of the suite, so that Redis, to which the way leads through the suite, was late; a gateway counts for itself
+    for half a second more. Returns the seconds that none explains."""
     odd = {}
     for gateway in gateways:
         for second, (alone, all) in sources[gateway.name].items():
             moments = true_times(gateway, second)
-            if alone > BUSY_SHARE * all and not any(gateway.name in names and begin - 1 <= moment <= end + 5
-                                                    for moment in moments for names, begin, end in spans):
+            if alone <= BUSY_SHARE * all or any(begin - 1 <= moment <= end + 0.6 for moment in moments for begin, end in pauses):
+                continue
+            if not any(gateway.name in names and begin - 1 <= moment <= end + 5
+                       for moment in moments for names, begin, end in spans):
                 odd.setdefault(moments[0], []).append(f"{gateway.name} ({alone} of {all})")
     if len(odd) > BUSY_SECONDS:
         said = ", ".join(f"{moment} by {' and '.join(names)}" for moment, names in sorted(odd.items()))

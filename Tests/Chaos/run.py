@@ -23,6 +23,8 @@ RECOVERY = 30
 # Seconds of a run that are for start and end.
 FRAME = 14
 MEMBERS = 15
+# Seconds in which nothing of the suite ran are a pause of the machine from this length on.
+PAUSE = 0.1
 # The least that a run checks of each, which one of a few seconds on a busy machine reaches.
 REQUIRED = {"identities": 1, "orders": 1, "refreshes": 1, "sign-outs": 1, "looks at ended sessions": 1, "filtered lists": 1,
             "counted": 20, "limited": 20, "logged grants": 20, "counts of callers": len(LIMITS)}
@@ -39,6 +41,8 @@ class Run:
         self.timeline, self.recoveries = [], {}
         # (begin, end) of faults that slacken limits; (names of gateways, begin, end) of those in which these count for themselves.
         self.spans, self.alone = [], []
+        # (begin, end) of times in which the machine did not run the suite.
+        self.pauses = []
         self.orders, self.faults, self.excess = {}, 0, "not known"
         self.world = World(self.folder, options.binary, topology, self.ledger)
         self.judge = Judge(self.ledger, self.world.troubles)
@@ -59,12 +63,13 @@ class Run:
             clients = self.clients()
             until = asyncio.Event()
             tasks = [asyncio.create_task(client.run(until)) for client in clients]
-            watch = asyncio.create_task(self.watch(tasks))
+            watches = [asyncio.create_task(watch) for watch in (self.watch(tasks), self.watch_machine())]
             try:
                 await self.disturb()
             finally:
                 until.set()
-                watch.cancel()
+                for watch in watches:
+                    watch.cancel()
             await asyncio.gather(*tasks)
             await self.check_all(clients)
             for client in clients:
@@ -96,6 +101,13 @@ class Run:
         for task in done:
             if task.exception():
                 self.ledger.violated(f"a client of the suite goes on: {task.exception()!r}")
+
+    async def watch_machine(self):
+        while True:
+            begin = time.time()
+            await asyncio.sleep(PAUSE / 2)
+            if time.time() - begin > 1.5 * PAUSE:
+                self.pauses.append((begin, time.time()))
 
     # MARK: faults
 
@@ -150,12 +162,13 @@ class Run:
     def check_records(self):
         self.judge.orders(self.orders, [(order, user) for order, user, _ in self.world.recorded("order")])
         sources = limits.sources(self.world.gateways)
-        odd = limits.check_shared(self.world.gateways, sources, self.alone, self.judge)
+        odd = limits.check_shared(self.world.gateways, sources, self.alone, self.judge, self.pauses)
         slack = limits.Slack(self.spans, limits.fallbacks(sources))
         by_logs = limits.verify(self.options.binary, self.world.gateways, slack, self.judge)
         by_count = limits.compare(self.world, slack, self.judge)
         self.excess = (f"{by_logs:.1f} bursts by the logs, {by_count:.1f} by the upstreams' count, "
-                       f"with {len(self.spans)} faults that touch limits; {odd} seconds counted without Redis for no fault")
+                       f"with {len(self.spans)} faults that touch limits; {odd} seconds counted without Redis for no fault; "
+                       f"the machine paused {len(self.pauses)} times, {sum(end - begin for begin, end in self.pauses):.1f} s in all")
 
     def report(self):
         name = f"seed {self.seed}, Redis as {self.topology}"
