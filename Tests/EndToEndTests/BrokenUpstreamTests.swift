@@ -130,11 +130,12 @@ import Testing
         #expect(try Self.getsRequests(upstreams[0], gateway))
     }
 
-    /// Requests of some clients at a time, until the log says that an address is out.
+    /// Requests of some clients at a time, until the log says that an address is out: so many that on a busy machine, too, each address
+    /// has the fifty answers in a window by which it is judged.
     private func load(_ gateway: Gateway, until text: String) throws {
         let port = gateway.port
         let isOver = Watched(false)
-        let clients = (0..<6).map { _ in
+        let clients = (0..<24).map { _ in
             Background {
                 let connection = try Connection(port: port)
                 var count = 0
