@@ -211,35 +211,21 @@ import Wire
         let folder = try Folder()
         defer { folder.remove() }
         try Self.makeCertificates(in: folder.path)
-        let (cluster, port) = try Self.cluster(certified: folder.path)
+        let port = try HeldPort()
+        let cluster = try PostgresCluster(settings: [
+            "listen_addresses=127.0.0.1", "port=\(port.number)", "ssl=on", "ssl_cert_file=\(folder.path)/server.pem",
+            "ssl_key_file=\(folder.path)/server.key",
+        ])
         defer { cluster.end() }
         func store(_ host: String, _ authority: String) throws -> any AccountStore {
             let options = "sslmode=verify-full&sslrootcert=\(folder.path)/\(authority).pem&connect_timeout=60"
-            return try Bench.open(StoreLocation(url: "postgres://tollgate@\(host):\(port)/postgres?\(options)"))
+            return try Bench.open(StoreLocation(url: "postgres://tollgate@\(host):\(port.number)/postgres?\(options)"))
         }
         try await store("localhost", "ca").prepare()
         let stranger = try store("localhost", "other")
         #expect(await fault { try await stranger.prepare() }?.absence?.contains("certificate") == true)
         let misnamed = try store("127.0.0.1", "ca")
         #expect(await fault { try await misnamed.prepare() }?.absence?.contains("127.0.0.1") == true)
-    }
-
-    /// A server with the certificate in this folder, and its port.
-    private static func cluster(certified folder: String) throws -> (PostgresCluster, UInt16) {
-        var attempt = 1
-        while true {
-            let port = try freePort()
-            do {
-                let cluster = try PostgresCluster(settings: [
-                    "listen_addresses=127.0.0.1", "port=\(port)", "ssl=on", "ssl_cert_file=\(folder)/server.pem",
-                    "ssl_key_file=\(folder)/server.key",
-                ])
-                return (cluster, port)
-            } catch where attempt < 5 {
-                // Another program may have taken the port before the server did.
-                attempt += 1
-            }
-        }
     }
 
     /// An authority, another one, and a server certificate of the first for `localhost`, readable by the server's user.
@@ -260,20 +246,6 @@ import Wire
         try process.run()
         process.waitUntilExit()
         try #require(process.terminationStatus == 0, "openssl made no certificates")
-    }
-
-    private static func freePort() throws -> UInt16 {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(descriptor) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0 }
-        }
-        try #require(isBound)
-        return UInt16(bigEndian: address.sin_port)
     }
 }
 

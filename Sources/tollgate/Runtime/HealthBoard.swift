@@ -41,7 +41,6 @@ final class HealthBoard: Sendable {
     private let shortageInterval = LogInterval(milliseconds: 1_000)
     private let smsBudgetInterval = LogInterval(milliseconds: 60_000)
     private let tierInterval = LogInterval(milliseconds: 10_000)
-    /// Of further reasons why sentinels or nodes of a cluster are of no help: a server that hangs has several in turn.
     private let redisInterval = LogInterval(milliseconds: 10_000)
 
     init(_ build: BuildInfo, workers: Int, log: ServerLog) {
@@ -182,15 +181,9 @@ final class HealthBoard: Sendable {
     func report(_ event: SentinelEvent) {
         switch event {
         case .primary(let address): log.info("redis", ("primary", address.description))
-        case .changed(let problem?):
-            let former = state.withLock { state in
-                defer { state.sentinelProblem = problem }
-                return state.sentinelProblem
-            }
-            if former == nil || redisInterval.begins(at: EventLoop.now().monotonic) { log.warning("redis", ("sentinels", problem)) }
-        case .changed(nil):
-            state.withLock { $0.sentinelProblem = nil }
-            log.info("redis", ("sentinels", "ready"))
+        case .changed(let problem):
+            guard isToBeLogged(problem, of: \.sentinelProblem) else { return }
+            if let problem { log.warning("redis", ("sentinels", problem)) } else { log.info("redis", ("sentinels", "ready")) }
         case .sentinel(let address, let problem?): log.warning("redis", ("sentinel", address.description), ("error", problem))
         case .sentinel(let address, nil): log.info("redis", ("sentinel", address.description), ("condition", "ready"))
         }
@@ -198,12 +191,17 @@ final class HealthBoard: Sendable {
 
     /// No node of the Redis Cluster tells which there are, or slots have no node; nil: all is well.
     func redisMapChanged(problem: String?) {
+        if isToBeLogged(problem, of: \.redisMapProblem), let problem { log.warning("redis", ("cluster", problem)) }
+    }
+
+    /// Sets a problem of Redis. Its end and the first reason are logged, and of further reasons one in a while: a server that hangs has
+    /// several in turn.
+    private func isToBeLogged(_ problem: String?, of place: any WritableKeyPath<State, String?> & Sendable) -> Bool {
         let former = state.withLock { state in
-            defer { state.redisMapProblem = problem }
-            return state.redisMapProblem
+            defer { state[keyPath: place] = problem }
+            return state[keyPath: place]
         }
-        guard let problem else { return }
-        if former == nil || redisInterval.begins(at: EventLoop.now().monotonic) { log.warning("redis", ("cluster", problem)) }
+        return problem == nil || former == nil || redisInterval.begins(at: EventLoop.now().monotonic)
     }
 
     /// The process has no descriptor, port or memory left. Logged once a second.
