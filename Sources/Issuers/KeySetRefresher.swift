@@ -14,7 +14,7 @@ package final class KeySetRefresher: Sendable {
     fileprivate enum Command: Sendable {
         case adopt(IssuersPlan, SigningKeyRing, generation: UInt64)
         case unknownKey(String)
-        case own(SigningKeyRing)
+        case own(SigningKeyRing, asOf: MonotonicTime)
         case stop
 
         /// Whether it may be dropped when the queue is long.
@@ -85,8 +85,9 @@ package final class KeySetRefresher: Sendable {
         post(.adopt(plan, own, generation: generation))
     }
 
-    /// Replaces the signing keys by those that gateways share, or that were rotated here.
-    package func adopt(_ ring: SigningKeyRing) { post(.own(ring)) }
+    /// Replaces the signing keys by those that gateways share, or that were rotated here. `time` is when reading or rotating them began:
+    /// the keys of a reading that was overtaken by a later one are ignored.
+    package func adopt(_ ring: SigningKeyRing, asOf time: MonotonicTime) { post(.own(ring, asOf: time)) }
 
     /// Reports a token with an unknown `kid` for this trust line; it causes at most one fetch in 10 s.
     package func sawUnknownKey(of issuer: String) { post(.unknownKey(issuer)) }
@@ -122,6 +123,8 @@ package final class KeySetRefresher: Sendable {
         let onClock: @Sendable (String, WallTime, WallTime) -> Void
         var sources: KeySources?
         var generation: UInt64 = 0
+        /// When reading or rotating the adopted signing keys began.
+        var ownTime = MonotonicTime(nanoseconds: 0)
         /// The fetches under way, by number, with trust line and URL: a reload may move or remove the line during a fetch.
         var fetches: [Int: (name: String, url: String)] = [:]
         var lastFetch = 0
@@ -167,7 +170,10 @@ extension KeySetRefresher.Run {
             switch command {
             case .stop: return false
             case .unknownKey(let name): sources?.sawUnknownKey(name, now: moment.monotonic)
-            case .own(let ring): if sources?.adopt(ring) == true { hasChanged = true }
+            case .own(let ring, let time):
+                guard time >= ownTime else { continue }
+                ownTime = time
+                if sources?.adopt(ring) == true { hasChanged = true }
             case .adopt(let plan, let own, let generation):
                 sources = KeySources(plan, own: own, earlier: sources, at: moment)
                 self.generation = generation

@@ -21,18 +21,18 @@ struct KeySources {
     private(set) var sources: [Source]
     private(set) var own: SigningKeyRing?
     private let store: KeyStore?
+    /// The stamp of the own keys' file when it was last read; nil until the first look, for `own` was read before this was made.
     private var ownStamp: FileStamp?
     private let cache: KeyCache
     var events: [KeyEvent] = []
 
-    /// Reads files and the cache; keeps unchanged sources of `earlier`.
+    /// Reads files and the cache; keeps unchanged sources of `earlier`, and its keys that gateways share: `own` may be older.
     init(_ plan: IssuersPlan, own: SigningKeyRing?, earlier: KeySources?, at moment: Moment) {
         cache = KeyCache(dataDirectory: plan.dataDirectory)
-        let isFile = plan.ownSecret == nil && SharedKeys(plan) == nil
-        store = isFile ? KeyStore(dataDirectory: plan.dataDirectory) : nil
-        self.own = own
+        let isShared = SharedKeys(plan) != nil
+        store = plan.ownSecret == nil && !isShared ? KeyStore(dataDirectory: plan.dataDirectory) : nil
+        self.own = isShared ? earlier?.own ?? own : own
         sources = []
-        ownStamp = store.flatMap { Self.stamp($0.path) }
         for trust in plan.outside {
             let kept = earlier?.sources.first { $0.trust.name == trust.name && $0.trust.source == trust.source }
             sources.append(kept.map { Source($0, trust) } ?? first(trust, at: moment))

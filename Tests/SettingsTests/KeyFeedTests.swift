@@ -134,6 +134,36 @@ import Wire
         feed.stop()
     }
 
+    @Test func keysThatAreRotatedBetweenReadingAndWatchingThemAreTakenUp() throws {
+        let plan = try configuration()
+        let read = try #require(try KeySetRefresher.load(plan, at: EventLoop.now()).own)
+        let ring = try KeyStore(dataDirectory: folder.path).rotate(
+            to: .ES256, clockSkewSeconds: 30, now: EventLoop.now().wall)
+        var sources = KeySources(plan, own: read, earlier: nil, at: EventLoop.now())
+        _ = sources.checkFiles()
+        #expect(sources.own?.active.kid == ring.active.kid)
+        // A reload that had read the keys before the rotation.
+        var reloaded = KeySources(plan, own: read, earlier: sources, at: EventLoop.now())
+        _ = reloaded.checkFiles()
+        #expect(reloaded.own?.active.kid == ring.active.kid)
+    }
+
+    @Test func olderKeysOfTheDatabaseAreNotBroughtBackByALateReadingOrAReload() throws {
+        let text = "TOLLGATE_DATA_DIR=\(folder.path)\nDATABASE_URL=postgres://127.0.0.1/db\nTOLLGATE_KEY_SECRET=0123456789abcdef0123456789abcdef"
+        let plan = IssuersPlan(try #require(load(text).configuration))
+        let rings = try (0..<3).map { _ in try SigningKeyRing.generate(.ES256, now: EventLoop.now().wall) }
+        let listener = Listener()
+        let feed = try KeySetRefresher(
+            plan, own: rings[0], onChange: { keys in listener.keys.withLock { $0 = keys } }, onEvent: { _ in })
+        feed.adopt(rings[2], asOf: moment(2))
+        feed.adopt(rings[1], asOf: moment(1))
+        let generation = feed.nextGeneration()
+        feed.adopt(plan, own: rings[0], generation: generation)
+        #expect(eventually { listener.keys.withLock { $0?.generation } == generation })
+        #expect(listener.keys.withLock { $0?.own?.active.kid } == rings[2].active.kid)
+        feed.stop()
+    }
+
     @Test func aReloadKeepsUnchangedSourcesAndIsNumbered() throws {
         let server = try TinyServer(["/one": TinyServer.answer(jwks), "/two": TinyServer.answer(Self.otherJWKS)])
         let first = try configuration("jwks=\(server.url("/one"))")

@@ -88,7 +88,8 @@ struct AccountsAssembly: Sendable {
         // Unstructured: the poller must not wait for it. It ends with the store's answer.
         Task {
             do {
-                if let ring = try await shared.ring(in: store) { keySets.adopt(ring) }
+                let begin = EventLoop.now().monotonic
+                if let ring = try await shared.ring(in: store) { keySets.adopt(ring, asOf: begin) }
             } catch {
                 log.error("the shared signing keys cannot be read, those held stay in use", ("error", "\(error)"))
             }

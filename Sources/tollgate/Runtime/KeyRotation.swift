@@ -31,8 +31,9 @@ final class KeyRotation: Sendable {
         }
         guard isFirst else { throw .underWay }
         defer { isUnderWay.withLock { $0 = false } }
+        let begin = EventLoop.now().monotonic
         let ring = try await rotated(configuration).get()
-        keySets.adopt(ring)
+        keySets.adopt(ring, asOf: begin)
         return ring
     }
 
