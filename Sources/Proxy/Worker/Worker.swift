@@ -80,9 +80,11 @@ extension Worker {
     mutating func work(on ready: Int, at moment: Moment, _ scratch: inout Scratch) {
         now = moment
         upstreams.closeUnasked(ready, in: loop)
+        // Before requests: a client may send one because of what it was told after a message was posted.
+        for index in 0..<ready where loop.ready(index).token == EventLoop.wakeToken { hasMessages = true }
+        if hasMessages { handleMessages(&scratch) }
         for index in 0..<ready { dispatch(loop.ready(index), &scratch) }
         expireTimers(&scratch)
-        if hasMessages { handleMessages(&scratch) }
         sweepStreamsIfDue(&scratch)
         shareCounts(&scratch)
         if upstreams.areAnyUnsettled { settleUpstreams(&scratch) }
@@ -112,8 +114,8 @@ extension Worker {
     private mutating func dispatch(_ ready: Ready, _ scratch: inout Scratch) {
         let token = Token(ready.token)
         switch token.kind {
-        case .waker: hasMessages = true
-        case .listener: accept(token.listener, &scratch)
+        case .waker: break
+        case .listener: if !downstream.listeners[token.listener].isClosed { accept(token.listener, &scratch) }
         case .client:
             guard let client = token.element(of: downstream.clients) else { return }
             clientReady(client, ready, &scratch)

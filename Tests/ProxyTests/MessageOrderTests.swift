@@ -1,0 +1,43 @@
+import Credentials
+import Gate
+import TestThreads
+import Testing
+import Transport
+import Wire
+
+@testable import Proxy
+
+/// Messages of the control plane, beside what comes in the same turn.
+@Suite(.ownThread) struct MessageOrderTests {
+    private func rule(_ auth: AuthMode) -> RouteRule {
+        RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: auth)
+    }
+
+    /// A client is told that it has signed out, and sends its next request: the session is among the ended ones by then.
+    @Test func aMessageCountsForRequestsThatWereSentAfterIt() throws {
+        // Without an address, so that each request is answered in its turn.
+        var stepped = try SteppedWorker([rule(.none)], upstreams: [RunningWorker.upstream("back", [])])
+        defer { stepped.end() }
+        let client = try Line(to: stepped.address)
+        try client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        try stepped.turn(untilReadable: client)
+        #expect(try client.receiveMessage().status == 503)
+        stepped.post(.adoptPolicy(try Policy(rules: [rule(.required)], trust: Trust(issuers: []))))
+        try client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        try stepped.turn(untilReadable: client)
+        #expect(try client.receiveMessage().status == 401)
+        client.close()
+    }
+
+    /// A listener has a connection waiting when the worker is told to close it.
+    @Test func aListenerThatADrainHasClosedAcceptsNoMore() throws {
+        var stepped = try SteppedWorker([rule(.none)], upstreams: [RunningWorker.upstream("back", [])])
+        let client = try Line(to: stepped.address)
+        try client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        stepped.post(.drain(within: 20_000))
+        try stepped.turn(untilReadable: client)
+        #expect(try client.receiveMessage().status == 503)
+        stepped.join()
+        client.close()
+    }
+}
