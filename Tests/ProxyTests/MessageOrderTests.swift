@@ -1,5 +1,6 @@
 import Credentials
 import Gate
+import Synchronization
 import TestThreads
 import Testing
 import Transport
@@ -39,5 +40,26 @@ import Wire
         #expect(try client.receiveMessage().status == 503)
         stepped.join()
         client.close()
+    }
+
+    @Test func whatTheControlPlaneAsksAWorkerThatEndsIsAnswered() throws {
+        var stepped = try SteppedWorker([rule(.none)], upstreams: [])
+        let told = Told()
+        let mailbox = stepped.worker.mailbox
+        stepped.post(.drain(within: 0))
+        // Posted after the last reading of the mailbox.
+        stepped.post(
+            .confirm {
+                mailbox.post(.take([]) { _ in told.add("take") })
+                mailbox.post(.lease(LeaseCall(keys: [], arguments: [])) { _ in told.add("lease") })
+            })
+        stepped.join()
+        #expect(told.all == ["take", "lease"])
+    }
+
+    private final class Told: Sendable {
+        private let texts = Mutex<[String]>([])
+        func add(_ text: String) { texts.withLock { $0.append(text) } }
+        var all: [String] { texts.withLock { $0 } }
     }
 }

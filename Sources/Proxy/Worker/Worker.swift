@@ -170,6 +170,8 @@ extension Worker {
             if case .confirm(let reply) = message { reply() }
             if case .report(let reply) = message { reply(telemetry.metrics.snapshot()) }
             if case .askEnded(let id, let reply) = message { reply(admission.hasEnded(id)) }
+            if case .take(_, let reply) = message { reply(nil) }
+            if case .lease(_, let reply) = message { reply(nil) }
             if case .makeRoom(let request) = message { request.answered() }
             if case .reportUpstreams(let reply) = message { reply(upstreamStatuses()) }
             if case .reportRefusals(let query, let reply) = message { reply(refusals.stories(query)) }
