@@ -227,6 +227,20 @@ import Testing
         #expect(try JSON(gateway.askAdmin("/readyz").text)["status"].text == "ready")
     }
 
+    /// An operator takes a wrong check away: no probe would find the address well again.
+    @Test func aReloadWithoutAHealthCheckEndsItsVerdict() throws {
+        let upstream = try Upstream { request, connection in
+            let status = request.target == "/nowhere" ? "404 Not Found" : "200 OK"
+            try connection.send("HTTP/1.1 \(status)\r\nContent-Length: 2\r\n\r\nok")
+        }
+        let gateway = try Gateway(Self.settings(upstream.url, "health=/nowhere"))
+        try gateway.waitForLog("unhealthy")
+        #expect(try gateway.ask("GET /x").status == 503)
+        try gateway.reload(Self.settings(upstream.url))
+        #expect(try gateway.ask("GET /x").status == 200)
+        #expect(try JSON(gateway.askAdmin("/readyz").text)["status"].text == "ready")
+    }
+
     @Test func tooManyConnectionsAre503() throws {
         let go = Watched(false)
         let upstream = try Upstream { (_: Message, connection) in

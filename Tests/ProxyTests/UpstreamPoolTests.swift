@@ -141,6 +141,32 @@ import Wire
         #expect(pool.endpoints.count == 3 && !pool.endpoints[2].isRetired && pool.endpoints[2].connections == 1)
     }
 
+    /// Nothing would find it well again: a reload that takes a wrong check away makes the upstream work.
+    @Test func withoutHealthChecksNoAddressStaysUnhealthy() {
+        var checked = UpstreamSettings(name: "u")
+        checked.health = .path("/up")
+        var directory = UpstreamDirectory([UpstreamSnapshot(settings: checked, addresses: [Self.address(1)])])
+        directory.learned(upstream: "u", at: Self.address(1), healthy: false, now: moment(0))
+        #expect(directory.choose(0, avoiding: nil, at: moment(0)) == nil)
+        directory.adopt([UpstreamSnapshot(settings: UpstreamSettings(name: "u"), addresses: [Self.address(1)])], at: moment(0))
+        #expect(directory.choose(0, avoiding: nil, at: moment(0)) != nil)
+        // The verdict of a probe that was under way.
+        directory.learned(upstream: "u", at: Self.address(1), healthy: false, now: moment(0))
+        #expect(directory.choose(0, avoiding: nil, at: moment(0)) != nil)
+    }
+
+    /// The worker that probes may still have the place of an address that has left, and another worker a new one: they agree.
+    @Test func anAddressThatComesBackIsNewToTheProbes() {
+        var settings = UpstreamSettings(name: "u")
+        settings.health = .path("/up")
+        var pool = UpstreamPool(settings: settings, addresses: (1...2).map { Self.address($0) })
+        learn(&pool, 1, healthy: false)
+        pool.endpoints[1].connections = 1
+        pool.adopt(settings, addresses: [Self.address(1)], at: moment(0))
+        pool.adopt(settings, addresses: [Self.address(1), Self.address(2)], at: moment(0))
+        #expect(pool.endpoints.map(\.health.isHealthy) == [true, true] && pool.endpoints[1].connections == 1)
+    }
+
     @Test func anotherNameOrPathAtTheSameAddressIsAnotherPlace() {
         var pool = pool(1)
         pool.adopt(pool.settings, addresses: [Self.address(1), Self.address(1, pathPrefix: "/v2")], at: moment(0))

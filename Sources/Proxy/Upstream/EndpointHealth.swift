@@ -57,6 +57,12 @@ struct EndpointHealth: Equatable, Sendable {
         joined(at: now, rules)
     }
 
+    /// The address is not probed any more, so that no probe would find it well again.
+    mutating func forgetProbes() {
+        (isHealthy, contraryProbes) = (true, 0)
+        settle()
+    }
+
     // MARK: absences
 
     /// Adopts the verdict of the worker that judges. Rows begin anew.

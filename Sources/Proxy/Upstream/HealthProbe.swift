@@ -98,7 +98,9 @@ extension Worker {
         probeEnded(endpoint, good: good)
     }
 
+    /// A probe has a verdict, which comes too late if a reload or DNS has taken the check or the address away since.
     mutating func probeEnded(_ endpoint: EndpointIndex, good: Bool) {
+        guard upstreams.directory.isProbed(endpoint) else { return }
         let rules = upstreams.directory.pools[endpoint.pool].settings.outliers
         switch upstreams.directory[endpoint].health.probed(good: good, at: now.monotonic, rules) {
         case .none: break

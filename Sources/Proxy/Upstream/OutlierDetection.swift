@@ -157,6 +157,9 @@ struct EjectionRecord: Equatable, Sendable {
         unhealthySince = good ? nil : now
         if good { (absence, remembered) = (nil, 0) }
     }
+
+    /// The address is not probed any more.
+    mutating func forgetProbes() { unhealthySince = nil }
 }
 
 extension EndpointHealth {

@@ -151,11 +151,16 @@ struct UpstreamDirectory {
         pools[pool].adopt(pools[pool].settings, addresses: addresses.map(UpstreamAddress.init(unshared:)), at: now)
     }
 
-    /// Adopts the verdict of the worker that probes on one address.
+    /// Adopts the verdict of the worker that probes on one address. A reload may have ended the probes since.
     mutating func learned(upstream name: String, at address: UpstreamAddress, healthy: Bool, now: MonotonicTime) {
-        for endpoint in endpoints(of: name, at: address) {
+        for endpoint in endpoints(of: name, at: address) where isProbed(endpoint) {
             self[endpoint].health.learned(healthy: healthy, at: now, pools[endpoint.pool].settings.outliers)
         }
+    }
+
+    /// Whether the address is in use and its upstream has health checks.
+    func isProbed(_ index: EndpointIndex) -> Bool {
+        !pools[index.pool].endpoints[index.number].isRetired && pools[index.pool].settings.health != nil
     }
 
     /// Adopts the verdict of the worker that judges on one address.

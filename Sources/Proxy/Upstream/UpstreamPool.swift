@@ -257,8 +257,10 @@ struct UpstreamPool {
     func availableCount(at now: MonotonicTime) -> Int { endpoints.count { !$0.isRetired && $0.health.isAvailable(at: now) } }
 
     /// Adopts new settings and addresses. An address that stays keeps its state; one that is gone is retired, but keeps its index
-    /// while it is in use. One that joins others starts slowly.
+    /// while it is in use. One that joins others starts slowly. A verdict of probes ends with the probes: those of an upstream without
+    /// health checks, and that of an address which is gone, for another worker may have no place left that remembers it.
     mutating func adopt(_ settings: UpstreamSettings, addresses: [UpstreamAddress], at now: MonotonicTime = MonotonicTime(nanoseconds: 0)) {
+        let endsProbes = self.settings.health != nil && settings.health == nil
         self.settings = settings
         isRanked = addresses.haveRanks
         budget.adopt(percent: settings.retryPercent)
@@ -268,6 +270,10 @@ struct UpstreamPool {
             if endpoints[index].isRetired, same != nil, stays { endpoints[index].health.joined(at: now, settings.outliers) }
             endpoints[index].isRetired = same == nil
             if let same { endpoints[index].address = same }
+            if endsProbes || same == nil {
+                endpoints[index].health.forgetProbes()
+                records[index].forgetProbes()
+            }
         }
         for address in addresses where !endpoints.contains(where: { $0.address.isSame(as: address) }) {
             var endpoint = Endpoint(address: address)
