@@ -1,3 +1,4 @@
+import Glibc
 import Proxy
 import Synchronization
 import Testing
@@ -97,6 +98,72 @@ import Wire
         let after = resolver.adopt(declared, try resolver.contexts(for: declared))
         #expect(after[0].addresses.map(\.address.description) == ["10.0.0.1:80"])
         #expect(!resolver.lookAgain(), "and it is tried again soon")
+        log.close()
+    }
+
+    /// The addresses of the configuration are older, and reach the workers after what is found meanwhile.
+    @Test func aChangeDuringAReloadIsReportedAfterIt() throws {
+        let (names, told) = (Names(), Mailboxes())
+        names.answer("10.0.0.1")
+        let log = try ServerLog(Configuration())
+        let declared = [upstream("http://back.test:80")]
+        let resolver = try UpstreamResolver(declared, log: log, lookUp: names.lookUp) { told.add("\($1.map(\.address.description))") }
+        _ = resolver.snapshots()
+        let adopted = resolver.adopt(declared, try resolver.contexts(for: declared))
+        #expect(adopted[0].addresses.map(\.address.description) == ["10.0.0.1:80"])
+        names.answer("10.0.0.2")
+        #expect(resolver.lookAgain())
+        #expect(told.all == [])
+        resolver.lookSoon()
+        #expect(resolver.lookAgain())
+        #expect(told.all == [#"["10.0.0.2:80"]"#])
+        log.close()
+    }
+
+    @Test func aNameThatIsMissingAtTheStartIsLookedUpAgainSoon() throws {
+        let names = Names()
+        let log = try ServerLog(Configuration())
+        let resolver = try UpstreamResolver([upstream("http://back.test:80")], every: 30_000, log: log, lookUp: names.lookUp) { _, _ in }
+        _ = resolver.snapshots()
+        #expect(resolver.firstPause == 5_000)
+        names.answer("10.0.0.1")
+        _ = resolver.snapshots()
+        #expect(resolver.firstPause == 30_000)
+        log.close()
+    }
+
+    /// With name servers that do not answer, each lookup takes many seconds.
+    @Test func aStopWaitsForOneLookupAtMost() throws {
+        final class Slow: Sendable {
+            let begun = Atomic(0)
+            let mayGoOn = Atomic(false)
+        }
+        let slow = Slow()
+        let log = try ServerLog(Configuration())
+        let declared = upstream("http://a.test:80 http://b.test:80 srv+http://c.test")
+        let lookUp: @Sendable (String) -> Void = { _ in
+            slow.begun.wrappingAdd(1, ordering: .sequentiallyConsistent)
+            while !slow.mayGoOn.load(ordering: .sequentiallyConsistent) { usleep(1_000) }
+        }
+        let resolver = try UpstreamResolver(
+            [declared], log: log,
+            lookUp: { host, _ throws(SystemFault) in
+                lookUp(host)
+                throw SystemFault("find \(host)", reason: "no server")
+            },
+            lookUpService: { name throws(SystemFault) in
+                lookUp(name)
+                throw SystemFault("find \(name)", reason: "no server")
+            }
+        ) { _, _ in }
+        try resolver.start()
+        resolver.lookSoon()
+        #expect(eventually { slow.begun.load(ordering: .sequentiallyConsistent) == 1 })
+        let stopper = try WorkerThread(name: "stopper") { resolver.stop() }
+        #expect(eventually { resolver.isStopping })
+        slow.mayGoOn.store(true, ordering: .sequentiallyConsistent)
+        stopper.join()
+        #expect(slow.begun.load(ordering: .sequentiallyConsistent) == 1)
         log.close()
     }
 

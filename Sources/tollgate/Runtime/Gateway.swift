@@ -227,6 +227,8 @@ struct Gateway {
             try accounts.adopt(configuration)
             let settings = configuration.settings
             let upstreams = resolver.adopt(settings.upstreams, every: settings.dnsRefreshMilliseconds, contexts)
+            // Once the workers have them.
+            defer { resolver.lookSoon() }
             let generation = keySets.nextGeneration()
             courier.adopt(configuration.mail)
             log.writeOutboxChannels(of: configuration.mail)
@@ -234,7 +236,6 @@ struct Gateway {
             health.limits(LoadLimits(settings, workers: workers.mailboxes.count, descriptors: DescriptorLimit.raise()))
             try active.adopt(
                 configuration, keys: keys, generation: generation, adminToken: token, upstreams, now: moment.wall)
-            resolver.lookSoon()
             for upstream in upstreams { health.addresses(of: upstream.settings.name, are: upstream.addresses) }
             // After the configuration, so that its first keys of this generation are not ignored.
             keySets.adopt(IssuersPlan(configuration), own: keys.ownRing, generation: generation)

@@ -4,7 +4,7 @@ internal import Transport
 /// A thread that repeats one task, with pauses, until it is stopped.
 final class RecurringThread: Sendable {
     private let waker: Waker
-    private let isStopping = Atomic<Bool>(false)
+    private let stops = Atomic<Bool>(false)
     private let thread = Mutex<WorkerThread?>(nil)
 
     init() throws { waker = try Waker() }
@@ -15,7 +15,7 @@ final class RecurringThread: Sendable {
             var pause = pause
             while true {
                 waker.wait(milliseconds: pause)
-                if isStopping.load(ordering: .acquiring) { return }
+                if isStopping { return }
                 pause = work()
             }
         }
@@ -25,9 +25,12 @@ final class RecurringThread: Sendable {
     /// Ends the pause under way, or the next one.
     func runSoon() { waker.wake() }
 
+    /// Whether `stop` was called: a long task should end early.
+    var isStopping: Bool { stops.load(ordering: .acquiring) }
+
     /// Waits for the task under way. Blocks.
     func stop() {
-        isStopping.store(true, ordering: .releasing)
+        stops.store(true, ordering: .releasing)
         waker.wake()
         thread.withLock { running in
             running?.join()

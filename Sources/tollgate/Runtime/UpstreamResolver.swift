@@ -13,6 +13,10 @@ final class UpstreamResolver: Sendable {
         var interval: Int32
         /// Counts configurations: addresses resolved for an earlier one are ignored.
         var generation = 0
+        /// Between `adopt` and `lookSoon`: addresses that were reported now would be replaced by older ones, those of the configuration.
+        var isHeld = false
+        /// Whether the lookups of the latest snapshots have all succeeded.
+        var isComplete = true
         var known: [String: [UpstreamAddress]] = [:]
         /// Of the latest round. A name whose lookup fails keeps its answer.
         var answers = NameAnswers()
@@ -65,6 +69,7 @@ final class UpstreamResolver: Sendable {
         }
         state.withLock { state in
             state.answers = round.answers
+            state.isComplete = round.failures == 0
             for snapshot in snapshots { state.known[snapshot.settings.name] = snapshot.addresses }
         }
         return snapshots
@@ -83,8 +88,8 @@ final class UpstreamResolver: Sendable {
         try AuthorityContexts(upstreams, earlier: state.withLock { $0.contexts })
     }
 
-    /// Adopts another configuration, and returns its upstreams as `snapshots` does. Call `lookSoon` once the workers have them: it
-    /// repeats lookups that failed.
+    /// Adopts another configuration, and returns its upstreams as `snapshots` does. Call `lookSoon` once the workers have them: no
+    /// change is reported before, and it repeats lookups that failed.
     func adopt(
         _ upstreams: [UpstreamDeclaration], every milliseconds: UInt32 = 30_000, _ contexts: AuthorityContexts
     ) -> [UpstreamSnapshot] {
@@ -93,23 +98,38 @@ final class UpstreamResolver: Sendable {
             state.contexts = contexts
             state.interval = Int32(clamping: milliseconds)
             state.generation += 1
+            state.isHeld = true
         }
         return snapshots()
     }
 
-    /// Has the thread look up all names now.
-    func lookSoon() { thread.runSoon() }
+    /// The workers have the configuration: has the thread look up all names now.
+    func lookSoon() {
+        state.withLock { state in
+            state.generation += 1
+            state.isHeld = false
+        }
+        thread.runSoon()
+    }
 
     func start() throws {
-        try thread.start(name: "resolver", after: interval) { [self] in
-            let isComplete = lookAgain()
-            return isComplete ? interval : min(interval, Self.retryInterval)
+        try thread.start(name: "resolver", after: firstPause) { [self] in
+            pause(isComplete: lookAgain())
         }
     }
 
-    private var interval: Int32 { state.withLock { $0.interval } }
+    /// From the start to the first round, in milliseconds.
+    var firstPause: Int32 { pause(isComplete: state.withLock { $0.isComplete }) }
 
+    private func pause(isComplete: Bool) -> Int32 {
+        let interval = state.withLock { $0.interval }
+        return isComplete ? interval : min(interval, Self.retryInterval)
+    }
+
+    /// Ends the thread, and waits for one lookup at most.
     func stop() { thread.stop() }
+
+    var isStopping: Bool { thread.isStopping }
 
     // MARK: the thread
 
@@ -124,7 +144,7 @@ final class UpstreamResolver: Sendable {
             state.withLock { state in
                 let known = state.known[upstream.name] ?? []
                 // Name servers rotate their answers, so the order says nothing.
-                guard state.generation == generation, Set(addresses.map(\.place)) != Set(known.map(\.place)) else { return }
+                guard !state.isHeld, state.generation == generation, Set(addresses.map(\.place)) != Set(known.map(\.place)) else { return }
                 state.known[upstream.name] = addresses
                 // Under the lock, so that addresses of an earlier configuration never follow those of a later one.
                 changed(upstream.name, addresses)
@@ -160,6 +180,7 @@ final class UpstreamResolver: Sendable {
         let name = NameAnswers.Host(name: host, port: port)
         if round.failedHosts.contains(name) { round.failures += 1 }
         if let found = round.answers.hosts[name] { return found }
+        guard !isStopping else { return round.stopped(round.earlier.hosts[name]) }
         do {
             round.answers.hosts[name] = try lookUp(host, port)
         } catch {
@@ -193,6 +214,7 @@ final class UpstreamResolver: Sendable {
     private func records(of name: String, _ upstream: UpstreamDeclaration, _ round: inout LookUpRound) -> [ServiceRecord] {
         if round.failedServices.contains(name) { round.failures += 1 }
         if let found = round.answers.services[name] { return found }
+        guard !isStopping else { return round.stopped(round.earlier.services[name]) }
         do {
             round.answers.services[name] = try lookUpService(name)
         } catch {
@@ -230,6 +252,12 @@ private struct LookUpRound {
     var failures = 0
     var failedHosts: Set<NameAnswers.Host> = []
     var failedServices: Set<String> = []
+
+    /// The resolver is stopping: what was known stays.
+    mutating func stopped<Answer>(_ earlier: [Answer]?) -> [Answer] {
+        failures += 1
+        return earlier ?? []
+    }
 }
 
 /// An address and everything about it that DNS says.
