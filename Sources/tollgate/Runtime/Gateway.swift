@@ -94,8 +94,10 @@ struct Gateway {
         try accounts.start(configuration)
         spans = try SpanExporter(settings.tracing, workers: count, log: log)
         threads = WorkerThreads()
+        let upstreams = resolver.snapshots()
+        health.adopt(configuration, upstreams)
         let plan = WorkerPlan(
-            configuration: configuration, policy: try active.policy(now: moment.wall), upstreams: resolver.snapshots(),
+            configuration: configuration, policy: try active.policy(now: moment.wall), upstreams: upstreams,
             labels: labels, limiter: limiter,
             sharing: try SharingPlan(configuration, workers: count, addresses: redisDiscovery?.addresses), sink: accessLog,
             workers: workers, active: active, health: health, redisDiscovery: redisDiscovery, keySets: keySets, accounts: accounts,
@@ -232,11 +234,10 @@ struct Gateway {
             let generation = keySets.nextGeneration()
             courier.adopt(configuration.mail)
             log.writeOutboxChannels(of: configuration.mail)
-            health.adopt(configuration)
+            health.adopt(configuration, upstreams)
             health.limits(LoadLimits(settings, workers: workers.mailboxes.count, descriptors: DescriptorLimit.raise()))
             try active.adopt(
                 configuration, keys: keys, generation: generation, adminToken: token, upstreams, now: moment.wall)
-            for upstream in upstreams { health.addresses(of: upstream.settings.name, are: upstream.addresses) }
             // After the configuration, so that its first keys of this generation are not ignored.
             keySets.adopt(IssuersPlan(configuration), own: keys.ownRing, generation: generation)
             accounts.adopted(configuration)

@@ -22,9 +22,7 @@ final class HealthBoard: Sendable {
         var accountsProblem: String?
         /// Why no change is notified of; nil while they are, and without a bus.
         var busProblem: String?
-        var unhealthy: Set<String> = []
-        /// Ejected addresses, until when and why.
-        var ejected: [String: (until: Moment, detail: String)] = [:]
+        var upstreams = UpstreamConditions()
         /// Addresses with `http2=on` that chose HTTP/1.1.
         var choseHTTP1: Set<String> = []
         /// By worker and node: each worker has connections of its own. The node is "" with one server.
@@ -58,17 +56,14 @@ final class HealthBoard: Sendable {
         state.withLock { $0.process.configurationLoaded(succeeded: succeeded, at: now) }
     }
 
-    /// Forgets the issuers and clocks that a new configuration no longer has.
-    func adopt(_ configuration: GatewayConfiguration) {
+    /// Forgets the issuers, clocks and upstreams that a new configuration no longer has. Call it before the workers adopt that.
+    func adopt(_ configuration: GatewayConfiguration, _ upstreams: [UpstreamSnapshot]) {
         let holders = IssuersPlan(configuration).outside.map(\.name)
         let clocks = holders.map(Self.clock(keySet:)) + configuration.settings.upstreams.map { Self.clock(upstream: $0.name) }
         state.withLock { state in
             state.process.keepIssuers(holders)
             state.process.clocks.keep(clocks)
-            let upstreams = Set(configuration.settings.upstreams.map(\.name))
-            let isGone = { (key: String) in !upstreams.contains(String(key.prefix { $0 != " " })) }
-            state.unhealthy = state.unhealthy.filter { !isGone($0) }
-            state.ejected = state.ejected.filter { !isGone($0.key) }
+            state.upstreams.adopt(upstreams)
         }
     }
 
@@ -97,23 +92,15 @@ final class HealthBoard: Sendable {
 
     // MARK: upstreams and Redis
 
-    /// The upstream has these addresses now: what was known of others is forgotten, for they are neither probed nor asked any more.
+    /// The upstream has these addresses now: what was known of others is forgotten, for they are neither probed nor asked any more. Call it
+    /// before the workers learn of it.
     func addresses(of upstream: String, are addresses: [UpstreamAddress]) {
-        let keys = Set(addresses.map { "\(upstream) \($0.address)\($0.pathPrefix)" })
-        let isGone = { (key: String) in key.hasPrefix(upstream + " ") && !keys.contains(key) }
-        state.withLock { state in
-            state.unhealthy = state.unhealthy.filter { !isGone($0) }
-            state.ejected = state.ejected.filter { !isGone($0.key) }
-        }
+        state.withLock { $0.upstreams.adopt(addresses, of: upstream) }
     }
 
     func upstreamChanged(_ upstream: String, _ address: UpstreamAddress, isHealthy: Bool) {
+        state.withLock { $0.upstreams.turned(upstream, address, isHealthy: isHealthy) }
         let address = "\(address.address)\(address.pathPrefix)"
-        let key = "\(upstream) \(address)"
-        state.withLock { state in
-            if isHealthy { state.unhealthy.remove(key) } else { state.unhealthy.insert(key) }
-            if isHealthy { state.ejected[key] = nil }
-        }
         if isHealthy {
             log.info("healthy again", ("upstream", upstream), ("address", address))
         } else {
@@ -123,22 +110,18 @@ final class HealthBoard: Sendable {
 
     /// An address was ejected, or is in again.
     func upstreamChanged(_ upstream: String, _ address: UpstreamAddress, _ change: AddressChange, at now: Moment) {
-        let address = "\(address.address)\(address.pathPrefix)"
-        let key = "\(upstream) \(address)"
+        let text = "\(address.address)\(address.pathPrefix)"
         switch change {
         case .left(let absence, let detail):
             let milliseconds = absence.until.nanoseconds(since: now.monotonic) / 1_000_000
             let until = Moment(monotonic: absence.until, wall: WallTime(microseconds: now.wall.microseconds + Int64(milliseconds) * 1_000))
-            state.withLock { state in
-                state.ejected = state.ejected.filter { now.monotonic < $0.value.until.monotonic }
-                state.ejected[key] = (until, detail)
-            }
+            state.withLock { $0.upstreams.left(upstream, address, until: until, detail, at: now.monotonic) }
             log.warning(
-                "ejected", ("upstream", upstream), ("address", address), ("reason", absence.reason.text), ("detail", detail),
+                "ejected", ("upstream", upstream), ("address", text), ("reason", absence.reason.text), ("detail", detail),
                 ("for_s", "\((milliseconds + 500) / 1_000)"))
         case .returned:
-            state.withLock { $0.ejected[key] = nil }
-            log.info("no longer ejected", ("upstream", upstream), ("address", address))
+            state.withLock { $0.upstreams.returned(upstream, address) }
+            log.info("no longer ejected", ("upstream", upstream), ("address", text))
         }
     }
 
@@ -329,8 +312,8 @@ final class HealthBoard: Sendable {
 
     func readiness(_ statuses: [KeyStatus], _ configuration: GatewayConfiguration, at now: MonotonicTime) -> Readiness {
         var readiness = Readiness()
-        let (isDraining, unhealthy, ejected, redis, accountsProblem, carrier, busProblem) = state.withLock {
-            ($0.isDraining, $0.unhealthy, $0.ejected, $0.redis, $0.accountsProblem, $0.process.bus.carrier, $0.busProblem)
+        let (isDraining, upstreams, redis, accountsProblem, carrier, busProblem) = state.withLock {
+            ($0.isDraining, $0.upstreams, $0.redis, $0.accountsProblem, $0.process.bus.carrier, $0.busProblem)
         }
         let overloads = state.withLock { $0.process.overload.reasons }
         readiness.add("serving", isDraining ? .unready : .ready, isDraining ? "draining" : nil)
@@ -356,10 +339,7 @@ final class HealthBoard: Sendable {
             // Not unready: a load balancer that took an overloaded gateway away would give its load to the others.
             readiness.add("load", .degraded, "at its bound: " + overloads.map(\.text).joined(separator: ", "))
         }
-        for name in unhealthy.sorted() { readiness.add("upstream \(name)", .degraded, "does not answer its health check") }
-        for (name, ejection) in ejected.sorted(by: { $0.key < $1.key }) where now < ejection.until.monotonic && !unhealthy.contains(name) {
-            readiness.add("upstream \(name)", .degraded, "ejected until \(ISO8601.text(ejection.until.wall)): \(ejection.detail)")
-        }
+        upstreams.add(to: &readiness, at: now)
         return readiness
     }
 }
