@@ -17,7 +17,7 @@ extension AccountsAssembly {
     ) -> AdminAPI {
         let (active, health) = (active, health)
         var gateway = AdminGateway(startedAt: startedAt, now: { EventLoop.now().wall }) {
-            health.process(keySets.statuses, limitEvictions: table.evictions, spans: spans.counts, now: EventLoop.now().wall)
+            health.process({ keySets.statuses }, limitEvictions: table.evictions, spans: spans.counts, now: EventLoop.now().wall)
         }
         gateway.instance = machineName()
         gateway.workers = workers.mailboxes.count

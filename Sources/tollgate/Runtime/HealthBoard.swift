@@ -287,11 +287,13 @@ final class HealthBoard: Sendable {
 
     // MARK: reports
 
-    /// The process's metrics at `now`.
-    func process(_ statuses: [KeyStatus], limitEvictions: UInt64, spans: SpanCounts, now: WallTime) -> ProcessMetrics {
+    /// The process's metrics at `now`. `statuses` is called under the lock, so that of two scrapes the later one has the later counts.
+    func process(_ statuses: () -> [KeyStatus], limitEvictions: UInt64, spans: SpanCounts, now: WallTime) -> ProcessMetrics {
         state.withLock { state in
-            for status in statuses {
-                let before = state.keySets[status.name] ?? KeyStatus(name: status.name)
+            for status in statuses() {
+                var before = state.keySets[status.name] ?? KeyStatus(name: status.name)
+                // Since a reload the name has another source, whose counts begin at 0.
+                if status.fetches < before.fetches || status.failures < before.failures { before = KeyStatus(name: status.name) }
                 let failures = Int(clamping: status.failures &- before.failures)
                 let fetches = Int(clamping: status.fetches &- before.fetches)
                 for _ in 0..<max(0, min(failures, 1_000)) {

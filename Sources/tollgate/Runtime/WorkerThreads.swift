@@ -46,7 +46,7 @@ struct WorkerPlan: Sendable {
         let admin = AdminEndpoints(
             reports: { await workers.reports() },
             process: {
-                health.process(keySets.statuses, limitEvictions: limiter.evictions, spans: spans.counts, now: EventLoop.now().wall)
+                health.process({ keySets.statuses }, limitEvictions: limiter.evictions, spans: spans.counts, now: EventLoop.now().wall)
             },
             readiness: { health.readiness(keySets.statuses, active.configuration, at: EventLoop.now().monotonic) }, now: { EventLoop.now().wall },
             problem: { watch.problem(at: EventLoop.now().monotonic) },
