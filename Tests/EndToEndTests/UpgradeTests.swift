@@ -174,6 +174,28 @@ import Testing
         try upgraded.stop()
     }
 
+    /// SIGHUP may find the old process with the upgrade just done, and the new one with the configuration read before.
+    @Test func aReloadThatComesToTheOldProcessReachesTheNewOne() throws {
+        let go = Watched(false)
+        let upstream = try Upstream { request, connection in
+            if request.target == "/slow" { try go.wait(for: "the word", until: { $0 }) }
+            try Upstream.ok(request, connection)
+        }
+        let upgraded = try UpgradedGateway(Self.settings(upstream))
+        let slow = try upgraded.gateway.connect()
+        try slow.send(requestHead("GET /slow"))
+        try upstream.requests.wait(for: "the slow request", until: { !$0.isEmpty })
+        try upgraded.upgrade()
+        try upgraded.writeSettings(Self.settings(upstream, "TOLLGATE_ROUTE_B=\"/b upstream=u auth=required\""))
+        kill(upgraded.pids[0], SIGHUP)
+        try upgraded.gateway.waitForLog("configuration adopted")
+        #expect(try upgraded.gateway.ask("GET /b").status == 401)
+        go.change { $0 = true }
+        #expect(try slow.answer().status == 200)
+        try upgraded.waitForPredecessors()
+        try upgraded.stop()
+    }
+
     @Test func anIdleConnectionAndARequestWithoutEndDoNotKeepTheOldProcess() throws {
         let upstream = try Upstream { (request: Message, connection) in
             if request.target == "/never" { _ = connection.takeRest() } else { try Upstream.ok(request, connection) }

@@ -284,7 +284,9 @@ struct Gateway {
             switch Signals.next(Self.signals, milliseconds: 50) {
             case .terminate where isAsked, .interrupt where isAsked: workers.post(.drain(within: 0))
             case .terminate, .interrupt: isAsked = true
-            case nil, .hangup, .child, .user1, .user2: break
+            // It came while the listeners were handed over: the new process may have read the configuration before.
+            case .hangup: if isSucceeded { successor?.signal(.hangup) }
+            case nil, .child, .user1, .user2: break
             }
         }
         threads.join()
