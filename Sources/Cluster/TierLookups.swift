@@ -13,6 +13,8 @@ package final class TierLookups: Sendable {
         /// Users who are asked about, and whether what is answered may be out of date, so that it must be asked again.
         var flights: [TokenUser: Bool] = [:]
         var known = KnownTiers(capacity: TierLookups.mostKnown)
+        /// Counts the orders to forget: an answer to a question from before the latest one is not kept.
+        var forgettings: UInt64 = 0
 
         /// The source of a user's tier; nil if there is none, because the configuration has changed.
         func source(of user: TokenUser) -> Source? {
@@ -88,23 +90,31 @@ package final class TierLookups: Sendable {
         }
     }
 
-    /// The tier of this user, as workers learn it.
+    /// The tier of this user, as workers learn it. The answer of a tier server is kept unless something newer may be known by then.
     package func tier(of user: TokenUser) async -> TierStatus {
         let now = EventLoop.now().wall
-        let known: UserTier? = state.withLock { state in
-            guard case .server? = state.source(of: user) else { return nil }
-            return state.known.fresh(user, at: now).map { state.scale.status(of: user, $0) }
+        let (fresh, known, forgettings, source) = state.withLock { state -> (UserTier?, KnownTier?, UInt64, Source?) in
+            let source = state.source(of: user)
+            guard case .server? = source else { return (nil, nil, state.forgettings, source) }
+            let fresh = state.known.fresh(user, at: now).map { state.scale.status(of: user, $0) }
+            return (fresh, state.known.known(user), state.forgettings, source)
         }
-        if let known { return known.status }
-        let answer = await answer(to: user, state.withLock { $0.source(of: user) })
-        return state.withLock { Self.status(of: user, answer, &$0, now) }.status
+        if let fresh { return fresh.status }
+        let answer = await answer(to: user, source)
+        return state.withLock { state in
+            let isNewest = state.forgettings == forgettings && state.flights[user] == nil && state.known.known(user) == known
+            return Self.status(of: user, answer, &state, now, isKept: isNewest)
+        }.status
     }
 
     /// The configuration changed: workers look up every tier again. Any thread.
     package func adopt(_ scale: TierScale, _ sources: [String: IssuerTiers]) {
         state.withLock { state in
             // The answers of servers are names, and outlive the list of tiers.
-            if state.sources != sources { state.known.removeAll() }
+            if state.sources != sources {
+                state.known.removeAll()
+                state.forgettings += 1
+            }
             state.scale = scale
             state.sources = sources
             forgetWorkers(&state)
@@ -115,6 +125,7 @@ package final class TierLookups: Sendable {
     func forgetAll() {
         state.withLock { state in
             state.known.removeAll()
+            state.forgettings += 1
             forgetWorkers(&state)
         }
     }
@@ -129,6 +140,7 @@ package final class TierLookups: Sendable {
     func forget(_ users: [TokenUser]) {
         guard !users.isEmpty else { return }
         state.withLock { state in
+            state.forgettings += 1
             for user in users {
                 state.known.forget(user)
                 if state.flights[user] != nil { state.flights[user] = true }
@@ -168,7 +180,7 @@ package final class TierLookups: Sendable {
     }
 
     private static func status(
-        of user: TokenUser, _ answer: Answer, _ state: inout State, _ askedAt: WallTime
+        of user: TokenUser, _ answer: Answer, _ state: inout State, _ askedAt: WallTime, isKept: Bool = true
     ) -> UserTier {
         let now = EventLoop.now().wall
         switch answer {
@@ -180,7 +192,7 @@ package final class TierLookups: Sendable {
             let known = KnownTier(
                 name: name.flatMap { $0.utf8.count > longestName ? nil : $0 }, askedAt: askedAt,
                 freshUntil: now.advanced(by: server.maxAgeSeconds))
-            state.known.learn(known, of: user)
+            if isKept { state.known.learn(known, of: user) }
             return state.scale.status(of: user, known)
         case .server(.failed(_, let isAway), _):
             if let known = state.known.failed(user, at: now, isAway: isAway) { return state.scale.status(of: user, known) }

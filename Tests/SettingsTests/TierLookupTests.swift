@@ -146,6 +146,42 @@ import Wire
         }
     }
 
+    /// The same of the answer to another question, such as an introspection's: it is told, but not kept.
+    @Test func anAnswerThatAChangeOvertakesIsNotKept() async {
+        let orders: [(TierLookups) -> Void] = [
+            { $0.forget([ada]) }, { $0.forgetAll() }, { $0.adopt(scale, ["asked": .lookup(TierServer(url: "http://y/", issuer: "i", maxAgeSeconds: 60))]) },
+        ]
+        for (number, order) in orders.enumerated() {
+            lookups.forget([ada])
+            async let early = lookups.tier(of: ada)
+            for _ in 0..<12_000 where scene.questions.count < 2 * number + 1 { await pause(milliseconds: 5) }
+            order(lookups)
+            await scene.answer(.tier("premium"))
+            let told = await early
+            #expect(told == .tier(Self.premium, until: .max))
+            lookups.lookUp(ada)
+            await scene.answer(.tier("free"))
+            #expect(await scene.told(number + 1).last?.status == .tier(.lowest, until: .max))
+            #expect(scene.questions.count == 2 * number + 2)
+        }
+    }
+
+    @Test func ofTwoAnswersTheOneToTheLaterQuestionIsKept() async {
+        async let early = lookups.tier(of: ada)
+        for _ in 0..<12_000 where scene.questions.count < 1 { await pause(milliseconds: 5) }
+        lookups.lookUp(ada)
+        for _ in 0..<12_000 where scene.questions.count < 2 { await pause(milliseconds: 5) }
+        scene.state.withLock { $0.waiting.swapAt(0, 1) }
+        await scene.answer(.tier("free"))
+        #expect(await scene.told(1).last?.status == .tier(.lowest, until: .max))
+        await scene.answer(.tier("premium"))
+        let told = await early
+        #expect(told == .tier(Self.premium, until: .max))
+        #expect(await lookups.tier(of: ada) == .tier(.lowest, until: .max))
+        lookups.lookUp(ada)
+        #expect(await scene.told(2).last?.status == .tier(.lowest, until: .max) && scene.questions.count == 2)
+    }
+
     @Test func answersOutliveAReloadThatDoesNotConcernThem() async throws {
         lookups.lookUp(ada)
         await scene.answer(.tier("premium"))
