@@ -178,6 +178,8 @@ extension KeySetRefresher.Run {
                 sources = KeySources(plan, own: own, earlier: sources, at: moment)
                 self.generation = generation
                 hasChanged = true
+                // `load` has read the files anew: the sources that are kept must not bring back what they held before.
+                nextFileCheck = moment.monotonic
             }
         }
         return true

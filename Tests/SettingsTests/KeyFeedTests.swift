@@ -184,6 +184,29 @@ import Wire
         server.stop()
     }
 
+    /// A reload reads the files anew, and what the feed then publishes for it is no older.
+    @Test func aReloadDoesNotBringBackWhatAFileHeldBefore() throws {
+        let path = folder.path + "/k.json"
+        try FileBytes.write(jwks, to: path)
+        let plan = try configuration("jwks=\(path)")
+        let (listener, told) = (Listener(), Mailboxes())
+        let feed = try KeySetRefresher(
+            plan, own: try #require(try KeySetRefresher.load(plan, at: EventLoop.now()).own),
+            onChange: { keys in
+                told.add("\(keys.generation) \(keys.outside["t0"]?.keys.compactMap(\.kid) ?? [])")
+                listener.keys.withLock { $0 = keys }
+            }, onEvent: { _ in })
+        #expect(eventually { listener.kids("t0") == ["a"] })
+        try FileBytes.write(Self.otherJWKS, to: path)
+        let keys = try KeySetRefresher.load(plan, at: EventLoop.now())
+        #expect(keys.outside["t0"]?.keys.map(\.kid) == ["b"])
+        let generation = feed.nextGeneration()
+        feed.adopt(plan, own: try #require(keys.own), generation: generation)
+        #expect(eventually { listener.keys.withLock { $0?.generation } == generation })
+        feed.stop()
+        #expect(told.all.filter { $0.hasPrefix("\(generation) ") } == ["\(generation) [\"b\"]"])
+    }
+
     @Test func aFeedEndsAtOnceThoughAnIssuerHangs() throws {
         // Listens and never answers.
         let socket = try Socket.listen(on: try #require(SocketAddress(parsing: "127.0.0.1:0")))
