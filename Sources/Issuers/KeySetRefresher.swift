@@ -176,6 +176,8 @@ extension KeySetRefresher.Run {
                 if sources?.adopt(ring) == true { hasChanged = true }
             case .adopt(let plan, let own, let generation):
                 sources = KeySources(plan, own: own, earlier: sources, at: moment)
+                // A line that is gone may come back before its fetch ends, and begin another.
+                fetches = fetches.filter { sources?.index(name: $0.value.name, url: $0.value.url) != nil }
                 self.generation = generation
                 hasChanged = true
                 // `load` has read the files anew: the sources that are kept must not bring back what they held before.

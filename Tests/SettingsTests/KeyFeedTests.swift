@@ -207,6 +207,59 @@ import Wire
         #expect(told.all.filter { $0.hasPrefix("\(generation) ") } == ["\(generation) [\"b\"]"])
     }
 
+    /// The next connection to `listener`, whose request has come.
+    private func accept(_ listener: Socket) throws -> Socket {
+        var found: Socket?
+        _ = eventually {
+            if case .accepted(let socket, _) = listener.accept() { found = socket }
+            return found != nil
+        }
+        let connection = try #require(found)
+        var request = ByteBuffer()
+        #expect(
+            eventually {
+                _ = connection.receive(into: &request, upTo: 8_192)
+                return request.readable.text.hasSuffix("\r\n\r\n")
+            })
+        return connection
+    }
+
+    /// Answers a fetch, and waits until it has ended.
+    private func answer(_ connection: Socket, _ body: [UInt8]) {
+        _ = connection.send(TinyServer.answer(body).rawBytes)
+        var rest = ByteBuffer()
+        #expect(
+            eventually {
+                if case .closed = connection.receive(into: &rest, upTo: 8_192) { true } else { false }
+            })
+        connection.close()
+    }
+
+    /// Two reloads take an issuer away and bring it back while its keys are fetched: the fetch of the second time counts.
+    @Test func aFetchFromBeforeItsLineWasTakenAwayIsIgnored() throws {
+        let socket = try Socket.listen(on: try #require(SocketAddress(parsing: "127.0.0.1:0")))
+        let plan = try configuration("jwks=http://127.0.0.1:\(try #require(try socket.localAddress().port))/")
+        let (without, listener) = (try configuration(), Listener())
+        let feed = try feed(plan, listener)
+        let own = try #require(try KeySetRefresher.load(plan, at: EventLoop.now()).own)
+        func adopt(_ plan: IssuersPlan) {
+            let generation = feed.nextGeneration()
+            feed.adopt(plan, own: own, generation: generation)
+            #expect(eventually { listener.keys.withLock { $0?.generation } == generation })
+        }
+        let first = try accept(socket)
+        adopt(without)
+        adopt(plan)
+        answer(try accept(socket), Self.otherJWKS)
+        #expect(eventually { listener.kids("t0") == ["b"] })
+        answer(first, jwks)
+        // Orders are obeyed after the ends that were seen before.
+        adopt(plan)
+        #expect(listener.kids("t0") == ["b"])
+        feed.stop()
+        socket.close()
+    }
+
     @Test func aFeedEndsAtOnceThoughAnIssuerHangs() throws {
         // Listens and never answers.
         let socket = try Socket.listen(on: try #require(SocketAddress(parsing: "127.0.0.1:0")))
