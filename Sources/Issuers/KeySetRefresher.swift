@@ -232,7 +232,7 @@ extension KeySetRefresher.Run {
         }
     }
 
-    /// Publishes events and statuses, and a snapshot if a key has changed.
+    /// Publishes events, a snapshot if a key has changed, and then statuses: a fetch that is in them counts.
     private mutating func publish() {
         guard let sources else { return }
         for event in sources.events { onEvent(event) }
@@ -245,9 +245,9 @@ extension KeySetRefresher.Run {
             }
             return status
         }
-        shared.state.withLock { $0.statuses = statuses }
         if hasChanged { onChange(sources.snapshot(generation: generation)) }
         hasChanged = false
+        shared.state.withLock { $0.statuses = statuses }
     }
 
     /// Milliseconds until the next deadline or file check.

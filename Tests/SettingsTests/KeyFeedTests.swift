@@ -207,6 +207,35 @@ import Wire
         #expect(told.all.filter { $0.hasPrefix("\(generation) ") } == ["\(generation) [\"b\"]"])
     }
 
+    /// A feed for its own callbacks.
+    private final class Box: Sendable {
+        private let value = Mutex<KeySetRefresher?>(nil)
+        var feed: KeySetRefresher? {
+            get { value.withLock { $0 } }
+            set { value.withLock { $0 = newValue } }
+        }
+    }
+
+    /// A sign-in that waits for a fetch takes the keys that are in force when it is counted.
+    @Test func keysAreInForceWhenTheirFetchIsCounted() throws {
+        let server = try TinyServer(["/jwks": TinyServer.answer(jwks)])
+        let plan = try configuration("jwks=\(server.url("/jwks"))")
+        let (box, counted, listener) = (Box(), Mailboxes(), Listener())
+        let feed = try KeySetRefresher(
+            plan, own: try #require(try KeySetRefresher.load(plan, at: EventLoop.now()).own),
+            onChange: { keys in
+                guard keys.outside["t0"] != nil, eventually({ box.feed != nil }) else { return }
+                counted.add("\(box.feed?.statuses.first?.fetches ?? 0)")
+                listener.keys.withLock { $0 = keys }
+            }, onEvent: { _ in })
+        box.feed = feed
+        #expect(eventually { listener.kids("t0") == ["a"] && feed.statuses.first?.fetches == 1 })
+        #expect(counted.all == ["0"])
+        feed.stop()
+        box.feed = nil
+        server.stop()
+    }
+
     /// The next connection to `listener`, whose request has come.
     private func accept(_ listener: Socket) throws -> Socket {
         var found: Socket?
