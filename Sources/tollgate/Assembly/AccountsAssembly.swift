@@ -61,12 +61,16 @@ struct AccountsAssembly: Sendable {
         (self.store, self.work) = (store, work)
         context = AccountContext(
             store: store, clock: AccountClock(now: { EventLoop.now() }, pause: pause), notice: { health.report($0) })
-        let shared = SharedKeys(IssuersPlan(configuration))
+        let readings = SharedKeys(IssuersPlan(configuration)).map { shared in
+            SharedKeyReadings(
+                read: { try await shared.ring(in: store) }, adopt: { keySets.adopt($0, asOf: $1) },
+                failed: { health.log.error("the shared signing keys cannot be read, those held stay in use", ("error", $0)) })
+        }
         cluster = try ClusterMember(
             try ClusterPlan(configuration, redisDiscovery, tierClient), context,
             ClusterEvents(
                 broadcast: { workers.post(WorkerMessage($0)) },
-                secretsChanged: { if let shared { Self.readKeys(shared, store, keySets, health.log) } },
+                secretsChanged: { readings?.changed() },
                 report: { health.report($0) }))
         commits.follow(cluster)
         let (tiers, subjects, worker) = (cluster.tiers, cluster.subjects, workers.first)
@@ -81,19 +85,6 @@ struct AccountsAssembly: Sendable {
             },
             keysWanted: { if let name = active.issuerName($0) { keySets.sawUnknownKey(of: name) } },
             now: { EventLoop.now().wall })
-    }
-
-    /// Reads the signing keys again that gateways share.
-    private static func readKeys(_ shared: SharedKeys, _ store: SQLStore, _ keySets: KeySetRefresher, _ log: ServerLog) {
-        // Unstructured: the poller must not wait for it. It ends with the store's answer.
-        Task {
-            do {
-                let begin = EventLoop.now().monotonic
-                if let ring = try await shared.ring(in: store) { keySets.adopt(ring, asOf: begin) }
-            } catch {
-                log.error("the shared signing keys cannot be read, those held stay in use", ("error", "\(error)"))
-            }
-        }
     }
 
     /// A thread of low priority: a queue of sign-ins must not slow requests down.
