@@ -30,7 +30,7 @@ extension Worker {
         if mayBeSpliced, splice(.request, downstream.clients[client].exchange.index, &scratch) { return }
         repeat {
             var input = scratch.takeInput(behind: &downstream.clients[client].input)
-            let outcome = downstream.clients[client].connection.receive(into: &input, upTo: downstream.clients[client].readSize.bytes)
+            let outcome = downstream.clients[client].connection.receive(into: &input, upTo: receiveSize(client))
             switch outcome {
             case .done(let count):
                 received(client, &input, &scratch)
@@ -47,6 +47,13 @@ extension Worker {
             case .closed: return inputClosed(client, &scratch)
             }
         } while downstream.clients[client].connection.hasPending && wantsRead(client)
+    }
+
+    /// Bytes to receive at once. Where a head comes next on a plain socket, few: more of a large body can be spliced once the head is known.
+    private func receiveSize(_ client: ClientIndex) -> Int {
+        let isBeforeBody = downstream.clients[client].phase == .open && downstream.clients[client].readsHead
+        if isBeforeBody, downstream.clients[client].connection.isPlain { return AdaptiveReadSize.least }
+        return downstream.clients[client].readSize.bytes
     }
 
     private mutating func adaptReadSize(_ count: Int, _ client: ClientIndex, isKept: Bool) {

@@ -3,16 +3,19 @@ import Transport
 import Wire
 
 /// Splices the middle of large bodies of known length, and of long frames of WebSockets, between plain sockets. The start and the last
-/// 64 KiB are copied, and with them the end: an exchange whose pipe holds bytes is never over, and no pipe holds a frame's end.
+/// 16 KiB are copied, and with them the end: an exchange whose pipe holds bytes is never over, and no pipe holds a frame's end.
 extension Worker {
     /// The last part of a body, in bytes, is always copied, so that its end is found in one place.
-    private static var tail: UInt64 { 64 * 1_024 }
+    private static var tail: UInt64 { 16 * 1_024 }
+
+    /// The least that is spliced of what is left: a pipe for fewer bytes costs more than copying them with the tail.
+    private static var least: UInt64 { 32 * 1_024 }
 
     /// Bytes that may be spliced at once; 0 where the body takes another route.
     private func spliceable(_ direction: BodyDirection, _ exchange: ExchangeIndex) -> Int {
         let client = exchanges[exchange].client.index
         let upstream = exchanges[exchange].upstream.index
-        guard let remaining = remainingToSplice(direction, exchange), remaining > Self.tail, exchanges[exchange].pipedCount == 0,
+        guard let remaining = remainingToSplice(direction, exchange), remaining > Self.tail + Self.least, exchanges[exchange].pipedCount == 0,
             !downstream.clients[client].isStream, !upstreams.connections[upstream].isStream,
             downstream.clients[client].connection.isPlain, upstreams.connections[upstream].connection.isPlain
         else { return 0 }
