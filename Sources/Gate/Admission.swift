@@ -15,6 +15,7 @@ package struct Admission: ~Copyable {
     let limiter: SharedLimiter
     var verifier = TokenVerifier()
     private var cache: TokenCache
+    private var refusedTokens: RefusedTokens
     /// Fields of the expired token during a refresh; scratch.
     var expiredEdits = FieldEdits()
     var revoked = RevokedSessions()
@@ -34,6 +35,7 @@ package struct Admission: ~Copyable {
         self.limiter = limiter
         limits = CompiledLimits.of(policy, limiter.hash)
         cache = TokenCache(capacity: cacheCapacity, hash: .random())
+        refusedTokens = RefusedTokens(hash: .random())
         tierCache = TierCache(capacity: cacheCapacity)
         tierKeys = Self.tierKeys(policy, limiter.hash)
         subjects = SubjectCache(capacity: cacheCapacity)
@@ -52,6 +54,8 @@ package struct Admission: ~Copyable {
         }
         limits = CompiledLimits.of(policy, limiter.hash)
         tierKeys = Self.tierKeys(policy, limiter.hash)
+        // The policy may bring the key that signed them.
+        refusedTokens.removeAll()
         // Their routes, tiers and signing key may have changed.
         signedIdentities.removeAll()
         self.policy = policy
@@ -140,19 +144,6 @@ package struct Admission: ~Copyable {
         return gate.hasLimit && charge(route, gate, head, bytes, &decision)
     }
 
-    /// Reads `grpc-timeout`. False if it is malformed, or the client's time is over.
-    private func readTimeout(_ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision) -> Bool {
-        switch head.grpcTimeout(bytes) {
-        case .none: return true
-        case .malformed: decision.refuse(.badRequest(.grpcTimeout))
-        case .timeout(let timeout):
-            decision.grpcTimeout = timeout
-            if timeout.nanoseconds > 0 { return true }
-            decision.refuse(.timeout)
-        }
-        return false
-    }
-
     // MARK: Identity
 
     /// Authenticates the request as the route asks. False if it was refused or must wait.
@@ -231,6 +222,12 @@ package struct Admission: ~Copyable {
     private mutating func verifyAnew(
         _ token: RawSpan, _ now: WallTime, _ seconds: Int64, _ decision: inout Decision
     ) -> Verification {
+        let key = refusedTokens.key(of: token)
+        if let algorithm = refusedTokens.find(key) {
+            decision.verifiedAlgorithm = algorithm
+            _ = refuse(.badSignature, &decision)
+            return .refused
+        }
         let mayRefresh = !decision.refreshToken.isEmpty
         let result = verifier.verify(token, trust: policy.trust, now: now, takesExpired: mayRefresh)
         decision.verifiedAlgorithm = verifier.lastAlgorithm
@@ -252,6 +249,7 @@ package struct Admission: ~Copyable {
                 token, identity, key: decision.keyBytes.readable, fields: decision.requestEdits.http1, at: seconds)
             return .accepted
         case .failure(let fault):
+            if fault == .badSignature, let algorithm = verifier.lastAlgorithm { refusedTokens.insert(key, algorithm) }
             _ = refuse(fault, &decision)
             return .refused
         }

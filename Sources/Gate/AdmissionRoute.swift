@@ -137,4 +137,17 @@ extension Admission {
         }
         if decision.pathBytes.isEmpty { decision.pathBytes.append(UInt8(ascii: "/")) }
     }
+
+    /// Reads `grpc-timeout`. False if it is malformed, or the client's time is over.
+    func readTimeout(_ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision) -> Bool {
+        switch head.grpcTimeout(bytes) {
+        case .none: return true
+        case .malformed: decision.refuse(.badRequest(.grpcTimeout))
+        case .timeout(let timeout):
+            decision.grpcTimeout = timeout
+            if timeout.nanoseconds > 0 { return true }
+            decision.refuse(.timeout)
+        }
+        return false
+    }
 }

@@ -113,7 +113,7 @@ extension MetricFamily {
         case .authDecisions:
             .init("auth_decisions_total", .counter, [.route, .authOutcome, .authReason], "Who may pass, and why not.")
         case .tokenVerifications:
-            .init("token_verifications_total", .counter, [.algorithm, .result], "Tokens verified; cache hits are none.")
+            .init("token_verifications_total", .counter, [.algorithm, .result], "Tokens verified, or refused again for the same bad signature; cache hits are none.")
         case .tokenVerificationDuration:
             .init("token_verification_seconds", .histogram(.work), [.algorithm], "Time to verify one token.")
         case .tokenCacheHits:
