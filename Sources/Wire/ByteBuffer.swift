@@ -65,26 +65,35 @@ public struct ByteBuffer: ~Copyable {
         allocated = larger
     }
 
-    @inlinable public mutating func append(_ bytes: RawSpan) {
+    /// Appends a copy of `bytes`. Out of line and ending with the copy, it saves no registers, which would cost as much as copying a
+    /// short text.
+    @inline(never) public mutating func append(_ bytes: RawSpan) {
         let count = bytes.byteCount
+        guard capacity - end >= count else { return grow(by: bytes) }
         guard count > 0 else { return }
-        reserve(count)
-        unsafe bytes.withUnsafeBytes { unsafe Self.copy($0.baseAddress!, to: base! + end, count) }
-        end += count
+        let target = unsafe base! + end
+        end &+= count
+        // The span outlives the call, and a closure that copies would not be inlined.
+        let source = unsafe bytes.withUnsafeBytes { $0.baseAddress! }
+        unsafe Self.copy(source, to: target, count)
+    }
+
+    @inline(never) private mutating func grow(by bytes: RawSpan) {
+        makeRoom(bytes.byteCount)
+        append(bytes)
     }
 
     /// memcpy with an inlined path for 1 to 128 bytes: most parts of a head are that short, and the call costs more than the copy.
-    @inlinable static func copy(_ source: UnsafeRawPointer, to target: UnsafeMutableRawPointer, _ count: Int) {
-        if count > 128 { return unsafe target.copyMemory(from: source, byteCount: count) }
-        if count > 32 {
+    @inline(__always) private static func copy(_ source: UnsafeRawPointer, to target: UnsafeMutableRawPointer, _ count: Int) {
+        if count > 16 {
+            if count <= 32 { return unsafe copyEnds(source, to: target, count, as: SIMD2<UInt64>.self) }
+            if count > 128 { return unsafe target.copyMemory(from: source, byteCount: count) }
             var offset = 0
-            while offset < count - 32 {
+            while offset < count &- 32 {
                 unsafe copyEnds(source + offset, to: target + offset, 32, as: SIMD2<UInt64>.self)
-                offset += 32
+                offset &+= 32
             }
-            unsafe copyEnds(source + (count - 32), to: target + (count - 32), 32, as: SIMD2<UInt64>.self)
-        } else if count > 16 {
-            unsafe copyEnds(source, to: target, count, as: SIMD2<UInt64>.self)
+            unsafe copyEnds(source + (count &- 32), to: target + (count &- 32), 32, as: SIMD2<UInt64>.self)
         } else if count >= 8 {
             unsafe copyEnds(source, to: target, count, as: UInt64.self)
         } else if count >= 4 {
@@ -97,10 +106,10 @@ public struct ByteBuffer: ~Copyable {
     }
 
     /// Copies `count` bytes as a first and a last `Word`, which may overlap.
-    @inlinable @inline(__always) static func copyEnds<Word: BitwiseCopyable>(
+    @inline(__always) private static func copyEnds<Word: BitwiseCopyable>(
         _ source: UnsafeRawPointer, to target: UnsafeMutableRawPointer, _ count: Int, as type: Word.Type
     ) {
-        let last = count - MemoryLayout<Word>.size
+        let last = count &- MemoryLayout<Word>.size
         let (head, tail) = unsafe (
             source.loadUnaligned(as: type), source.loadUnaligned(fromByteOffset: last, as: type)
         )
