@@ -44,6 +44,7 @@ package struct ClientConnection: ~Copyable {
     /// Interim answers before the final one; a server that sends more is faulty.
     package static let mostInterim: UInt8 = 16
 
+    private let pin = AddressPin()
     private var phase = Phase.idle
     private var method = Method.other
     private var scan = HeadScan()

@@ -30,6 +30,7 @@ package enum ServerEvent: Equatable, Sendable {
 /// It is also the server's side of one stream of HTTP/2, which is one request and its answer. There `HTTP2ServerConnection` has
 /// removed the framing: the input is content, with trailers behind it, and the answer is a head and content as they stand.
 package struct ServerConnection: ~Copyable {
+    private let pin = AddressPin()
     private var messages = ServerMessageState() {
         didSet { reading = messages.reading }
     }

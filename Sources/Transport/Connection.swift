@@ -5,6 +5,7 @@ package import Wire
 /// Serves clients, upstreams, probes and Redis: its owner decides when to connect and what to send, the connection keeps the
 /// socket's interest and the handshake's progress.
 package struct Connection: ~Copyable {
+    private let pin = AddressPin()
     /// Valid while it is open.
     package private(set) var socket = Socket(descriptor: -1)
     private var session: TLSSession?

@@ -17,6 +17,7 @@ package struct TimerWheel: ~Copyable {
 
     private static let nowhere = UInt32.max
 
+    private let pin = AddressPin()
     private var entries = UniqueArray<Entry>()
     /// First id of each slot; the last slot holds ids that were due when set.
     private var heads: UniqueArray<UInt32>

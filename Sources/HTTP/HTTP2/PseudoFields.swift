@@ -9,6 +9,7 @@ package enum PseudoField: UInt8, Sendable, CaseIterable {
 
 /// The pseudo-fields of one section: checked values, from which the first line of an HTTP/1.1 head is written.
 struct PseudoFields: ~Copyable {
+    private let pin = AddressPin()
     private var values = ByteBuffer()
     private var slices = InlineArray<6, Slice>(repeating: Slice())
     private var present: UInt8 = 0
@@ -37,7 +38,8 @@ struct PseudoFields: ~Copyable {
         return nil
     }
 
-    private var isConnect: Bool { self[.method].equals("CONNECT") }
+    /// Compares the length first, which nearly all other methods do not share.
+    private var isConnect: Bool { slices[Int(PseudoField.method.rawValue)].count == 7 && self[.method].equals("CONNECT") }
 
     /// Whether there is a `:protocol` without CONNECT (RFC 8441 §4).
     var hasMisplacedProtocol: Bool { contains(.tunnelProtocol) && !isConnect }
