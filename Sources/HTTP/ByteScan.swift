@@ -17,6 +17,14 @@ enum ByteScan {
         ((word ^ spread(byte)) &- ones) & ~word & highs
     }
 
+    /// The same for sixteen bytes, the first eight in the first lane.
+    @inline(__always)
+    static func equal(_ words: SIMD2<UInt64>, _ byte: UInt8) -> SIMD2<UInt64> {
+        let words = SIMD2(UInt64(littleEndian: words[0]), UInt64(littleEndian: words[1]))
+        let difference = (words ^ SIMD2(repeating: spread(byte))) &- SIMD2(repeating: ones)
+        return difference & ~words & SIMD2(repeating: highs)
+    }
+
     /// Marks the control characters in `word`, HTAB and DEL included.
     @inline(__always)
     static func control(_ word: UInt64) -> UInt64 {
@@ -153,6 +161,20 @@ extension RawSpan {
         }
         while holds(1, at: offset), self[offset] != byte { offset &+= 1 }
         return offset
+    }
+
+    /// The first carriage return at or after `start`; the end if there is none.
+    @inline(__always)
+    func firstCarriageReturn(from start: Int) -> Int {
+        var offset = start
+        while holds(16, at: offset) {
+            let masks = ByteScan.equal(
+                unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: SIMD2<UInt64>.self), ByteClass.carriageReturn)
+            if masks[0] != 0 { return offset &+ ByteScan.lowest(masks[0]) }
+            if masks[1] != 0 { return offset &+ 8 &+ ByteScan.lowest(masks[1]) }
+            offset &+= 16
+        }
+        return firstOffset(of: ByteClass.carriageReturn, from: offset)
     }
 
     /// `count` bytes (1 to 8) from `start` on, the first lowest, the rest zero.

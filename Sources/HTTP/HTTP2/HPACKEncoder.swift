@@ -6,6 +6,7 @@ package import Wire
 /// Strings are not Huffman-coded: that would save a fifth of a head's bytes and take four times as long as all else here.
 package struct HPACKEncoder: Sendable {
     private var hasBegun = false
+    private let names = FieldNameIndex.shared
 
     package init() {}
 
@@ -46,6 +47,30 @@ package struct HPACKEncoder: Sendable {
         out.append(isSecure ? 0x80 | 7 : 0x80 | 6)
         if authority.byteCount > 0 { appendLiteral(nameIndex: 1, authority, into: &out) }
         if path.equals("/") { out.append(0x80 | 4) } else { appendLiteral(nameIndex: 4, path, into: &out) }
+    }
+
+    /// Appends the field of a line, its name in lower case.
+    @inline(__always)
+    func field(_ line: HTTP1Line, of lines: RawSpan, into out: inout ByteBuffer) {
+        let nameCount = line.colon &- line.start
+        let value = lines.extracting(line.first..<line.end)
+        guard nameCount > 0, nameCount <= WordTriple.longest, value.byteCount < 0x7F else {
+            return field(lines.extracting(line.start..<line.colon), value, into: &out)
+        }
+        // The lengths take one octet each. The index of a name takes two, because a prefix of four bits holds no more than 14.
+        let words = WordTriple(lines, line.start, nameCount)
+        let known = names.find(words, nameCount)
+        let form: UInt64 = known.isCredential ? 0x10 : 0x00
+        let valueCount = UInt64(truncatingIfNeeded: value.byteCount)
+        if known.hpackIndex >= 0x0F {
+            let index = UInt64(truncatingIfNeeded: known.hpackIndex &- 0x0F)
+            out.append(lowBytes: form | 0x0F | index &<< 8 | valueCount &<< 16, count: 3)
+        } else {
+            out.append(lowBytes: form | UInt64(truncatingIfNeeded: nameCount) &<< 8, count: 2)
+            out.appendLowercased(words, nameCount)
+            out.append(UInt8(truncatingIfNeeded: valueCount))
+        }
+        out.append(value)
     }
 
     /// Appends a field, its name in lower case.
@@ -90,6 +115,17 @@ extension ByteBuffer {
             rest &>>= 7
         }
         append(UInt8(truncatingIfNeeded: rest))
+    }
+
+    /// Appends the `count` bytes of a token in lower case.
+    @inline(__always)
+    fileprivate mutating func appendLowercased(_ name: WordTriple, _ count: Int) {
+        append(lowBytes: ByteScan.lowercased(name.first), count: min(count, 8))
+        if count > 16 { append(lowBytes: ByteScan.lowercased(name.second), count: 8) }
+        guard count > 8 else { return }
+        // The last eight bytes overlap the word before, unless the count is a multiple of eight.
+        let rest = (count &- 1) & 7 &+ 1
+        append(lowBytes: ByteScan.lowercased(name.last) &>> UInt64(truncatingIfNeeded: 8 &* (8 &- rest)), count: rest)
     }
 
     /// Appends a token in lower case.

@@ -122,7 +122,7 @@ struct HTTP2Sending {
         var start = start
         while start < lines.byteCount, lines[start] != ByteClass.carriageReturn {
             let line = HTTP1Line(lines, from: start)
-            encoder.field(lines.extracting(start..<line.colon), lines.extracting(line.first..<line.end), into: &out)
+            encoder.field(line, of: lines, into: &out)
             start = line.next
         }
         return start
@@ -156,6 +156,7 @@ struct HTTP2Sending {
 
 /// A field line `name: value` that the gateway has written, by its offsets.
 struct HTTP1Line {
+    let start: Int
     let colon: Int
     /// The value's start, behind blanks, and its end.
     let first: Int
@@ -165,12 +166,11 @@ struct HTTP1Line {
 
     @inline(__always)
     init(_ lines: RawSpan, from start: Int) {
+        self.start = start
         colon = lines.firstOffset(of: UInt8(ascii: ":"), from: start)
-        end = lines.firstOffset(of: ByteClass.carriageReturn, from: colon)
-        precondition(colon < end, "a line without a field")
-        var first = colon + 1
-        while first < end, ByteClass.isBlank(lines[first]) { first += 1 }
-        self.first = first
+        precondition(colon < lines.byteCount, "a line without a field")
+        first = lines.startOfValue(behind: colon)
+        end = lines.firstCarriageReturn(from: first)
     }
 }
 

@@ -1,6 +1,7 @@
-import HTTP
 import Testing
 import Wire
+
+@testable import HTTP
 
 @Suite struct HPACKEncoderTests {
     /// The block that `write` makes, with its encoder's own first bytes.
@@ -64,6 +65,32 @@ import Wire
         }
     }
 
+    @Test("Lines are encoded like their fields, in any spelling, up to an empty line or the end")
+    func lines() {
+        let known = FieldName.allCases.map { "\($0.text)" }.filter { !$0.isEmpty }
+        let lengths = (1...30).map { String("X-Aa0_Zz-".cycled($0)) }
+        let values = [0, 1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 126, 127, 128, 300].map { String(repeating: "v", count: $0) }
+        var all: [UInt8] = []
+        var expected = ByteBuffer()
+        for name in known + known.map({ $0.uppercased() }) + lengths {
+            for (index, value) in values.enumerated() {
+                let line = Array((name + [": ", ":", ":\t "][index % 3] + value + "\r\n").utf8)
+                var field = ByteBuffer()
+                HPACKEncoder().field(Array(name.utf8).rawBytes, Array(value.utf8).rawBytes, into: &field)
+                for end in ["", "\r\n", "\r\nxxxxxxxxxxxxxxxxxxxx"] {
+                    var out = ByteBuffer()
+                    #expect(HTTP2Sending().encode((line + Array(end.utf8)).rawBytes, from: 0, into: &out) == line.count)
+                    #expect(out.readable.array == field.readable.array, "\(name): \(value)")
+                }
+                all += line
+                expected.append(field.readable)
+            }
+        }
+        var out = ByteBuffer()
+        #expect(HTTP2Sending().encode(all.rawBytes, from: 0, into: &out) == all.count)
+        #expect(out.readable.array == expected.readable.array)
+    }
+
     @Test("Values of every length are read again")
     func values() {
         var encoder = HPACKEncoder()
@@ -74,4 +101,9 @@ import Wire
             #expect(reader.readFields(bytes) == ["x-v: \(String(repeating: "v", count: count))"])
         }
     }
+}
+
+extension String {
+    /// The first `count` characters of the string again and again.
+    fileprivate func cycled(_ count: Int) -> Substring { String(repeating: self, count: count / self.count + 1).prefix(count) }
 }
