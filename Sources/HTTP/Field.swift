@@ -83,6 +83,15 @@ public struct FieldTable: ~Copyable {
         repeated = 0
     }
 
+    /// Takes the fields of `other`, whose content is undefined until it is emptied.
+    mutating func take(_ other: inout FieldTable) {
+        swap(&entries, &other.entries)
+        present = other.present
+        repeated = other.repeated
+        firsts = other.firsts
+        count = other.count
+    }
+
     /// Adds a field; there must be room.
     @inline(__always)
     mutating func append(_ field: Field) {

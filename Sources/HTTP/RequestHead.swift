@@ -64,7 +64,7 @@ package struct RequestHead: ~Copyable {
     mutating func take(_ section: inout FieldSection, limits: HeadLimits) -> HeadOutcome {
         length = section.head.byteCount
         isHTTP2 = true
-        swap(&fields, &section.table)
+        fields.take(&section.table)
         do throws(HeadStop) {
             try takeRequestLine(section.requestLine, section.head, limits)
             guard fields.count <= limits.fields else { throw .fault(.tooManyFields) }
@@ -80,7 +80,7 @@ package struct RequestHead: ~Copyable {
     }
 
     /// Takes the fields of a section that is over a limit, as far as they were read. Nothing else of the head means anything then.
-    mutating func takeFields(of section: inout FieldSection) { swap(&fields, &section.table) }
+    mutating func takeFields(of section: inout FieldSection) { fields.take(&section.table) }
 
     /// Reads the fields that decide framing, routing and persistence.
     private mutating func interpret(_ bytes: RawSpan) throws(HeadStop) {

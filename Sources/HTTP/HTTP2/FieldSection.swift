@@ -1,4 +1,4 @@
-import Wire
+package import Wire
 
 /// A decoded field section, laid out as an HTTP/1.1 head, so that one parser gives one meaning to both protocols; beside it the table
 /// of its fields, so that a request's lines are not parsed again. One value is reused for every section of a worker.
@@ -14,7 +14,7 @@ package struct FieldSection: ~Copyable {
     private var kind = FieldSectionKind.trailers
     private var limits = FieldSectionLimits()
     private var lines = ByteBuffer()
-    /// The fields of a request by their places in `lines`. `RequestHead` exchanges it for that of the request before.
+    /// The fields of a request by their places in `lines`. `RequestHead` takes it.
     var table = FieldTable()
     private(set) var requestLine = RequestLineSlices()
     private var pseudoFields = PseudoFields()
@@ -36,6 +36,9 @@ package struct FieldSection: ~Copyable {
     /// The request's head; the response's head, without a reason phrase; or the lines of trailers; each with the empty line that ends
     /// it. After a fault it is cut off behind the last field that was read.
     package var head: RawSpan { @_lifetime(borrow self) get { lines.readable } }
+
+    /// Moves the head out in exchange for another buffer, so that it is consumed without a copy. A second exchange gives the memory back.
+    package mutating func exchangeHead(_ buffer: inout ByteBuffer) { swap(&lines, &buffer) }
 
     /// The value of a pseudo-field, also if a fault was found behind it; empty if there is none.
     @_lifetime(borrow self)

@@ -162,13 +162,12 @@ extension Worker {
         let handle = downstream.clients.handle(stream)
         downstream.clients[stream].http.streamBegan(scratch.request)
         var head = ByteBuffer()
-        swap(&head, &scratch.head)
-        head.append(scratch.section.head)
+        scratch.section.exchangeHead(&head)
         begin(stream, isSampled: telemetry.samples(), &head, &scratch)
         head.removeAll()
         // A request of HTTP/2 has no pipelined next one: what is left to do is to send it.
         if downstream.clients.isCurrent(handle) { advance(stream, &head, &scratch) }
-        swap(&head, &scratch.head)
+        scratch.section.exchangeHead(&head)
     }
 
     /// Passes on what has arrived of the stream's request, and lets the client send as much again.

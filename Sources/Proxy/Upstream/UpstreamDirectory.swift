@@ -101,8 +101,11 @@ struct UpstreamDirectory {
         _modify { yield &pools[index.pool].endpoints[index.number] }
     }
 
-    /// How the endpoint is reached. Spelled out, because the subscript would copy the whole endpoint.
-    func address(_ index: EndpointIndex) -> UpstreamAddress { pools[index.pool].endpoints[index.number].address }
+    /// How the endpoint is reached. By a span, because the array's subscript copies the whole endpoint.
+    func address(_ index: EndpointIndex) -> UpstreamAddress {
+        let endpoints = pools[index.pool].endpoints
+        return endpoints.span[index.number].address
+    }
 
     /// Whether the endpoint's ALPN chose HTTP/1.1 last.
     func choseHTTP1(_ index: EndpointIndex) -> Bool { pools[index.pool].endpoints[index.number].choseHTTP1 }

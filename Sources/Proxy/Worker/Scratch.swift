@@ -9,9 +9,8 @@ struct Scratch: ~Copyable {
     /// Where what a client is sent is put together: an upstream's answer in place, anything else moved out. Empty in between.
     var output = ByteBuffer(capacity: 64 * 1_024)
     var request = RequestHead()
-    /// The field section of HTTP/2 that was decoded last, and a copy of its head while a request begins.
+    /// The field section of HTTP/2 that was decoded last. Its head is moved out while a request begins.
     var section = FieldSection()
-    var head = ByteBuffer()
     /// The head of the request that a check describes.
     var described = ByteBuffer()
     /// The body of a refusal while it is written.
