@@ -101,6 +101,12 @@ package enum CanonicalPath {
         }
         guard offset < count else { return true }
         var tail: UInt64 = 0x6161_6161_6161_6161
+        if offset > 0 {
+            // The last eight bytes, without those that were looked at.
+            let bits = UInt64(truncatingIfNeeded: 8 &* (count &- offset))
+            tail = path.load64(count &- 8) &>> (64 &- bits) | tail &<< bits
+            return !isSuspicious(tail, &carry)
+        }
         for index in offset..<count {
             let shift = UInt64(8 &* (index &- offset))
             tail = tail & ~(0xFF << shift) | UInt64(path[index]) << shift

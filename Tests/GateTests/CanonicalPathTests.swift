@@ -35,6 +35,24 @@ private func canonical(_ path: [UInt8], _ slash: CanonicalPath.EncodedSlash = .r
         #expect(canonical("/" + path) == (.rewritten(.parameters), path))
     }
 
+    @Test func everyPlaceOfAPathIsLookedAt() {
+        for count in 2...26 {
+            for place in 1..<count {
+                var path = [UInt8](repeating: UInt8(ascii: "a"), count: count)
+                path[0] = UInt8(ascii: "/")
+                path[place] = UInt8(ascii: ";")
+                #expect(canonical(path).0 == .same(.parameters))
+                path[place] = UInt8(ascii: "\\")
+                #expect(canonical(path).0 == .refused(.backslash))
+                path[place] = UInt8(ascii: " ")
+                #expect(canonical(path).0 == .refused(.badCharacter))
+                path[place - 1] = UInt8(ascii: "/")
+                path[place] = UInt8(ascii: "/")
+                #expect(canonical(path).0 == .rewritten([]))
+            }
+        }
+    }
+
     @Test(arguments: [
         ("//", "/"), ("///a", "/a"), ("/a//b", "/a/b"), ("/a/b//", "/a/b/"),
         ("/.", "/"), ("/./", "/"), ("/a/./b", "/a/b"), ("/a/.", "/a/"), ("/./././a", "/a"),

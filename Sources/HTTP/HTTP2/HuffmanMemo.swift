@@ -72,6 +72,13 @@ struct HuffmanMemo: ~Copyable {
         let last = one.byteCount &- 16
         var difference = one.load128(last) ^ other.load128(last)
         var offset = 0
+        var wide = SIMD8<UInt64>()
+        while offset &+ 48 < last {
+            wide |= one.load512(offset) ^ other.load512(offset)
+            offset &+= 64
+        }
+        let half = wide.lowHalf | wide.highHalf
+        difference |= half.lowHalf | half.highHalf
         while offset < last {
             difference |= one.load128(offset) ^ other.load128(offset)
             offset &+= 16
@@ -81,6 +88,10 @@ struct HuffmanMemo: ~Copyable {
 }
 
 extension RawSpan {
+    /// 64 bytes from `offset` on; traps outside the span.
+    @inline(__always)
+    fileprivate func load512(_ offset: Int) -> SIMD8<UInt64> { unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: SIMD8<UInt64>.self) }
+
     /// Sixteen bytes from `offset` on; traps outside the span.
     @inline(__always)
     fileprivate func load128(_ offset: Int) -> SIMD2<UInt64> { unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: SIMD2<UInt64>.self) }
