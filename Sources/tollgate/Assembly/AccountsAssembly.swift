@@ -103,7 +103,7 @@ struct AccountsAssembly: Sendable {
         var context = context
         context.policies = configuration.sessionPolicies
         let mint = TokenMint(
-            issuer: settings.issuer, audience: settings.audience, signingKey: { active.keys.ownRing.active },
+            issuer: settings.issuer, audience: settings.audience, signingKey: { active.signingKey },
             refreshKeys: RefreshTokenKeys(secret: secret),
             refreshJWTs: try RefreshJWTs(
                 secret: secret, issuer: settings.issuer, clockSkewSeconds: settings.clockSkewSeconds),

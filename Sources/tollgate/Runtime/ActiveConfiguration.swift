@@ -15,6 +15,8 @@ final class ActiveConfiguration: Sendable {
     private struct State {
         var configuration: GatewayConfiguration
         var keys: IssuerKeys
+        /// Signs tokens. It follows `keys` once the workers were posted the policy by which they verify them.
+        var signingKey: SigningKey
         /// Keys of another generation were fetched for an earlier configuration, and are ignored.
         var keysGeneration: UInt64 = 0
         var policyVersion = 1
@@ -44,12 +46,15 @@ final class ActiveConfiguration: Sendable {
         self.workers = workers
         self.log = log
         self.limitHash = limitHash
-        state = Mutex(State(configuration: configuration, keys: keys, labels: labels, adminToken: adminToken))
+        state = Mutex(
+            State(configuration: configuration, keys: keys, signingKey: keys.ownRing.active, labels: labels, adminToken: adminToken))
         log.write(adminToken)
     }
 
     var configuration: GatewayConfiguration { state.withLock { $0.configuration } }
     var keys: IssuerKeys { state.withLock { $0.keys } }
+    /// The key that signs tokens now: every worker verifies what it has signed.
+    var signingKey: SigningKey { state.withLock { $0.signingKey } }
     var adminToken: AdminToken? { state.withLock { $0.adminToken } }
 
     /// The public halves of the gateway's own keys, as a JWK Set (RFC 7517, 5).
@@ -112,6 +117,7 @@ final class ActiveConfiguration: Sendable {
             guard isCurrent else { return }
             do throws(RouteFault) {
                 workers.post(.adoptPolicy(try policy(now: now)))
+                state.withLock { $0.signingKey = keys.ownRing.active }
             } catch {
                 // The same routes made the policy in force, which stays.
                 log.error("keys not adopted", ("error", "\(error)"))
@@ -137,6 +143,7 @@ final class ActiveConfiguration: Sendable {
             }
             let settings = WorkerSettings(configuration, workers: workers.mailboxes.count)
             workers.post(.adopt(try policy(now: now), upstreams, settings, labels))
+            state.withLock { $0.signingKey = keys.ownRing.active }
         }
     }
 }
