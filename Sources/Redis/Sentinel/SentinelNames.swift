@@ -12,19 +12,27 @@ final class SentinelNames: Sendable {
     private let thread: WorkerThread
 
     /// `found` is called on that thread, with no addresses if the name has none now.
-    init(_ found: @escaping @Sendable (RedisEndpoint.Address, [SocketAddress]) -> Void) throws(SystemFault) {
+    init(
+        lookUp: @escaping @Sendable (RedisEndpoint.Address) -> [SocketAddress] = SentinelNames.addresses(of:),
+        _ found: @escaping @Sendable (RedisEndpoint.Address, [SocketAddress]) -> Void
+    ) throws(SystemFault) {
         let waker = try Waker()
         let questions = Mailbox<Question>(waker: waker)
         self.questions = questions
         thread = try WorkerThread(name: "sentinel names") {
+            // With name servers that do not answer, a lookup takes longer than it is until names are asked for again: each waits once.
+            var waiting: [RedisEndpoint.Address] = []
             while true {
-                waker.wait()
+                if waiting.isEmpty { waker.wait() }
                 for question in questions.take() {
                     switch question {
-                    case .resolve(let address): found(address, Self.addresses(of: address))
+                    case .resolve(let address): if !waiting.contains(address) { waiting.append(address) }
                     case .stop: return
                     }
                 }
+                guard !waiting.isEmpty else { continue }
+                let address = waiting.removeFirst()
+                found(address, lookUp(address))
             }
         }
     }
@@ -32,13 +40,16 @@ final class SentinelNames: Sendable {
     /// Any thread; returns at once.
     func resolve(_ address: RedisEndpoint.Address) { questions.post(.resolve(address)) }
 
-    /// Waits for the look-up under way. Blocks.
+    /// No lookup begins any more.
+    func end() { questions.post(.stop) }
+
+    /// Waits for the lookup under way. Blocks.
     func stop() {
-        questions.post(.stop)
+        end()
         thread.join()
     }
 
-    private static func addresses(of address: RedisEndpoint.Address) -> [SocketAddress] {
+    @Sendable static func addresses(of address: RedisEndpoint.Address) -> [SocketAddress] {
         guard case .host(let host, let port) = address else { return [] }
         do {
             return try Resolver.resolve(host: host, port: port)
