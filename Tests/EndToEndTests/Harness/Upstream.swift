@@ -89,7 +89,7 @@ final class Listening: Sendable {
     }
 
     /// With port 0 one is chosen. A backlog below 0 does not listen at all; its port is the kernel's, which it gives to nobody else.
-    init(port: Int = 0, path: String? = nil, backlog: Int32 = 512) throws {
+    init(port: Int = 0, path: String? = nil, backlog: Int32 = 4_096) throws {
         let descriptor = try makeSocket(path == nil ? AF_INET : AF_UNIX)
         var on: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, 4)
