@@ -105,11 +105,11 @@ package enum CanonicalPath {
             // The last eight bytes, without those that were looked at.
             let bits = UInt64(truncatingIfNeeded: 8 &* (count &- offset))
             tail = path.load64(count &- 8) &>> (64 &- bits) | tail &<< bits
-            return !isSuspicious(tail, &carry)
-        }
-        for index in offset..<count {
-            let shift = UInt64(8 &* (index &- offset))
-            tail = tail & ~(0xFF << shift) | UInt64(path[index]) << shift
+        } else {
+            for index in 0..<count {
+                let shift = UInt64(8 &* index)
+                tail = tail & ~(0xFF << shift) | UInt64(path[index]) << shift
+            }
         }
         return !isSuspicious(tail, &carry)
     }

@@ -38,6 +38,7 @@ package struct ChildProcess: Sendable {
         var status: Int32 = 0
         var left = milliseconds
         while left > 0, unsafe waitpid(pid, &status, WNOHANG) == 0 {
+            // The control thread may sleep.
             usleep(10_000)
             left -= 10
         }

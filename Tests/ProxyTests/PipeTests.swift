@@ -64,7 +64,7 @@ struct PipeTests {
         let listener = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
         var stepped = try SteppedWorker(forwardingTo: listener)
         let line = try Line(to: stepped.address)
-        stepped.turn { $0.downstream.clients.count > 0 }
+        try stepped.turn { $0.downstream.clients.count > 0 }
         let client = try #require(stepped.worker.downstream.clients.indices.first)
         // As after a large body.
         while stepped.worker.downstream.clients[client].readSize.bytes < AdaptiveReadSize.most {
@@ -72,7 +72,7 @@ struct PipeTests {
         }
         let sent = line.sendWhatGoes(head("POST /x HTTP/1.1", 1 << 20) + content(1 << 20), waiting: 100)
         #expect(sent > 2 * AdaptiveReadSize.least, "the rest is in the kernel")
-        stepped.turn { $0.exchanges.count > 0 }
+        try stepped.turn { $0.exchanges.count > 0 }
         let exchange = stepped.worker.downstream.clients[client].exchange
         try #require(!exchange.isNone)
         let received = stepped.worker.exchanges[exchange.index].record.bytesIn
@@ -158,12 +158,5 @@ extension Line {
             text += String(decoding: byte, as: UTF8.self)
         }
         return text
-    }
-}
-
-extension SteppedWorker {
-    /// Turns until the worker is so, for ten seconds at most.
-    fileprivate mutating func turn(until isSo: (borrowing Worker) -> Bool) {
-        for _ in 0..<1_000 where !isSo(worker) { turn(waiting: 10) }
     }
 }

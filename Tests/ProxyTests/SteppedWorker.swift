@@ -66,8 +66,13 @@ struct SteppedWorker: ~Copyable {
 
     /// Turns until `line` has something to read, for thirty seconds at most.
     mutating func turn(untilReadable line: Line) throws {
+        try turn { _ in line.isReady(milliseconds: 0) }
+    }
+
+    /// Turns until the worker is so.
+    mutating func turn(until isSo: (borrowing Worker) -> Bool) throws {
         for _ in 0..<3_000 {
-            if line.isReady(milliseconds: 0) { return }
+            if isSo(worker) { return }
             turn(waiting: 10)
         }
         throw TestFault("nothing came")
