@@ -86,6 +86,12 @@ extension Admission {
                 reading.append(decision.path, to: &path)
             }
             if belongsElsewhere(path.readable, than: match, head, bytes) { return true }
+            // A server that decodes slashes may cut parameters before or after that.
+            for next in Reading.allCases where next.trait != reading.trait && traits.contains(next.trait) {
+                var both = ByteBuffer(capacity: path.count)
+                next.append(path.readable, to: &both)
+                if belongsElsewhere(both.readable, than: match, head, bytes) { return true }
+            }
         }
         return false
     }
