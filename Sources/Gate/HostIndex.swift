@@ -1,18 +1,27 @@
 import Wire
 
-/// Hash index from a host to the root of its path trie. Hosts are compared without case, port and final dot.
+/// Hash index from a host to the root of its path trie. Hosts are compared without case, port and final dot, IPv6 addresses as
+/// numbers: they have several spellings.
 struct HostIndex: Sendable {
     private struct Entry: Sendable {
         var name: [UInt8]
         var root: Int
     }
 
+    private struct AddressEntry: Sendable {
+        var address: IPAddress
+        var root: Int
+    }
+
     /// Open addressing over at least twice as many slots; empty if no rule names a host.
     private var slots: [Int32] = []
     private var entries: [Entry] = []
+    /// Names in brackets; there are few.
+    private var addresses: [AddressEntry] = []
 
     /// Root of a request's `host`; nil if no rule names it.
     func root(of host: RawSpan) -> Int? {
+        if !addresses.isEmpty, let address = Self.address(Self.name(host)) { return root(of: address) }
         guard !entries.isEmpty else { return nil }
         let name = Self.name(host)
         var slot = Int(truncatingIfNeeded: Self.hash(name)) & (slots.count - 1)
@@ -23,6 +32,18 @@ struct HostIndex: Sendable {
             slot = (slot + 1) & (slots.count - 1)
         }
         return nil
+    }
+
+    private func root(of address: IPAddress) -> Int? {
+        for index in addresses.indices where addresses[index].address == address { return addresses[index].root }
+        return nil
+    }
+
+    /// The address in brackets; nil for any other name.
+    private static func address(_ name: RawSpan) -> IPAddress? {
+        let count = name.byteCount
+        guard count > 2, name[0] == UInt8(ascii: "["), name[count - 1] == UInt8(ascii: "]") else { return nil }
+        return IPAddress(parsing: name.extracting(1..<count - 1))
     }
 
     /// `host` without its port and final dot.
@@ -53,6 +74,7 @@ struct HostIndex: Sendable {
 
     struct Builder {
         private var entries: [Entry] = []
+        private var addresses: [AddressEntry] = []
         /// The root of each name in `entries`.
         private var roots: [[UInt8]: Int] = [:]
 
@@ -60,6 +82,12 @@ struct HostIndex: Sendable {
         mutating func root(of host: String, _ route: String, _ newRoot: () -> Int) throws(RouteFault) -> Int {
             let name = Array(host.utf8).map(\.lowercasedASCII)
             guard Self.isName(name) else { throw .badHost(route, host) }
+            if let address = HostIndex.address(name.rawBytes) {
+                if let known = addresses.first(where: { $0.address == address }) { return known.root }
+                let root = newRoot()
+                addresses.append(AddressEntry(address: address, root: root))
+                return root
+            }
             let plain = name.count > 1 && name.last == UInt8(ascii: ".") ? Array(name.dropLast()) : name
             if let known = roots[plain] { return known }
             let root = newRoot()
@@ -70,9 +98,7 @@ struct HostIndex: Sendable {
 
         /// A registered name, an IPv4 address or a bracketed IPv6 address. Ports cannot be matched.
         private static func isName(_ name: [UInt8]) -> Bool {
-            if name.first == UInt8(ascii: "["), name.last == UInt8(ascii: "]") {
-                return IPAddress(parsing: name.rawBytes.extracting(1..<max(1, name.count - 1))) != nil
-            }
+            if name.first == UInt8(ascii: "["), name.last == UInt8(ascii: "]") { return HostIndex.address(name.rawBytes) != nil }
             // No request's host has an empty label, except behind a final dot.
             let labels = name.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
             return !name.isEmpty && !labels.dropLast().contains(where: \.isEmpty)
@@ -85,6 +111,7 @@ struct HostIndex: Sendable {
         consuming func finish() -> HostIndex {
             var index = HostIndex()
             index.entries = entries
+            index.addresses = addresses
             guard !entries.isEmpty else { return index }
             var size = 4
             while size < entries.count * 2 { size *= 2 }

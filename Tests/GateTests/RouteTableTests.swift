@@ -128,11 +128,13 @@ extension RouteTable {
     @Test(arguments: [
         ("api.example.com", "api"), ("API.Example.COM", "api"), ("api.example.com:8443", "api"), ("api.example.com.", "api"),
         ("api.example.com.:80", "api"), ("www.example.com", "any"), ("", "any"), ("api.example.co", "any"), ("[::1]:80", "six"),
-        ("[::1]", "six"), ("xapi.example.com", "any"), ("api.example.com:", "api"),
+        ("[::1]", "six"), ("xapi.example.com", "any"), ("api.example.com:", "api"), ("[0:0:0:0:0:0:0:1]", "six"), ("[::0001]:80", "six"),
+        ("[::2]", "any"), ("[2001:db8::a]", "long"), ("[2001:DB8:0::A]:443", "long"), ("[::ffff:192.0.2.1]", "any"), ("192.0.2.1", "four"),
     ])
     func anExactHostWinsWithoutCaseAndPort(_ host: String, _ expected: String) throws {
         let table = try RouteTable([
             rule("any", "/a/very/long/*"), rule("api", "Api.Example.Com/*"), rule("six", "[::1]/*"),
+            rule("long", "[2001:DB8:0:0:0:0:0:a]/*"), rule("four", "192.0.2.1/*"),
         ])
         #expect(table.answer("GET", host, "/a/very/long/path") == expected)
     }
