@@ -17,9 +17,12 @@ package struct StreamLife: Equatable, Sendable {
     /// Whether the token is the gateway's own.
     let isOwn: Bool
 
-    /// The tier that a route requires of a user whose tier may change.
+    /// The tier that an answer requires of a user whose tier may change.
     struct TierNeed: Equatable, Sendable {
+        /// The route's `tier=`.
         let least: Tier
+        /// The tier that the route's filter shows; a filtered answer requires it, too.
+        var shown = Tier.lowest
         /// Key of the user in the tier cache.
         let user: LimitKey
         /// The tier of an own token whose user has no account.
@@ -61,25 +64,30 @@ extension Admission {
     }
 
     private func tierNeed(_ gate: RouteGate, _ identity: Identity, _ decision: borrowing Decision) -> StreamLife.TierNeed? {
-        guard let least = gate.tier, least > .lowest, !gate.shadow.contains(.tier), let user = decision.tierKey else { return nil }
-        return StreamLife.TierNeed(least: least, user: user, claimed: identity.isOwn ? identity.tier : .lowest)
+        let least = gate.shadow.contains(.tier) ? .lowest : gate.tier ?? .lowest
+        let shown = gate.filters ? decision.tier ?? .lowest : .lowest
+        guard max(least, shown) > .lowest, let user = decision.tierKey else { return nil }
+        return StreamLife.TierNeed(least: least, shown: shown, user: user, claimed: identity.isOwn ? identity.tier : .lowest)
     }
 
     /// Whether the session of a stream has ended.
     package func hasEnded(_ life: StreamLife) -> Bool { life.session.map { revoked.contains($0) } ?? false }
 
-    /// The state of a stream's session and tier. A tier that cannot be looked up is no reason to end a stream.
-    package mutating func state(of life: StreamLife, at now: WallTime) -> StreamLife.State {
+    /// The state of a stream's session and tier. A tier that cannot be looked up is no reason to end a stream. `isFiltered`: its
+    /// content is filtered.
+    package mutating func state(of life: StreamLife, isFiltered: Bool = false, at now: WallTime) -> StreamLife.State {
         if hasEnded(life) { return .over(.sessionEnded) }
         if let subject = life.subject {
             guard let known = subjects.find(subject, at: now.seconds, limiter.hash) else { return .lacksSubject }
             if case .refused = known.status { return .over(.sessionEnded) }
         }
         guard let need = life.tier else { return .live }
+        let least = isFiltered ? max(need.least, need.shown) : need.least
+        guard least > .lowest else { return .live }
         guard let known = tierCache.entry(of: need.user, at: now) else { return .lacksTier }
         switch known.status {
-        case .tier(let tier, _): return tier < need.least ? .over(.tierLost) : .live
-        case .noAccount: return need.claimed < need.least ? .over(.tierLost) : .live
+        case .tier(let tier, _): return tier < least ? .over(.tierLost) : .live
+        case .noAccount: return need.claimed < least ? .over(.tierLost) : .live
         case .unavailable: return .live
         }
     }

@@ -15,6 +15,7 @@ import Testing
         TOLLGATE_ROUTE_CLOSE="/close/* upstream=s stream-expiry=close"
         TOLLGATE_ROUTE_KEEP="/keep/* upstream=s stream-expiry=keep"
         TOLLGATE_ROUTE_PAID="/paid/* upstream=s tier=premium"
+        TOLLGATE_ROUTE_LINES="/lines/* upstream=s filter=tier"
         TOLLGATE_ROUTE_WARNED="/warned/* upstream=s stream-warning=3s"
         TOLLGATE_ROUTE_OPEN="/open/* upstream=s auth=none sse-heartbeat=1s"
         """
@@ -152,6 +153,24 @@ import Testing
         #expect(try paid.takeChunks().hasSuffix(": tier\n\n\r\n0\r\n\r\n"))
         #expect(try free.take(forSeconds: 1).contains("data: "))
         #expect(try gateway.metric("tollgate_streams_ended_total", #"route="paid""#, #"reason="tier""#) == 1)
+    }
+
+    @Test func aFilteredStreamEndsWithTheTierThatItShows() throws {
+        let (ada, bob) = (try gateway.register("ada@example.org"), try gateway.register("bob@example.org"))
+        func set(_ tier: String) throws {
+            try admin("PUT /admin/api/users/\(ada.user)/tier", #"{"tier":"\#(tier)"}"#)
+        }
+        try set("premium")
+        let (paid, free) = (try gateway.stream("/lines/x", bearer: ada.access), try gateway.stream("/lines/x", bearer: bob.access))
+        #expect(try paid.take(forSeconds: 0.5).contains("secret"))
+        try set("free")
+        let rest = paid.takeRest()
+        #expect(rest.end != .silence && !text(of: rest.bytes).contains("\r\n0\r\n"))
+        let shown = try free.take(forSeconds: 1)
+        #expect(shown.contains("public") && !shown.contains("secret"))
+        try eventually("the end is counted") {
+            try gateway.metric("tollgate_streams_ended_total", #"route="lines""#, #"reason="tier""#) == 1
+        }
     }
 
     @Test func aDrainEndsEventStreamsAndDoesNotWaitForThem() throws {

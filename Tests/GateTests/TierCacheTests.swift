@@ -109,6 +109,27 @@ import Wire
     }
 
     /// Otherwise the user would be refused for as long as the clock was wrong.
+    /// The tier of the caller may fall while a filtered answer lasts.
+    @Test func aFilteredAnswerNeedsTheTierThatItShows() throws {
+        var filtered = rule("api", "/api/*", auth: .optional)
+        filtered.filters = [try FilterPath(parsing: "tier")]
+        let harness = try Self.harness([filtered])
+        func learn(_ tier: Tier, version: Int64) {
+            harness.admission.learn([UserTier(user: TokenUser(Self.user), status: .tier(tier, until: Self.never), version: version)])
+        }
+        learn(.lowest, version: 1)
+        _ = harness.get("/api/x", token: Self.token())
+        #expect(try #require(harness.streamLife).tier == nil)
+        learn(Tier(rawValue: 1), version: 2)
+        _ = harness.get("/api/x", token: Self.token())
+        let life = try #require(harness.streamLife)
+        #expect(harness.admission.state(of: life, isFiltered: true, at: harness.now.wall) == .live)
+        learn(.lowest, version: 3)
+        #expect(harness.admission.state(of: life, isFiltered: true, at: harness.now.wall) == .over(.tierLost))
+        // `filter-strict=off` lets other content pass as it is.
+        #expect(harness.admission.state(of: life, isFiltered: false, at: harness.now.wall) == .live)
+    }
+
     @Test func aFailedLookUpIsForgottenWhenTheClockIsSetBack() throws {
         let harness = try Self.harness([Self.premium()])
         let learned = now(harness)

@@ -154,7 +154,9 @@ extension Worker {
         let kind = exchanges[exchange].streamKind
         if age >= (kind == .grpc ? Self.longCall : Self.longAnswer) {
             openStream(exchange, kind, &scratch)
-        } else if let life = exchanges[exchange].life, case .over = admission.state(of: life, at: now.wall) {
+        } else if let life = exchanges[exchange].life,
+            case .over = admission.state(of: life, isFiltered: exchanges[exchange].filter.isFiltering, at: now.wall)
+        {
             guard kind == .grpc || age >= Self.shortAnswer else {
                 streams.sweepAt = min(streams.sweepAt, now.monotonic.advanced(milliseconds: Self.shortAnswer))
                 return
@@ -167,7 +169,7 @@ extension Worker {
     @discardableResult
     private mutating func checkStream(_ exchange: ExchangeIndex, lookUps: Int, _ scratch: inout Scratch) -> Int {
         guard let life = exchanges[exchange].life, exchanges[exchange].live?.end == nil else { return 0 }
-        let state = admission.state(of: life, at: now.wall)
+        let state = admission.state(of: life, isFiltered: exchanges[exchange].filter.isFiltering, at: now.wall)
         switch state {
         case .live: return 0
         case .over(.sessionEnded): endStream(exchange, .sessionEnded, &scratch)

@@ -6,12 +6,14 @@ extension Upstream {
         try Upstream { request, connection in
             let path = request.target
             if path.hasSuffix("/page") { return try connection.send("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi") }
-            let isGRPC = path.contains("/grpc"), isDownload = path.contains("/download")
-            let type = isGRPC ? "application/grpc" : isDownload ? "application/octet-stream" : "text/event-stream"
+            let isGRPC = path.contains("/grpc"), isDownload = path.contains("/download"), isLines = path.contains("/lines")
+            let type =
+                isGRPC ? "application/grpc" : isDownload ? "application/octet-stream" : isLines ? "application/x-ndjson" : "text/event-stream"
+            let lines = #"{"a":"public"}"# + "\n" + #"{"a":"secret","tier":"premium"}"# + "\n"
             try connection.send(
                 "HTTP/1.1 200 OK\r\nContent-Type: \(type)\r\nX-Accel-Buffering: no\r\nTransfer-Encoding: chunked\r\n\r\n")
             for number in 0..<600 {
-                let content = isGRPC ? "\0\0\0\0\u{4}abcd" : isDownload ? "bytes" : "id: \(number)\ndata: \(number)\n\n"
+                let content = isGRPC ? "\0\0\0\0\u{4}abcd" : isDownload ? "bytes" : isLines ? lines : "id: \(number)\ndata: \(number)\n\n"
                 try connection.send("\(String(content.utf8.count, radix: 16))\r\n\(content)\r\n")
                 Thread.sleep(forTimeInterval: 0.1)
             }
