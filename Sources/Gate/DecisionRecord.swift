@@ -107,16 +107,15 @@ package struct DecisionRecord: ~Copyable {
         userSlice = keep(decision.userID)
     }
 
-    /// Records a request that could not be parsed.
+    /// Records a request that could not be parsed: all of the one before is forgotten but for its buffer.
     package mutating func recordUnparsed(_ fault: HTTPFault, from client: IPAddress, _ policy: Policy) {
+        var fresh = DecisionRecord()
+        swap(&fresh.texts, &texts)
+        self = fresh
+        texts.removeAll()
         policyVersion = policy.version
         dialect = policy.dialect
         self.client = ClientAddress(address: client)
-        isDecided = false
-        texts.removeAll()
-        methodSlice = Slice()
-        hostSlice = Slice()
-        sentPathSlice = Slice()
         refused(Refusal(fault), cause: fault.text)
     }
 

@@ -122,6 +122,14 @@ final class AdmissionHarness {
         return judged
     }
 
+    /// Decides `request` and records it.
+    func record(_ request: String, in note: inout DecisionRecord) {
+        let bytes = Array((request.replacing("\n", with: "\r\n") + "\r\n\r\n").utf8)
+        precondition(head.parse(bytes.rawBytes, limits: HeadLimits()) == .complete)
+        admission.decide(head, bytes.rawBytes, peer: Peer(address: IPAddress(high: 0, low: 1)), at: now, &decision)
+        note.record(decision, head, bytes.rawBytes, policyVersion: admission.policy.version, at: now.wall)
+    }
+
     /// Like `get`, with `answer` as the verdict of the charge.
     func get(_ path: String, answer: LimitVerdict) -> Judged {
         let bytes = Self.request(path)

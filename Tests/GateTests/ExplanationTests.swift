@@ -1,4 +1,5 @@
 import Credentials
+import HTTP
 import Testing
 import Wire
 
@@ -42,6 +43,18 @@ import Wire
         let again = harness.ask(request, from: "10.0.0.1").explanation
         #expect(again.step("limit") == "1/h by user: 0 left, again in 3600 s")
         #expect(again.step("verdict") == "refused: 429 RATE_LIMITED, Too many requests. Try again later.")
+    }
+
+    /// A record is used again for a later request, of which nothing is known if it cannot be parsed.
+    @Test func aRequestThatCannotBeParsedHasNothingOfTheOneBefore() throws {
+        let harness = try harness()
+        var note = DecisionRecord()
+        harness.record("POST /export HTTP/1.1\nHost: a\nOrigin: b\nAuthorization: Bearer \(AdmissionHarness.token("u7"))", in: &note)
+        #expect(note.user == "u7" && note.route(harness.admission.policy) == "export")
+        let policy = harness.admission.policy
+        note.recordUnparsed(HTTPFault(.missingHost), from: IPAddress(high: 0, low: 1), policy)
+        let told = [note.method, note.host, note.sentPath, note.path, note.origin, note.userID, note.subject]
+        #expect(told.allSatisfy(\.isEmpty) && note.user == nil && note.route(policy) == nil && note.limit.result == .none)
     }
 
     @Test func aRefusalExplainsItsStep() throws {
