@@ -9,49 +9,51 @@ package struct DecisionRecord: ~Copyable {
     /// Maximum bytes kept of one text.
     private static let longestText = 1_024
 
-    /// Final verdict; a request may be refused after Admission let it pass.
-    package private(set) var verdict = Verdict.refuse(.notFound)
+    // Every request under way has one of these, so the fields stand in the order that leaves no gaps.
+
     /// The log's word for a failure after the decision, or of the request itself; empty for none.
     package private(set) var cause: StaticString = ""
-    /// Version of the deciding policy.
-    package private(set) var policyVersion = 0
     /// False for a request that could not be parsed.
     private(set) var isDecided = false
-
     private(set) var dialect = Dialect.problem
-    private(set) var client = ClientAddress(address: IPAddress(high: 0, low: 0))
-    private(set) var routeIndex = -1
-    private(set) var internalCaller = -1
     private(set) var auth = AuthOutcome.notLooked
     private(set) var authReason = AuthReason.none
-    private(set) var issuerIndex: Int32 = -1
+    /// Version of the deciding policy.
+    package private(set) var policyVersion = 0
+    private(set) var client = ClientAddress(address: IPAddress(high: 0, low: 0))
     private(set) var algorithm: SigningAlgorithm?
     private(set) var tier: Tier?
     private(set) var tierOrigin = TierOrigin.none
-    /// Seconds since 1970.
-    private(set) var decidedAt: Int64 = 0
+    /// Final verdict; a request may be refused after Admission let it pass.
+    package private(set) var verdict = Verdict.refuse(.notFound)
     private(set) var hasOwnSession = false
-    /// `Identity.signedInAt`.
-    private(set) var signedInAt: Int64?
-    private(set) var sessionEndedAt: Int64?
     private(set) var offersRefresh = false
     private(set) var refreshRole = RefreshRole.none
     private(set) var cors = CORSStanding.off
-    /// Index in `Policy.cors`; -1 for none.
-    private(set) var corsNumber = -1
     private(set) var shadowed: ShadowSet = []
     private(set) var pathIsVerbatim = true
-    private(set) var limit = LimitOutcome()
-    private(set) var limitVerdict = LimitVerdict()
+    /// Seconds since 1970.
+    private(set) var decidedAt: Int64 = 0
+    /// `Identity.signedInAt`.
+    private(set) var signedInAt: Int64?
+    /// Of the limits, the outcome and the tightest; how they stood if they have answered.
+    private(set) var limitResult = LimitOutcome.Result.none
+    private(set) var tightestLimit: UInt8 = 0
+    private(set) var sessionEndedAt: Int64?
+    private(set) var routeIndex: Int32 = -1
+    private(set) var internalCaller: Int32 = -1
+    private(set) var issuerIndex: Int32 = -1
+    /// Index in `Policy.cors`; -1 for none.
+    private(set) var corsNumber: Int32 = -1
+    private(set) var limits = InlineArray<4, LimitStanding>(repeating: LimitStanding())
 
+    /// The texts, one behind the other in the order of `Text`, and the end of each.
     private var texts = ByteBuffer()
-    private var methodSlice = Slice()
-    private var hostSlice = Slice()
-    private var sentPathSlice = Slice()
-    private var pathSlice = Slice()
-    private var userSlice = Slice()
-    private var originSlice = Slice()
-    private var subjectSlice = Slice()
+    private var ends = InlineArray<7, UInt16>(repeating: 0)
+
+    private enum Text: Int {
+        case method, host, sentPath, path, origin, subject, user
+    }
 
     package init() {}
 
@@ -65,8 +67,8 @@ package struct DecisionRecord: ~Copyable {
         isDecided = true
         dialect = decision.dialect
         client = decision.client
-        routeIndex = decision.routeIndex
-        internalCaller = decision.internalCaller
+        routeIndex = Int32(truncatingIfNeeded: decision.routeIndex)
+        internalCaller = Int32(truncatingIfNeeded: decision.internalCaller)
         auth = decision.auth
         authReason = decision.authReason
         tier = decision.tier
@@ -76,18 +78,18 @@ package struct DecisionRecord: ~Copyable {
         offersRefresh = decision.offersRefresh
         refreshRole = decision.refreshRole
         cors = decision.cors
-        corsNumber = decision.corsNumber
+        corsNumber = Int32(truncatingIfNeeded: decision.corsNumber)
         shadowed = decision.shadowed
         pathIsVerbatim = decision.pathIsVerbatim
-        limit = decision.limit
-        if limit.result != .none { limitVerdict = decision.limitVerdict }
+        limited(decision.limit, decision.limitVerdict)
         texts.removeAll()
-        methodSlice = keep(bytes[head.methodText])
-        hostSlice = keep(bytes[head.host])
-        sentPathSlice = keep(bytes[head.path])
-        pathSlice = decision.pathBytes.isEmpty ? Slice() : keep(decision.path)
-        originSlice = head.fields.first(.origin).map { keep(bytes[head.fields[$0].value]) } ?? Slice()
-        subjectSlice = decision.subjectBytes.isEmpty ? Slice() : keep(decision.subjectBytes.readable)
+        keep(bytes[head.methodText], as: .method)
+        keep(bytes[head.host], as: .host)
+        keep(bytes[head.path], as: .sentPath)
+        keep(decision.pathBytes.isEmpty ? RawSpan() : decision.path, as: .path)
+        if let index = head.fields.first(.origin) { keep(bytes[head.fields[index].value], as: .origin) } else { keep(RawSpan(), as: .origin) }
+        keep(decision.subjectBytes.isEmpty ? RawSpan() : decision.subjectBytes.readable, as: .subject)
+        keep(decision.identity == nil ? RawSpan() : decision.userID, as: .user)
         recordIdentity(decision)
     }
 
@@ -97,14 +99,12 @@ package struct DecisionRecord: ~Copyable {
             algorithm = nil
             hasOwnSession = false
             signedInAt = nil
-            userSlice = Slice()
             return
         }
         issuerIndex = decision.identity!.issuerIndex
         algorithm = decision.identity!.algorithm
         hasOwnSession = decision.identity!.isOwn && decision.sessionID.byteCount > 0
         signedInAt = decision.identity!.signedInAt
-        userSlice = keep(decision.userID)
     }
 
     /// Records a request that could not be parsed: all of the one before is forgotten but for its buffer.
@@ -119,10 +119,12 @@ package struct DecisionRecord: ~Copyable {
         refused(Refusal(fault), cause: fault.text)
     }
 
-    /// Adds the outcome of limits that was decided later.
-    package mutating func limited(_ outcome: LimitOutcome, _ verdict: inout LimitVerdict) {
-        limit = outcome
-        limitVerdict.becomes(&verdict)
+    /// Records the outcome of the limits, which may be decided later than the rest.
+    package mutating func limited(_ outcome: LimitOutcome, _ verdict: borrowing LimitVerdict) {
+        limitResult = outcome.result
+        guard outcome.result != .none else { return }
+        tightestLimit = UInt8(outcome.index)
+        for index in 0..<verdict.count { limits[index] = LimitStanding(verdict[index]) }
     }
 
     /// Changes the verdict to a refusal; `cause` is the log's word, or empty.
@@ -131,35 +133,41 @@ package struct DecisionRecord: ~Copyable {
         self.cause = cause
     }
 
-    private mutating func keep(_ text: RawSpan) -> Slice {
-        let count = min(text.byteCount, Self.longestText)
-        let slice = Slice(start: texts.count, count: count)
-        texts.append(text.extracting(0..<count))
-        return slice
+    /// Keeps a text behind those before it.
+    private mutating func keep(_ text: RawSpan, as name: Text) {
+        if !text.isEmpty { texts.append(text.extracting(first: min(text.byteCount, Self.longestText))) }
+        ends[name.rawValue] = UInt16(texts.count)
+    }
+
+    private subscript(name: Text) -> RawSpan {
+        @_lifetime(borrow self) get {
+            let start = name == .method ? 0 : Int(ends[name.rawValue - 1])
+            return texts.readable.extracting(start..<Int(ends[name.rawValue]))
+        }
     }
 
     /// A hash of the user's id, or of the address that limits count by.
     func subjectHash(isUser: Bool, _ hash: KeyedHash, domain: UInt64) -> LimitKey {
         let issuer = UInt64(isUser ? issuerIndex + 1 : 0) << 48
-        if isUser { return hash.hash128(texts.readable[userSlice], domain: domain ^ issuer) }
+        if isUser { return hash.hash128(self[.user], domain: domain ^ issuer) }
         return hash.hash128(client.address.limitPrefix.high, client.address.limitPrefix.low, domain: domain)
     }
 
-    package var method: String { texts.readable[methodSlice].text }
-    package var host: String { texts.readable[hostSlice].text }
+    package var method: String { self[.method].text }
+    package var host: String { self[.host].text }
     /// As the client sent it, without its query.
-    package var sentPath: String { texts.readable[sentPathSlice].text }
-    var path: String { texts.readable[pathSlice].text }
+    package var sentPath: String { self[.sentPath].text }
+    var path: String { self[.path].text }
     /// As the client sent it; empty without one.
-    var origin: String { texts.readable[originSlice].text }
-    var userID: String { texts.readable[userSlice].text }
+    var origin: String { self[.origin].text }
+    var userID: String { self[.user].text }
     /// The subject of the token, where an account stands in for it; else empty.
-    var subject: String { texts.readable[subjectSlice].text }
+    var subject: String { self[.subject].text }
 
     /// The name of the route under `policy`, which decided.
-    package func route(_ policy: Policy) -> String? { routeIndex >= 0 ? policy.rules[routeIndex].name : nil }
+    package func route(_ policy: Policy) -> String? { routeIndex >= 0 ? policy.rules[Int(routeIndex)].name : nil }
     /// The user whose token was accepted.
-    package var user: String? { userSlice.count > 0 ? userID : nil }
+    package var user: String? { self[.user].isEmpty ? nil : userID }
 
     /// Whether the refusal is one that the operator asks for.
     package func fits(_ query: RefusalQuery, _ policy: Policy) -> Bool {
@@ -171,5 +179,20 @@ package struct DecisionRecord: ~Copyable {
 
     var refusal: Refusal? {
         if case .refuse(let refusal) = verdict { refusal } else { nil }
+    }
+}
+
+/// How one limit of a route stood for a request.
+struct LimitStanding {
+    /// Requests that would be admitted.
+    private(set) var remaining: UInt32 = 0
+    /// Seconds until one more is admitted, rounded up; 0 if `remaining` is not 0.
+    private(set) var retryAfterSeconds: UInt32 = 0
+
+    init() {}
+
+    init(_ reading: LimitReading) {
+        remaining = reading.remaining
+        if reading.retryAfter > 0 { retryAfterSeconds = LimitOutcome.seconds(reading.retryAfter) }
     }
 }

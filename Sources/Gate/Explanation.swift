@@ -50,7 +50,7 @@ package struct Explanation: Sendable, Equatable {
             if let cors { add("cors", cors) }
             return
         }
-        let rule = policy.rules[note.routeIndex]
+        let rule = policy.rules[Int(note.routeIndex)]
         add("route", "\(rule.name): \(rule.pattern), auth=\(rule.auth.name)")
         if let cors { add("cors", cors) }
         if case .answer = note.verdict { return }
@@ -71,7 +71,7 @@ package struct Explanation: Sendable, Equatable {
     private mutating func addVerdict(_ note: borrowing DecisionRecord, _ policy: Policy) {
         switch note.verdict {
         case .forward(let upstream): add("verdict", "passes, to upstream \(upstream)")
-        case .local: add("verdict", "passes, to the gateway's own endpoint \(policy.rules[note.routeIndex].name)")
+        case .local: add("verdict", "passes, to the gateway's own endpoint \(policy.rules[Int(note.routeIndex)].name)")
         case .lookUp: add("verdict", "waits for the tier of user \(note.userID)")
         case .refresh: add("verdict", "waits for the refresh of user \(note.userID)'s expired token")
         case .answer(let status): add("verdict", "answered by the gateway itself: \(status)")
@@ -93,7 +93,7 @@ package struct Explanation: Sendable, Equatable {
     }
 
     private static func caller(_ note: borrowing DecisionRecord, _ policy: Policy) -> String {
-        note.internalCaller < 0 ? "no internal caller matches" : "\(policy.internals[note.internalCaller].name)"
+        note.internalCaller < 0 ? "no internal caller matches" : "\(policy.internals[Int(note.internalCaller)].name)"
     }
 
     private static func identity(_ note: borrowing DecisionRecord, _ policy: Policy) -> String {
@@ -191,16 +191,16 @@ package struct Explanation: Sendable, Equatable {
     private static func limit(_ note: borrowing DecisionRecord, _ rule: RouteRule, _ index: Int) -> String {
         let limited = rule.limits[index].rule(of: note.tier)
         let limit = "\(limited.rate.text) by \((limited.by ?? rule.limitBy).text)"
-        switch note.limit.result {
+        switch note.limitResult {
         case .none: return "not reached, nothing is charged"
         case .open: return "\(limit): cannot be counted, passes"
         case .closed: return "\(limit): cannot be counted, does not pass"
         case .admitted, .refused, .shadowRefused:
-            let reading = note.limitVerdict[index]
-            let left = "\(limit): \(reading.remaining) left"
-            guard reading.retryAfter > 0, note.limit.result != .admitted else { return left }
-            let wait = "\(left), again in \(LimitOutcome.seconds(reading.retryAfter)) s"
-            return note.limit.result == .shadowRefused ? "\(wait), shadow mode lets it pass" : wait
+            let standing = note.limits[index]
+            let left = "\(limit): \(standing.remaining) left"
+            guard standing.retryAfterSeconds > 0, note.limitResult != .admitted else { return left }
+            let wait = "\(left), again in \(standing.retryAfterSeconds) s"
+            return note.limitResult == .shadowRefused ? "\(wait), shadow mode lets it pass" : wait
         }
     }
 }

@@ -54,7 +54,7 @@ import Wire
         let policy = harness.admission.policy
         note.recordUnparsed(HTTPFault(.missingHost), from: IPAddress(high: 0, low: 1), policy)
         let told = [note.method, note.host, note.sentPath, note.path, note.origin, note.userID, note.subject]
-        #expect(told.allSatisfy(\.isEmpty) && note.user == nil && note.route(policy) == nil && note.limit.result == .none)
+        #expect(told.allSatisfy(\.isEmpty) && note.user == nil && note.route(policy) == nil && note.limitResult == .none)
     }
 
     @Test func aRefusalExplainsItsStep() throws {

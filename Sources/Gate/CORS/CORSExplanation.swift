@@ -5,7 +5,7 @@ extension Explanation {
         guard note.corsNumber >= 0, note.corsNumber < policy.cors.count else {
             return origin.isEmpty ? nil : "no cors= applies, the upstream's own CORS fields pass"
         }
-        let rule = policy.cors[note.corsNumber].rule
+        let rule = policy.cors[Int(note.corsNumber)].rule
         let purpose = if case .answer = note.verdict { "a preflight: " } else { "" }
         return purpose + standing(note, rule, origin)
     }

@@ -49,8 +49,8 @@ package struct HottestKeys: Sendable {
 
     /// Counts a request if a limit refused it. `policy` is in force: a request that an older one decided about is left out.
     package mutating func count(_ note: borrowing DecisionRecord, policy: Policy, at now: WallTime) {
-        guard note.limit.result == .refused, note.policyVersion == policy.version, note.routeIndex >= 0 else { return }
-        let rule = policy.rules[note.routeIndex], index = note.limit.index
+        guard note.limitResult == .refused, note.policyVersion == policy.version, note.routeIndex >= 0 else { return }
+        let rule = policy.rules[Int(note.routeIndex)], index = Int(note.tightestLimit)
         let by = rule.limits[index].rule(of: note.tier).by ?? rule.limitBy
         let isUser = (by.kind == .user || by.kind == .session) && note.issuerIndex >= 0
         turn(to: now)

@@ -33,7 +33,7 @@ extension Worker {
     /// The request's limits answered after the rest was decided.
     mutating func noteLimit(_ exchange: ExchangeIndex, _ limit: LimitOutcome, _ verdict: inout LimitVerdict) {
         telemetry.noteLimit(limit, at: now.wall, &exchanges[exchange].record)
-        exchanges[exchange].note.limited(limit, &verdict)
+        exchanges[exchange].note.limited(limit, verdict)
     }
 
     /// Counts a request whose head was malformed, and begins its line.
