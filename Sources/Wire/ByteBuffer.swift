@@ -3,13 +3,14 @@ import Glibc
 /// A noncopyable queue of bytes: appended at the end, consumed from the start.
 ///
 /// A buffer of capacity 0 owns no memory. It doubles when an append does not fit and has no upper bound of its own: code
-/// that fills it from the network sets one. Raw memory for bytes is owned by this type alone.
+/// that fills it from the network sets one; beyond 4 GiB it traps. Raw memory for bytes is owned by this type alone.
 @safe @frozen
 public struct ByteBuffer: ~Copyable {
     @usableFromInline var base: UnsafeMutableRawPointer?
-    @usableFromInline var allocated: Int
-    @usableFromInline var start = 0
-    @usableFromInline var end = 0
+    // Offsets of 32 bits, because each connection and each request has several buffers. `end` never exceeds `allocated`.
+    @usableFromInline var allocated: UInt32
+    @usableFromInline var start: UInt32 = 0
+    @usableFromInline var end: UInt32 = 0
 
     /// A buffer that owns no memory.
     @inlinable public init() {
@@ -20,9 +21,9 @@ public struct ByteBuffer: ~Copyable {
     /// A buffer with room for `capacity` bytes; the kernel commits their pages only as they are written.
     public init(capacity: Int) {
         precondition(capacity >= 0)
+        allocated = UInt32(capacity)
         unsafe base = capacity == 0 ? nil : malloc(capacity)
         unsafe precondition(capacity == 0 || base != nil, "out of memory")
-        allocated = capacity
     }
 
     // Most buffers are empty, and even free(nil) costs a call.
@@ -31,48 +32,57 @@ public struct ByteBuffer: ~Copyable {
     @usableFromInline static func release(_ base: UnsafeMutableRawPointer) { unsafe free(base) }
 
     /// The number of readable bytes.
-    @inlinable public var count: Int { end - start }
+    @inlinable public var count: Int { Int(end &- start) }
     @inlinable public var isEmpty: Bool { end == start }
     /// Bytes that fit without growing.
-    @inlinable public var capacity: Int { allocated }
+    @inlinable public var capacity: Int { Int(allocated) }
 
     /// The readable bytes.
     @inlinable public var readable: RawSpan {
         @_lifetime(borrow self) get {
             guard let base = unsafe base else { return RawSpan() }
             return unsafe _overrideLifetime(
-                RawSpan(_unsafeStart: base + start, byteCount: end - start), borrowing: self)
+                RawSpan(_unsafeStart: base + Int(start), byteCount: count), borrowing: self)
         }
     }
 
     /// Makes room for `extra` more bytes behind the readable ones: moves them to the front, or grows.
     @inlinable public mutating func reserve(_ extra: Int) {
-        if capacity - end < extra { makeRoom(extra) }
+        if capacity &- Int(end) < extra { makeRoom(extra) }
     }
 
     @usableFromInline mutating func makeRoom(_ extra: Int) {
         precondition(extra >= 0)
-        let count = end - start
+        let count = count
         if start > 0 {
-            if count > 0 { unsafe memmove(base!, base! + start, count) }
+            if count > 0 { unsafe memmove(base!, base! + Int(start), count) }
             start = 0
-            end = count
+            end = UInt32(count)
         }
         if capacity - count >= extra { return }
-        let larger = max(capacity * 2, count + extra, 64)
-        unsafe base = realloc(base, larger)
+        resize(max(min(capacity * 2, Int(UInt32.max)), count + extra, 64))
+    }
+
+    private mutating func resize(_ size: Int) {
+        allocated = UInt32(size)
+        unsafe base = realloc(base, size)
         unsafe precondition(base != nil, "out of memory")
-        allocated = larger
+    }
+
+    /// Gives back what a buffer that has grown does not need for its readable bytes, but for less than 64 bytes.
+    public mutating func trim() {
+        let size = (Int(end) + 63) & ~63
+        if size < capacity, size > 0 { resize(size) }
     }
 
     /// Appends a copy of `bytes`. Out of line and ending with the copy, it saves no registers, which would cost as much as copying a
     /// short text.
     @inline(never) public mutating func append(_ bytes: RawSpan) {
         let count = bytes.byteCount
-        guard capacity - end >= count else { return grow(by: bytes) }
+        guard capacity &- Int(end) >= count else { return grow(by: bytes) }
         guard count > 0 else { return }
-        let target = unsafe base! + end
-        end &+= count
+        let target = unsafe base! + Int(end)
+        end &+= UInt32(truncatingIfNeeded: count)
         // The span outlives the call, and a closure that copies would not be inlined.
         let source = unsafe bytes.withUnsafeBytes { $0.baseAddress! }
         unsafe Self.copy(source, to: target, count)
@@ -122,8 +132,8 @@ public struct ByteBuffer: ~Copyable {
         precondition(range.lowerBound >= 0 && range.upperBound <= count)
         guard !range.isEmpty else { return }
         reserve(range.count)
-        unsafe Self.copy(base! + start + range.lowerBound, to: base! + end, range.count)
-        end += range.count
+        unsafe Self.copy(base! + Int(start) + range.lowerBound, to: base! + Int(end), range.count)
+        end &+= UInt32(truncatingIfNeeded: range.count)
     }
 
     /// Appends a literal. Always inlined, so that the compiler knows its length and emits stores in place of a call.
@@ -131,22 +141,22 @@ public struct ByteBuffer: ~Copyable {
         let count = text.utf8CodeUnitCount
         guard count > 0 else { return }
         reserve(count)
-        unsafe (base! + end).copyMemory(from: text.utf8Start, byteCount: count)
-        end += count
+        unsafe (base! + Int(end)).copyMemory(from: text.utf8Start, byteCount: count)
+        end &+= UInt32(truncatingIfNeeded: count)
     }
 
     @inlinable public mutating func append(_ byte: UInt8) {
         reserve(1)
-        unsafe base!.storeBytes(of: byte, toByteOffset: end, as: UInt8.self)
-        end += 1
+        unsafe base!.storeBytes(of: byte, toByteOffset: Int(end), as: UInt8.self)
+        end &+= 1
     }
 
     /// Appends the `count` (0 to 8) lowest bytes of `word`, the lowest first.
     @inlinable public mutating func append(lowBytes word: UInt64, count: Int) {
         precondition(count >= 0 && count <= 8)
         reserve(8)
-        unsafe base!.storeBytes(of: word.littleEndian, toByteOffset: end, as: UInt64.self)
-        end += count
+        unsafe base!.storeBytes(of: word.littleEndian, toByteOffset: Int(end), as: UInt64.self)
+        end &+= UInt32(truncatingIfNeeded: count)
     }
 
     /// Appends the `count` (0 to 8) highest bytes of `word`, the highest first.
@@ -192,12 +202,12 @@ public struct ByteBuffer: ~Copyable {
         reserve(16)
         let aligned = value << UInt64(64 - 4 * digits)
         let high = Self.hexDigits(UInt32(truncatingIfNeeded: aligned >> 32))
-        unsafe base!.storeBytes(of: high.bigEndian, toByteOffset: end, as: UInt64.self)
+        unsafe base!.storeBytes(of: high.bigEndian, toByteOffset: Int(end), as: UInt64.self)
         if digits > 8 {
             let low = Self.hexDigits(UInt32(truncatingIfNeeded: aligned))
-            unsafe base!.storeBytes(of: low.bigEndian, toByteOffset: end + 8, as: UInt64.self)
+            unsafe base!.storeBytes(of: low.bigEndian, toByteOffset: Int(end) + 8, as: UInt64.self)
         }
-        end += digits
+        end &+= UInt32(truncatingIfNeeded: digits)
     }
 
     /// Eight hexadecimal digits as ASCII, the first in the highest byte: spreads nibbles to bytes, then adds 39 to those above
@@ -214,7 +224,7 @@ public struct ByteBuffer: ~Copyable {
     /// Appends 128 bits in the form of a UUID: 32 hexadecimal digits in lower case, with four hyphens.
     package mutating func append(uuid high: UInt64, _ low: UInt64) {
         reserve(36)
-        let out = unsafe base! + end
+        let out = unsafe base! + Int(end)
         let second = Self.hexDigits(UInt32(truncatingIfNeeded: high)).byteSwapped
         let third = Self.hexDigits(UInt32(truncatingIfNeeded: low >> 32)).byteSwapped
         unsafe out.storeBytes(of: Self.hexDigits(UInt32(truncatingIfNeeded: high >> 32)).bigEndian, as: UInt64.self)
@@ -223,7 +233,7 @@ public struct ByteBuffer: ~Copyable {
         unsafe out.storeBytes(of: Self.hyphenated(third), toByteOffset: 18, as: UInt64.self)
         unsafe out.storeBytes(of: Self.hyphenated(third >> 32), toByteOffset: 23, as: UInt64.self)
         unsafe out.storeBytes(of: Self.hexDigits(UInt32(truncatingIfNeeded: low)).bigEndian, toByteOffset: 28, as: UInt64.self)
-        end += 36
+        end &+= 36
     }
 
     /// A hyphen and four digits, the lowest bytes of `digits`, as they lie in memory. The bytes behind them are overwritten.
@@ -231,8 +241,8 @@ public struct ByteBuffer: ~Copyable {
 
     /// Drops the first `count` readable bytes; traps if there are fewer.
     @inlinable public mutating func discard(_ count: Int) {
-        precondition(count >= 0 && count <= end - start)
-        start += count
+        precondition(count >= 0 && count <= self.count)
+        start &+= UInt32(truncatingIfNeeded: count)
         if start == end {
             start = 0
             end = 0
@@ -241,8 +251,8 @@ public struct ByteBuffer: ~Copyable {
 
     /// Keeps only the first `count` readable bytes; traps if there are fewer.
     @inlinable public mutating func truncate(to count: Int) {
-        precondition(count >= 0 && count <= end - start)
-        end = start + count
+        precondition(count >= 0 && count <= self.count)
+        end = start &+ UInt32(truncatingIfNeeded: count)
     }
 
     /// Empties the buffer and keeps its memory.
@@ -253,8 +263,8 @@ public struct ByteBuffer: ~Copyable {
 
     /// Overwrites the readable byte at `offset`; traps if there is none.
     @inlinable public mutating func set(_ byte: UInt8, at offset: Int) {
-        precondition(offset >= 0 && offset < end - start)
-        unsafe base!.storeBytes(of: byte, toByteOffset: start + offset, as: UInt8.self)
+        precondition(offset >= 0 && offset < count)
+        unsafe base!.storeBytes(of: byte, toByteOffset: Int(start) + offset, as: UInt8.self)
     }
 
     /// Calls `body` with `room` writable bytes after the readable ones; it returns how many it wrote. For system calls and C
@@ -262,8 +272,8 @@ public struct ByteBuffer: ~Copyable {
     @unsafe @inlinable
     public mutating func withUnsafeRoom(_ room: Int, _ body: (UnsafeMutableRawBufferPointer) -> Int) {
         reserve(room)
-        let wrote = unsafe body(UnsafeMutableRawBufferPointer(start: base.map { unsafe $0 + end }, count: room))
+        let wrote = unsafe body(UnsafeMutableRawBufferPointer(start: base.map { unsafe $0 + Int(end) }, count: room))
         precondition(wrote >= 0 && wrote <= room)
-        end += wrote
+        end &+= UInt32(truncatingIfNeeded: wrote)
     }
 }

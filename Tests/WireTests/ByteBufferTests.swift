@@ -17,6 +17,18 @@ import Wire
         #expect(buffer.capacity == 0)
     }
 
+    @Test func itGivesBackWhatItDoesNotNeed() {
+        for (count, capacity) in [(0, 1_000), (1, 64), (64, 64), (65, 128), (900, 960), (961, 1_000)] {
+            var buffer = ByteBuffer(capacity: 1_000)
+            let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
+            buffer.append(bytes)
+            buffer.trim()
+            #expect(buffer.capacity == capacity && buffer.readable.array == bytes)
+            buffer.append(bytes)
+            #expect(buffer.readable.array == bytes + bytes)
+        }
+    }
+
     @Test func itAppendsACopyOfItsOwnBytes() {
         for count in [0, 1, 2, 7, 8, 15, 33, 200] {
             var buffer = ByteBuffer(capacity: 4)
