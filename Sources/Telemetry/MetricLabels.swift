@@ -1,6 +1,10 @@
 /// Index of a label value, stable for the life of the process across reloads.
 package struct LabelID: Hashable, Sendable {
-    let index: Int
+    private let number: UInt32
+
+    var index: Int { Int(number) }
+
+    init(index: Int) { number = UInt32(index) }
 
     /// No route, anonymous, or unknown.
     package static let none = LabelID(index: 0)

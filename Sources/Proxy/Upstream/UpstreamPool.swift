@@ -39,8 +39,16 @@ package struct UpstreamSettings: Sendable {
 
 /// An endpoint by the index of its pool in the directory and its own in the pool.
 struct EndpointIndex: Equatable, Sendable {
-    var pool: Int
-    var number: Int
+    private let poolNumber: UInt32
+    private let addressNumber: UInt32
+
+    var pool: Int { Int(poolNumber) }
+    var number: Int { Int(addressNumber) }
+
+    init(pool: Int, number: Int) {
+        poolNumber = UInt32(truncatingIfNeeded: pool)
+        addressNumber = UInt32(truncatingIfNeeded: number)
+    }
 }
 
 /// One address of an upstream, with this worker's view of it.
