@@ -34,14 +34,11 @@ import Wire
         admission.decide(head, bytes.rawBytes, peer: from, at: EventLoop.now(), &decision)
         let refusal = decision.refusal
         try #require(refusal == nil)
-        var ids = RequestIDs()
-        ids.requestID.append("id-1")
-        ids.traceparent.append(trace)
-        ids.isRecorded = isRecorded
         if restarts { decision.removeTraceState() }
         var out = ByteBuffer()
         let slices = ForwardedRequest.write(
-            head, bytes.rawBytes, decision, ids: ids, from: from, to: address, sendsOwnHost: ownHost, into: &out)
+            head, bytes.rawBytes, decision, requestID: Array("id-1".utf8).rawBytes, traceparent: Array(trace.utf8).rawBytes, isTraced: isRecorded, from: from,
+            to: address, sendsOwnHost: ownHost, into: &out)
         return (out.readable.text, slices)
     }
 

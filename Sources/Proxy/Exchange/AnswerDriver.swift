@@ -147,14 +147,14 @@ extension Worker {
             var head = ByteBuffer()
             swap(&head, &exchanges[exchange].filter.head)
             ForwardedResponse.write(
-                scratch.response, bytes, framing: exchanges[exchange].filteredFraming, requestID: exchanges[exchange].ids.requestID.readable,
+                scratch.response, bytes, framing: exchanges[exchange].filteredFraming, requestID: exchanges[exchange].requestID.readable,
                 edits: exchanges[exchange].answerEdits, persistence: nil, filtered: fields, into: &head)
             return swap(&head, &exchanges[exchange].filter.head)
         }
         let framing = scratch.response.framing.relayed(to: exchanges[exchange].version)
         let persistence = downstream.clients[client].http.sendHead(framing, on: exchanges[exchange].stream)
         ForwardedResponse.write(
-            scratch.response, bytes, framing: framing, requestID: exchanges[exchange].ids.requestID.readable,
+            scratch.response, bytes, framing: framing, requestID: exchanges[exchange].requestID.readable,
             edits: exchanges[exchange].answerEdits, persistence: persistence, filtered: fields, into: &scratch.output)
     }
 

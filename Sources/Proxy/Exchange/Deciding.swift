@@ -74,7 +74,8 @@ extension Worker {
         exchanges[exchange].dialect = scratch.decision.dialect
         exchanges[exchange].answerEdits.append(scratch.decision.answerEdits)
         telemetry.identify(
-            scratch.request, bytes, trusted: scratch.decision.client.peerIsTrusted, at: now.wall, &exchanges[exchange].ids)
+            scratch.request, bytes, trusted: scratch.decision.client.peerIsTrusted, at: now.wall, &exchanges[exchange].requestID,
+            &scratch.traceparent)
         if let sampler = settings.sampler { beginTrace(exchange, bytes, sampler, &scratch) }
     }
 
@@ -111,11 +112,14 @@ extension Worker {
         }
         var head = ByteBuffer()
         swap(&head, &exchanges[exchange].replayBuffer)
+        let room = head.capacity
         exchanges[exchange].endpointSlices = ForwardedRequest.write(
-            scratch.request, bytes, scratch.decision, ids: exchanges[exchange].ids,
+            scratch.request, bytes, scratch.decision, requestID: exchanges[exchange].requestID.readable,
+            traceparent: scratch.traceparent.readable, isTraced: exchanges[exchange].isTraced,
             from: downstream.clients[exchanges[exchange].client.index].peer, to: address,
             sendsOwnHost: upstreams.directory.pools[pool].settings.sendsOwnHost,
             wantsPlainContent: exchanges[exchange].streamRule.writesEvents, socketKey: socketKey.readable, filtered: fields, into: &head)
+        if head.capacity > room { head.trim() }
         swap(&head, &exchanges[exchange].replayBuffer)
         exchanges[exchange].state.forward(isWhole: !scratch.request.framing.hasContent)
         return true

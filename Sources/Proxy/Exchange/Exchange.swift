@@ -48,7 +48,7 @@ package struct Exchange: ~Copyable {
 
     /// The head for the upstream and the start of the body, kept until the answer begins so that it can be sent again. For a
     /// handler of the gateway, the body; for a check, the fields of the answer that lets the request pass.
-    var replayBuffer = ByteBuffer(capacity: 768)
+    var replayBuffer = ByteBuffer()
     /// Bytes of the replay buffer that were sent on the current connection.
     var replaySent = 0
     /// The parts of the replay buffer that belong to the upstream's address, and the offer of a WebSocket.
@@ -103,8 +103,12 @@ package struct Exchange: ~Copyable {
 
     // MARK: telemetry
 
-    var ids = RequestIDs()
-    var trace = RequestTrace()
+    /// `X-Request-Id`: 36 bytes of our own, or a trusted proxy's.
+    var requestID = ByteBuffer(capacity: 40)
+    /// Whether the request is recorded as spans, in `trace`.
+    var isTraced = false
+    /// Made for the first request that is recorded, and kept with its buffers: most exchanges have none.
+    lazy var trace = RequestTrace()
     var record = RequestRecord()
     /// How it was decided about, for `RecentRefusals` if it is refused in the end.
     var note = DecisionRecord()
@@ -133,7 +137,7 @@ package struct Exchange: ~Copyable {
     mutating func end() {
         state.ended()
         if refresh != nil { refresh = nil }
-        if trace.isRecorded { trace.isRecorded = false }
+        isTraced = false
         if local != nil { local = nil }
         if source != nil { source.take()?.ended() }
         waitsUntil = nil

@@ -11,13 +11,14 @@ enum ForwardedRequest {
     /// Appends the head to `out`, which must be empty; returns its parts.
     ///
     /// - Parameters:
+    ///   - isTraced: whether `traceparent` names a span that is recorded, of which each attempt has its own.
     ///   - sendsOwnHost: whether `Host` is the address's and not the client's.
     ///   - wantsPlainContent: the answer must not be coded, because the gateway writes into it.
     ///   - socketKey: the key of a WebSocket handshake whose client has sent none.
     ///   - filtered: changes for an answer that will be filtered.
     static func write(
-        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, ids: borrowing RequestIDs,
-        from peer: Peer, to address: UpstreamAddress, sendsOwnHost: Bool, wantsPlainContent: Bool = false,
+        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, requestID: RawSpan,
+        traceparent: RawSpan, isTraced: Bool = false, from peer: Peer, to address: UpstreamAddress, sendsOwnHost: Bool, wantsPlainContent: Bool = false,
         socketKey: RawSpan = RawSpan(), filtered: FilteredFields? = nil, into out: inout ByteBuffer
     ) -> EndpointSlices {
         var slices = EndpointSlices()
@@ -40,10 +41,10 @@ enum ForwardedRequest {
         }
         if let timeout = decision.grpcTimeout { slices.timeout = writeTimeout(timeout, &out) }
         writeForwarding(head, bytes, decision, from: peer, &out)
-        out.append(ids.requestID.readable)
+        out.append(requestID)
         out.append("\r\ntraceparent: ")
-        if ids.isRecorded { slices.span = Slice(start: out.count + TraceContext.spanOffset, count: 16) }
-        out.append(ids.traceparent.readable)
+        if isTraced { slices.span = Slice(start: out.count + TraceContext.spanOffset, count: 16) }
+        out.append(traceparent)
         out.append("\r\n")
         out.append(decision.requestEdits.http1)
         if let handshake = decision.handshake {

@@ -100,7 +100,7 @@ extension Worker {
         swap(&body, &scratch.refusal)
         body.removeAll()
         dialect.writeBody(
-            refusal, requestID: exchanges[exchange].ids.requestID.readable, upgradeURL: admission.policy.upgradeURL,
+            refusal, requestID: exchanges[exchange].requestID.readable, upgradeURL: admission.policy.upgradeURL,
             into: &body)
         refusal.addFields(admission.policy, in: dialect, to: &exchanges[exchange].answerEdits)
         if refusal == .upgradeRequired, exchanges[exchange].version != .http2 {
@@ -126,7 +126,7 @@ extension Worker {
         var out = scratch.takeOutput()
         OwnResponse.write(
             status: status, contentType: contentType, body: body, isHead: exchanges[exchange].method == .head,
-            requestID: exchanges[exchange].ids.requestID.readable, edits: exchanges[exchange].answerEdits,
+            requestID: exchanges[exchange].requestID.readable, edits: exchanges[exchange].answerEdits,
             saysCaching: saysCaching, persistence: persistence, at: now.wall, into: &out)
         exchanges[exchange].record.status = status
         exchanges[exchange].record.bytesOut = UInt64(body.byteCount)
@@ -143,9 +143,9 @@ extension Exchange {
         guard record.isRecorded else { return }
         note.refused(refusal, cause: record.error)
         var requestID = ByteBuffer()
-        swap(&requestID, &ids.requestID)
+        swap(&requestID, &self.requestID)
         refusals.keep(&note, requestID.readable, policy: policy, at: now)
-        swap(&requestID, &ids.requestID)
+        swap(&requestID, &self.requestID)
     }
 
     /// Counts the key that a limit refused.

@@ -2,43 +2,30 @@ import HTTP
 import Telemetry
 import Wire
 
-/// A request's identifiers, for the upstream, the log and the client.
-struct RequestIDs: ~Copyable {
-    private let pin = AddressPin()
-    /// `X-Request-Id`: 36 bytes of our own, or a trusted proxy's.
-    var requestID = ByteBuffer(capacity: 64)
-    /// `traceparent` (W3C Trace Context).
-    var traceparent = ByteBuffer(capacity: 64)
-    /// Whether it names a span of the request that is recorded.
-    var isRecorded = false
-}
-
 extension WorkerTelemetry {
     /// Sets both: a new request id or a trusted proxy's, and a span of the caller's trace or of a new one.
     mutating func identify(
-        _ head: borrowing RequestHead, _ bytes: RawSpan, trusted: Bool, at now: WallTime, _ ids: inout RequestIDs
+        _ head: borrowing RequestHead, _ bytes: RawSpan, trusted: Bool, at now: WallTime, _ requestID: inout ByteBuffer,
+        _ traceparent: inout ByteBuffer
     ) {
-        ids.requestID.removeAll()
+        requestID.removeAll()
         if trusted, let index = head.fields.first(.xRequestID), RequestID.isSafe(bytes[head.fields[index].value]) {
-            ids.requestID.append(bytes[head.fields[index].value])
+            requestID.append(bytes[head.fields[index].value])
         } else {
-            writeID(at: now, &ids)
+            writeID(at: now, &requestID)
         }
-        ids.isRecorded = false
-        ids.traceparent.removeAll()
-        trace(head, bytes, trusted: trusted).write(into: &ids.traceparent)
+        traceparent.removeAll()
+        trace(head, bytes, trusted: trusted).write(into: &traceparent)
     }
 
     /// Sets the id of a request whose head is malformed.
-    mutating func identifyUnread(at now: WallTime, _ ids: inout RequestIDs) {
-        ids.requestID.removeAll()
-        ids.isRecorded = false
-        ids.traceparent.removeAll()
-        writeID(at: now, &ids)
+    mutating func identifyUnread(at now: WallTime, _ requestID: inout ByteBuffer) {
+        requestID.removeAll()
+        writeID(at: now, &requestID)
     }
 
-    private mutating func writeID(at now: WallTime, _ ids: inout RequestIDs) {
-        RequestID.write(at: now, random: (random.next(), random.next()), into: &ids.requestID)
+    private mutating func writeID(at now: WallTime, _ requestID: inout ByteBuffer) {
+        RequestID.write(at: now, random: (random.next(), random.next()), into: &requestID)
     }
 
     private mutating func trace(_ head: borrowing RequestHead, _ bytes: RawSpan, trusted: Bool) -> TraceContext {

@@ -17,6 +17,7 @@ extension Worker {
         if let tier = scratch.decision.tier { exchanges[exchange].record.tier = telemetry.labels.tiers[Int(tier.rawValue)] }
         telemetry.count(scratch.decision, exchanges[exchange].record.route, at: now.monotonic)
         if telemetry.logs {
+            let room = exchanges[exchange].record.line.capacity
             telemetry.beginLine(
                 scratch.request, bytes, exchanges[exchange].version, scratch.decision, downstream.clients[client].peer, admission.policy,
                 at: now.wall, &exchanges[exchange].record.line)
@@ -24,7 +25,8 @@ extension Worker {
                 telemetry.line.add(.forwardAuth, check.text, to: &exchanges[exchange].record.line)
             }
             addLimitKeys(exchange, &scratch)
-            exchanges[exchange].addIDs(telemetry.line)
+            exchanges[exchange].addIDs(telemetry.line, scratch.traceparent.readable)
+            if exchanges[exchange].record.line.capacity > room { exchanges[exchange].record.line.trim() }
         }
         telemetry.noteLimit(scratch.decision.limit, at: now.wall, &exchanges[exchange].record)
         exchanges[exchange].note.record(scratch.decision, scratch.request, bytes, policyVersion: admission.policy.version, at: now.wall)
@@ -40,7 +42,7 @@ extension Worker {
     mutating func noteUnread(_ exchange: ExchangeIndex, _ client: ClientIndex, _ fault: HTTPFault) {
         exchanges[exchange].method = .other
         exchanges[exchange].version = downstream.clients[client].isStream || downstream.clients[client].session != nil ? .http2 : .http11
-        telemetry.identifyUnread(at: now.wall, &exchanges[exchange].ids)
+        telemetry.identifyUnread(at: now.wall, &exchanges[exchange].requestID)
         exchanges[exchange].record.error = fault.text
         guard !downstream.listeners[downstream.clients[client].listener].isAdmin else { return }
         exchanges[exchange].record.isRecorded = true
@@ -49,13 +51,14 @@ extension Worker {
         guard telemetry.logs else { return }
         telemetry.line.begin(at: now.wall, into: &exchanges[exchange].record.line)
         telemetry.line.add(.clientIP, downstream.clients[client].peer.address, to: &exchanges[exchange].record.line)
-        exchanges[exchange].addIDs(telemetry.line)
+        exchanges[exchange].addIDs(telemetry.line, RawSpan())
     }
 
     /// The exchange has ended: counts it and completes its line.
     mutating func finishRecord(_ exchange: ExchangeIndex) {
         guard exchanges[exchange].record.isRecorded else { return }
-        telemetry.noteFiltered(&exchanges[exchange])
+        let filtered = exchanges[exchange].filter.counts
+        if let filtered { telemetry.noteFiltered(exchanges[exchange].record.route, filtered, isShadow: exchanges[exchange].filter.isShadow) }
         let micros = now.monotonic.nanoseconds(since: exchanges[exchange].record.startedAt) / 1_000
         telemetry.metrics.requestFinished(
             route: exchanges[exchange].record.route, method: exchanges[exchange].record.method,
@@ -67,7 +70,7 @@ extension Worker {
         if let check = exchanges[exchange].check {
             telemetry.metrics.checked(CheckKind(check), statusCode: exchanges[exchange].record.outcome)
         }
-        if exchanges[exchange].trace.isRecorded { endTrace(exchange, micros: micros) }
+        if exchanges[exchange].isTraced { endTrace(exchange, micros: micros) }
         guard telemetry.logs else { return }
         if exchanges[exchange].record.attempts > 0 {
             // The address of the last attempt.
@@ -75,7 +78,7 @@ extension Worker {
             telemetry.line.add(.upstream, upstreams.directory.pools[endpoint.pool].settings.name, to: &exchanges[exchange].record.line)
             telemetry.line.add(.upstreamAddress, upstreams.directory.address(endpoint).addressText, to: &exchanges[exchange].record.line)
         }
-        telemetry.log(&exchanges[exchange].record, micros: micros)
+        telemetry.log(&exchanges[exchange].record, filtered, micros: micros)
     }
 
     /// Adds whom the limits count. Also before they have answered, as the request's bytes are in memory only now.
@@ -99,12 +102,10 @@ extension WorkerTelemetry {
         if logs { addLimit(limit, at: now, to: &record.line) }
     }
 
-    fileprivate mutating func noteFiltered(_ exchange: inout Exchange) {
-        guard let counts = exchange.filter.counts else { return }
+    fileprivate mutating func noteFiltered(_ route: LabelID, _ counts: FilterCounts, isShadow: Bool) {
         metrics.filtered(
-            route: exchange.record.route, kept: UInt64(counts.kept), dropped: UInt64(counts.dropped),
-            unlabelled: UInt64(counts.unlabelled), droppedUnlabelled: UInt64(counts.droppedUnlabelled), isShadow: exchange.filter.isShadow)
-        exchange.record.filtered = counts
+            route: route, kept: UInt64(counts.kept), dropped: UInt64(counts.dropped), unlabelled: UInt64(counts.unlabelled),
+            droppedUnlabelled: UInt64(counts.droppedUnlabelled), isShadow: isShadow)
     }
 
     /// An attempt ended: with the status of an answer's head, or 0 for none.
@@ -174,12 +175,12 @@ extension WorkerTelemetry {
 
 extension Exchange {
     /// Adds the ids of request and trace to the log line.
-    fileprivate mutating func addIDs(_ line: AccessLogLine) {
+    fileprivate mutating func addIDs(_ line: AccessLogLine, _ traceparent: RawSpan) {
         var out = ByteBuffer()
         swap(&out, &record.line)
-        line.add(.requestID, ids.requestID.readable, to: &out)
+        line.add(.requestID, requestID.readable, to: &out)
         // The upstream's `traceparent` names the attempt's span.
-        let context = trace.isRecorded ? trace.context : TraceContext(parsing: ids.traceparent.readable)
+        let context = isTraced ? trace.context : TraceContext(parsing: traceparent)
         if let context { line.add(context, to: &out) }
         swap(&out, &record.line)
     }

@@ -43,12 +43,12 @@ extension Worker {
     mutating func waitForLimits(_ exchange: ExchangeIndex, _ wait: LimitWait, _ scratch: inout Scratch) {
         exchanges[exchange].state.wait(for: .limits)
         exchanges[exchange].limits = AwaitedLimits(wait: wait, pending: admission.pendingLimit(&scratch.decision))
-        if exchanges[exchange].trace.isRecorded { exchanges[exchange].trace.beginWait(.limits, at: now.monotonic) }
+        if exchanges[exchange].isTraced { exchanges[exchange].trace.beginWait(.limits, at: now.monotonic) }
     }
 
     mutating func waitForHandler(_ exchange: ExchangeIndex) {
         exchanges[exchange].state.wait(for: .handler)
-        if exchanges[exchange].trace.isRecorded { exchanges[exchange].trace.beginWait(.handler, at: now.monotonic) }
+        if exchanges[exchange].isTraced { exchanges[exchange].trace.beginWait(.handler, at: now.monotonic) }
         setWaitDeadline(exchange, settings.localTimeout)
     }
 
@@ -98,7 +98,7 @@ extension Worker {
         let index = exchange.index
         let client = exchanges[index].client
         let outcome = awaited.pending.settle(&verdict, into: &exchanges[index].answerEdits)
-        if exchanges[index].trace.isRecorded { recordLimits(index, outcome) }
+        if exchanges[index].isTraced { recordLimits(index, outcome) }
         if let refusal = outcome.refusal {
             noteLimit(index, outcome, &verdict)
             answer(index, with: refusal, &scratch)

@@ -15,7 +15,7 @@ extension Worker {
         let isAdmin = downstream.listeners[downstream.clients[client].listener].isAdmin
         let request = LocalRequest(
             scratch.request, bytes, from: isAdmin ? downstream.clients[client].peer.address : scratch.decision.client.address,
-            requestID: exchanges[exchange].ids.requestID.readable.text,
+            requestID: exchanges[exchange].requestID.readable.text,
             isSecure: downstream.clients[client].peer.isTLS
                 || scratch.decision.client.peerIsTrusted && scratch.request.cameOverTLS(bytes),
             caller: LocalCaller(scratch.decision))

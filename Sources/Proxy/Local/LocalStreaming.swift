@@ -9,7 +9,7 @@ extension Worker {
     /// Sends the head of a streamed answer and starts its source.
     mutating func open(_ stream: LocalStream, _ exchange: ExchangeIndex, status: Int, _ scratch: inout Scratch) {
         exchanges[exchange].waitsUntil = nil
-        if exchanges[exchange].trace.isRecorded { recordHandled(exchange) }
+        if exchanges[exchange].isTraced { recordHandled(exchange) }
         // It lasts, and would hold the room of requests that do not.
         releaseSlot(exchange)
         exchanges[exchange].state.produce()
@@ -20,7 +20,7 @@ extension Worker {
         let persistence = downstream.clients[client].http.sendHead(framing, on: exchanges[exchange].stream)
         var out = scratch.takeOutput()
         OwnResponse.writeStreamHead(
-            status: status, isChunked: framing == .chunked, requestID: exchanges[exchange].ids.requestID.readable,
+            status: status, isChunked: framing == .chunked, requestID: exchanges[exchange].requestID.readable,
             edits: exchanges[exchange].answerEdits, persistence: persistence, at: now.wall, into: &out)
         let handle = exchanges.handle(exchange)
         sendToClient(client, out.count, of: &out, &scratch)

@@ -4,10 +4,9 @@ import Telemetry
 import Transport
 import Wire
 
-/// The recording of one request as spans, while it is under way.
-struct RequestTrace: ~Copyable {
-    /// False for most requests; the rest is valid only if it is true.
-    var isRecorded = false
+/// The recording of one request as spans, while it is under way. A class, so that exchanges whose requests are not recorded hold a
+/// reference's room for it.
+final class RequestTrace {
     /// The request's own span.
     var context = TraceContext(traceHigh: 0, traceLow: 0, spanID: 0)
     /// The trusted caller's span; 0 for none.
@@ -28,14 +27,13 @@ struct RequestTrace: ~Copyable {
     private(set) var wait: (subject: SpanSubject, began: MonotonicTime)?
     var waited = SpanAttributes()
 
-    mutating func beginWait(_ subject: SpanSubject, at now: MonotonicTime) {
+    func beginWait(_ subject: SpanSubject, at now: MonotonicTime) {
         wait = (subject, now)
         waited.removeAll()
     }
 
     /// Prepares for a request, and keeps the buffers.
-    mutating func begin(_ context: TraceContext, parentID: UInt64, link: TraceContext?, attemptID: UInt64, at now: Moment) {
-        isRecorded = true
+    func begin(_ context: TraceContext, parentID: UInt64, link: TraceContext?, attemptID: UInt64, at now: Moment) {
         self.context = context
         self.parentID = parentID
         self.link = link
@@ -47,7 +45,7 @@ struct RequestTrace: ~Copyable {
     }
 
     /// The wait is over; returns what it was.
-    mutating func takeWait() -> (subject: SpanSubject, began: MonotonicTime)? {
+    func takeWait() -> (subject: SpanSubject, began: MonotonicTime)? {
         defer { wait = nil }
         return wait
     }

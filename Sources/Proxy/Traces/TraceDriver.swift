@@ -31,9 +31,9 @@ extension Worker {
         let attemptID = telemetry.random.next() | 1
         exchanges[exchange].trace.begin(context, parentID: parent?.spanID ?? 0, link: link, attemptID: attemptID, at: now)
         if link != nil { scratch.decision.removeTraceState() }
-        exchanges[exchange].ids.isRecorded = true
-        exchanges[exchange].ids.traceparent.removeAll()
-        context.recorded(as: attemptID).write(into: &exchanges[exchange].ids.traceparent)
+        exchanges[exchange].isTraced = true
+        scratch.traceparent.removeAll()
+        context.recorded(as: attemptID).write(into: &scratch.traceparent)
         describe(exchange, bytes, &scratch)
         if exchanges[exchange].refresh != nil { recordRefresh(exchange) }
     }
@@ -83,9 +83,9 @@ extension Worker {
 
     private mutating func copyRequestID(_ exchange: ExchangeIndex) {
         var id = ByteBuffer()
-        swap(&id, &exchanges[exchange].ids.requestID)
+        swap(&id, &exchanges[exchange].requestID)
         exchanges[exchange].trace.attributes.add(.requestID, id.readable)
-        swap(&id, &exchanges[exchange].ids.requestID)
+        swap(&id, &exchanges[exchange].requestID)
     }
 
     /// The exchange has ended: ends what was under way for it, and its span.
@@ -127,7 +127,7 @@ extension Worker {
         telemetry.spans.append(record, attributes.encoded)
         swap(&attributes, &exchanges[exchange].trace.attributes)
         telemetry.metrics.requestRecorded(route: exchanges[exchange].record.route, durationMicros: micros, as: context, at: now.wall)
-        exchanges[exchange].trace.isRecorded = false
+        exchanges[exchange].isTraced = false
     }
 
     // MARK: children

@@ -13,7 +13,7 @@ extension Worker {
         upstreams.directory[endpoint].outstanding += 1
         exchanges[exchange].record.attempts += 1
         exchanges[exchange].record.sentAt = now.monotonic
-        if exchanges[exchange].trace.isRecorded { beginAttempt(exchange) }
+        if exchanges[exchange].isTraced { beginAttempt(exchange) }
         guard mayBeUnderWay(exchange) else { return failed(exchange, .tooManyRequests, wasUsed: false, &scratch) }
         findConnection(exchange, mayWait: true, &scratch)
     }
@@ -174,7 +174,7 @@ extension Worker {
         if exchanges[exchange].state.answer == .none {
             telemetry.attemptEnded(&exchanges[exchange].record, status: 0, at: now.monotonic)
         }
-        if exchanges[exchange].trace.isRecorded { endAttempt(exchange, error: loss.text) }
+        if exchanges[exchange].isTraced { endAttempt(exchange, error: loss.text) }
         // A reused connection that turned out closed says nothing about the health of the address.
         let isStale = wasUsed && (loss == .closedUnanswered || loss == .brokenWhileSending || loss == .unprocessed)
         let isBehindHead = exchanges[exchange].state.answer != .none

@@ -44,7 +44,7 @@ extension Worker {
         ForwardedResponse.writeAcceptance(
             scratch.response, bytes, isHTTP2: isHTTP2, accept: accept,
             saysBearer: exchanges[exchange].offersBearer && !acceptance.hasSubprotocol,
-            requestID: exchanges[exchange].ids.requestID.readable, edits: exchanges[exchange].answerEdits, into: &scratch.output)
+            requestID: exchanges[exchange].requestID.readable, edits: exchanges[exchange].answerEdits, into: &scratch.output)
         exchanges[exchange].record.status = isHTTP2 ? 200 : 101
         upstreams.directory.answerBegan(exchanges[exchange].endpoint)
         upstreams.directory.answerEnded(exchanges[exchange].endpoint)

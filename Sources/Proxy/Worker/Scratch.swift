@@ -18,6 +18,8 @@ struct Scratch: ~Copyable {
     var response = ResponseHead()
     var trailers = FieldTable()
     var decision = Decision()
+    /// `traceparent` (W3C Trace Context) for the upstream of the request that was decided about last.
+    var traceparent = ByteBuffer(capacity: 64)
     var due: [Int] = []
     /// A large buffer that is not in use, for when a connection has kept `input` or `output`.
     private var spare = ByteBuffer()

@@ -28,8 +28,6 @@ struct RequestRecord: ~Copyable {
     var bytesOut: UInt64 = 0
     /// The error for the log; empty for none.
     var error: StaticString = ""
-    /// Counts of the route's filter; nil if it judged nothing.
-    var filtered: FilterCounts?
     /// The first part of the log line, written while the request's head was in memory.
     var line = ByteBuffer()
     /// Whether it is counted and logged: not so on the admin listeners.
@@ -121,8 +119,8 @@ package struct WorkerTelemetry: ~Copyable {
 
     // MARK: lines
 
-    /// Completes the line that `record` began.
-    mutating func log(_ record: inout RequestRecord, micros: UInt64) {
+    /// Completes the line that `record` began. `filtered`: counts of the route's filter; nil if it judged nothing.
+    mutating func log(_ record: inout RequestRecord, _ filtered: FilterCounts?, micros: UInt64) {
         lines.append(record.line.readable)
         record.line.removeAll()
         line.add(.status, record.status, to: &lines)
@@ -135,7 +133,7 @@ package struct WorkerTelemetry: ~Copyable {
             line.add(.upstreamStatus, record.upstreamStatus, to: &lines)
             line.add(.upstreamDuration, micros: record.upstreamMicros, to: &lines)
         }
-        if let counts = record.filtered {
+        if let counts = filtered {
             line.add(.filterKept, Int(counts.kept), to: &lines)
             line.add(.filterDropped, Int(counts.dropped), to: &lines)
             line.add(.filterUnlabelled, Int(counts.unlabelled), to: &lines)
