@@ -4,10 +4,16 @@ internal import Wire
 
 /// A connection to an SQLite file.
 @safe final class SQLiteConnection: SQLConnection {
-    /// How long to wait for another process that writes the file.
+    /// How long a call waits for another process that writes the file.
+    static let patience = Duration.seconds(2)
     private static let busyMilliseconds: Int32 = 2_000
+    /// Between two tries for the write lock, in microseconds. SQLite's own waiting pauses for up to 100 ms, and so misses the moments
+    /// that a busy writer leaves free.
+    private static let pauses: ClosedRange<UInt32> = 500...2_000
 
     private let handle: OpaquePointer
+    /// Until when a transaction waits for the write lock; nil: for `patience`. The lock is tried for once in any case.
+    var deadline: ContinuousClock.Instant?
     private var statements: [String: SQLiteStatement] = [:]
     var touched = TouchedRows()
 
@@ -26,6 +32,8 @@ internal import Wire
             "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON", "PRAGMA trusted_schema = OFF",
             "PRAGMA query_only = \(isReader ? "ON" : "OFF")",
         ] { _ = try run(pragma, []) }
+        // `begin` waits by itself.
+        if !isReader { unsafe sqlite3_busy_timeout(handle, 0) }
     }
 
     /// Opens an existing file for reading, and changes nothing about it or beside it.
@@ -93,7 +101,20 @@ internal import Wire
     }
 
     /// SQLite has one writer per file. IMMEDIATE takes the write lock at once: upgrading a read lock later could fail.
-    func begin(isWriting: Bool) throws(SQLFault) { _ = try run(isWriting ? "BEGIN IMMEDIATE" : "BEGIN", []) }
+    func begin(isWriting: Bool) throws(SQLFault) {
+        guard isWriting else { return _ = try run("BEGIN", []) }
+        let end = deadline ?? .now.advanced(by: Self.patience)
+        while true {
+            do throws(SQLFault) {
+                return _ = try run("BEGIN IMMEDIATE", [])
+            } catch {
+                guard error == .conflict else { throw error }
+                guard .now < end else { throw .lost("another program kept the write lock of the database") }
+            }
+            // This thread belongs to the pool and may sleep.
+            usleep(.random(in: Self.pauses))
+        }
+    }
 
     func commit() throws(SQLFault) { _ = try run("COMMIT", []) }
 

@@ -56,8 +56,12 @@ final class SQLiteDatabase: SQLDatabase {
         _ pool: BlockingPool<SQLiteConnector>, isWriting: Bool,
         _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
-        try await run(pool) { connection throws(SQLFault) in
-            try connection.transaction(isWriting: isWriting) { sql throws(SQLFault) in try body(&sql) }
+        // From when the call was made: those behind a lock that another process keeps give up together, not one after the other.
+        let deadline = ContinuousClock.now.advanced(by: SQLiteConnection.patience)
+        return try await run(pool) { connection throws(SQLFault) in
+            connection.deadline = deadline
+            defer { connection.deadline = nil }
+            return try connection.transaction(isWriting: isWriting) { sql throws(SQLFault) in try body(&sql) }
         }
     }
 
