@@ -2,7 +2,7 @@ package import Accounts
 internal import Credentials
 internal import Synchronization
 package import Transport
-internal import Wire
+package import Wire
 
 /// The courier of accounts: renders messages and queues them for delivery. `onEvent` is called with the outcome of each attempt, on
 /// any thread.
@@ -20,10 +20,10 @@ package final class DeliveryCourier: Courier {
         thread = try DeliveryThread(plan, outbox: outbox, onEvent: onEvent)
     }
 
-    package func send(_ message: Message) {
+    package func send(_ message: Message, for address: IPAddress?) {
         let bytes = SecureRandom.bytes(16)
         let random = (bytes.rawBytes.load64(0), bytes.rawBytes.load64(8))
-        thread.send(templates.withLock { $0 }.render(message, id: UUID(random: random).text))
+        thread.send(templates.withLock { $0 }.render(message, id: UUID(random: random).text), for: address)
     }
 
     /// Replaces the plan, also for queued messages.

@@ -10,14 +10,19 @@ package enum DeliveryEvent: Sendable, Equatable {
 }
 
 /// The queue of outgoing messages with their retry times. Pure.
+///
+/// Clients take turns, as with `FairQueue`: a message that one asked for waits for at most one attempt of every other, and when the
+/// queue is full, the client with the most waiting messages loses its newest one to a client with at least two fewer.
 struct DeliveryQueue {
-    /// The maximum number of messages, those under way included. Beyond it a new message is lost at once.
+    /// The maximum number of messages, those under way included. Beyond it a message is lost at once.
     static let capacity = 1_000
     static let fullReason = "the delivery queue is full"
 
     struct Entry: Equatable {
         let id: Int
         let message: OutgoingMessage
+        /// The client that asked for it, by its address for limits.
+        fileprivate let client: IPAddress?
         /// When retries end: the message's code or link has expired by then.
         let deadline: MonotonicTime
         fileprivate(set) var failures = 0
@@ -27,25 +32,51 @@ struct DeliveryQueue {
 
     private var entries: [Entry] = []
     private var lastID = 0
+    /// The number of the latest attempt for each client with messages; missing before the first.
+    private var turns: [IPAddress?: Int] = [:]
+    private var lastTurn = 0
 
     var isEmpty: Bool { entries.isEmpty }
 
     /// The message with this id; nil if unknown.
     func message(_ id: Int) -> OutgoingMessage? { entries.first { $0.id == id }?.message }
 
-    /// Adds a message, due now. Returns `lost` if the queue is full, else nil.
-    mutating func add(_ message: OutgoingMessage, now: MonotonicTime) -> DeliveryEvent? {
-        guard entries.count < Self.capacity else { return .lost(message, reason: Self.fullReason) }
+    /// Adds a message, due now, that the client at `address` asked for. If the queue is full, returns `lost` for it or for one that makes
+    /// room, else nil.
+    mutating func add(_ message: OutgoingMessage, for address: IPAddress? = nil, now: MonotonicTime) -> DeliveryEvent? {
+        let client = address?.limitPrefix
+        var event: DeliveryEvent?
+        if entries.count >= Self.capacity {
+            guard let index = newest(ofMoreThan: client) else { return .lost(message, reason: Self.fullReason) }
+            event = .lost(remove(index).message, reason: Self.fullReason)
+        }
         lastID += 1
         let useful = UInt64(max(0, message.usefulSeconds)) * 1_000
-        entries.append(Entry(id: lastID, message: message, deadline: now.advanced(milliseconds: useful), due: now))
-        return nil
+        entries.append(Entry(id: lastID, message: message, client: client, deadline: now.advanced(milliseconds: useful), due: now))
+        return event
     }
 
-    /// Starts the due message that has been due longest; it is under way until `finish`. nil if none is due.
+    /// The newest waiting message of the client with the most, if `client` has at least two fewer.
+    private func newest(ofMoreThan client: IPAddress?) -> Int? {
+        var counts: [IPAddress?: Int] = [:]
+        for entry in entries where !entry.isUnderWay { counts[entry.client, default: 0] += 1 }
+        guard let most = counts.max(by: { $0.value < $1.value }), counts[client, default: 0] + 1 < most.value else { return nil }
+        return entries.lastIndex { !$0.isUnderWay && $0.client == most.key }
+    }
+
+    private mutating func remove(_ index: Int) -> Entry {
+        let entry = entries.remove(at: index)
+        if !entries.contains(where: { $0.client == entry.client }) { turns[entry.client] = nil }
+        return entry
+    }
+
+    /// Starts the message that has been due longest of the client whose turn it is; it is under way until `finish`. nil if none is due.
     mutating func startNext(now: MonotonicTime) -> Entry? {
         let waiting = entries.indices.filter { !entries[$0].isUnderWay && entries[$0].due <= now }
-        guard let index = waiting.min(by: { entries[$0].due < entries[$1].due }) else { return nil }
+        let next = waiting.min { (turns[entries[$0].client] ?? 0, entries[$0].due) < (turns[entries[$1].client] ?? 0, entries[$1].due) }
+        guard let index = next else { return nil }
+        lastTurn += 1
+        turns[entries[index].client] = lastTurn
         entries[index].isUnderWay = true
         return entries[index]
     }
@@ -55,9 +86,9 @@ struct DeliveryQueue {
         guard let index = entries.firstIndex(where: { $0.id == id }) else { return nil }
         switch outcome {
         case .sent:
-            let entry = entries.remove(at: index)
+            let entry = remove(index)
             return .sent(entry.message, attempts: entry.failures + 1)
-        case .refused(let reason): return .lost(entries.remove(at: index).message, reason: reason)
+        case .refused(let reason): return .lost(remove(index).message, reason: reason)
         case .failed(let reason): return postpone(index, reason, now, jitter)
         }
     }
@@ -68,7 +99,7 @@ struct DeliveryQueue {
         entries[index].failures += 1
         let pause = RetrySchedule.pause(failures: entries[index].failures, jitter: jitter)
         let due = now.advanced(milliseconds: pause)
-        guard due < entries[index].deadline else { return .lost(entries.remove(at: index).message, reason: reason) }
+        guard due < entries[index].deadline else { return .lost(remove(index).message, reason: reason) }
         entries[index].isUnderWay = false
         entries[index].due = due
         return .postponed(entries[index].message, reason: reason, milliseconds: pause)
@@ -84,7 +115,10 @@ struct DeliveryQueue {
 
     /// Drops all messages.
     mutating func dropAll(_ reason: String) -> [DeliveryEvent] {
-        defer { entries.removeAll() }
+        defer {
+            entries.removeAll()
+            turns.removeAll()
+        }
         return entries.map { .lost($0.message, reason: reason) }
     }
 }

@@ -7,7 +7,7 @@ internal import Wire
 /// this thread or on the caller's.
 final class DeliveryThread: Sendable {
     private struct Shared: Sendable {
-        var arrived: [OutgoingMessage] = []
+        var arrived: [(message: OutgoingMessage, address: IPAddress?)] = []
         var plan: MailPlan
         /// Set by `stop`: how long the thread may still run, in milliseconds.
         var endsWithin: UInt64?
@@ -33,11 +33,11 @@ final class DeliveryThread: Sendable {
         }
     }
 
-    /// Queues a message.
-    func send(_ message: OutgoingMessage) {
+    /// Queues a message, which the client at `address` asked for.
+    func send(_ message: OutgoingMessage, for address: IPAddress? = nil) {
         let fits = shared.state.withLock { state in
             guard state.arrived.count < DeliveryQueue.capacity else { return false }
-            state.arrived.append(message)
+            state.arrived.append((message, address))
             return true
         }
         if fits { wake() } else { onEvent(.lost(message, reason: DeliveryQueue.fullReason)) }
@@ -94,8 +94,8 @@ final class DeliveryThread: Sendable {
                 defer { state.arrived.removeAll() }
                 return (state.arrived, state.plan, state.endsWithin)
             }
-            for message in arrived {
-                if let event = queue.add(message, now: now) { onEvent(event) }
+            for (message, address) in arrived {
+                if let event = queue.add(message, for: address, now: now) { onEvent(event) }
             }
             if let endsWithin, end == nil {
                 end = now.advanced(milliseconds: endsWithin)

@@ -29,7 +29,7 @@ final class Recorder: Courier {
 
     init(_ store: MemoryStore) { self.store = store }
 
-    func send(_ message: Message) { messages.withLock { $0.append(message) } }
+    func send(_ message: Message, for address: IPAddress?) { messages.withLock { $0.append(message) } }
     func note(_ notice: AccountNotice) { notes.withLock { $0.append(notice) } }
 
     var sent: [Message] { messages.withLock { $0 } }

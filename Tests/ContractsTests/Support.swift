@@ -36,7 +36,7 @@ final class StillClock: Sendable {
 final class Post: Courier {
     private let messages = Mutex<[Message]>([])
 
-    func send(_ message: Message) { messages.withLock { $0.append(message) } }
+    func send(_ message: Message, for address: IPAddress?) { messages.withLock { $0.append(message) } }
 
     /// The newest to a recipient; older ones are dropped with it.
     func take(to recipient: String) -> Message.Content? {

@@ -72,6 +72,33 @@ let sampleLetter = Letter(
         #expect(queue.add(message(id: "x"), now: time(0)) == .lost(message(id: "x"), reason: "the delivery queue is full"))
     }
 
+    private func address(_ text: String) throws -> IPAddress { try #require(IPAddress(parsing: text)) }
+
+    /// A flood fills the queue only for itself. IPv6 addresses of one /64 are one client.
+    @Test mutating func aFullQueueMakesRoomForAClientWithFewerMessages() throws {
+        for number in 0..<DeliveryQueue.capacity {
+            #expect(queue.add(message(id: "\(number)"), for: try address("2001:db8::\(number % 9)"), now: time(0)) == nil)
+        }
+        let (flood, other) = (try address("2001:db8::9"), try address("192.0.2.1"))
+        let full = DeliveryQueue.fullReason
+        #expect(queue.add(message(id: "x"), for: flood, now: time(1)) == .lost(message(id: "x"), reason: full))
+        #expect(queue.add(message(id: "y"), for: other, now: time(1)) == .lost(message(id: "999"), reason: full))
+        #expect(queue.startNext(now: time(1))?.message.id == "0")
+        #expect(queue.startNext(now: time(1))?.message.id == "y", "it waits for no more than one of the flood")
+    }
+
+    @Test mutating func clientsTakeTurns() throws {
+        let sizes = [5, 2, 1]
+        for (client, size) in sizes.enumerated() {
+            for number in 0..<size {
+                _ = queue.add(message(id: "\(client)\(number)"), for: try address("192.0.2.\(client)"), now: time(UInt64(client)))
+            }
+        }
+        var order: [String] = []
+        while let entry = queue.startNext(now: time(9)) { order.append(entry.message.id) }
+        #expect(order == ["00", "10", "20", "01", "11", "02", "03", "04"])
+    }
+
     @Test mutating func atTheEndWaitingMessagesAreTriedOnceMoreAndTheRestIsReportedLost() throws {
         _ = queue.add(message(id: "a"), now: time(0))
         _ = queue.add(message(id: "b"), now: time(0))

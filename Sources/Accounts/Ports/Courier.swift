@@ -1,3 +1,5 @@
+package import Wire
+
 /// A message to one recipient; the courier renders its text.
 package struct Message: Sendable, Equatable {
     /// The secret that a message carries.
@@ -19,6 +21,7 @@ package struct Message: Sendable, Equatable {
 
 /// Sends messages by mail and SMS.
 package protocol Courier: Sendable {
-    /// Queues a message and returns at once. It is sent and retried later; a message that is given up is logged.
-    func send(_ message: Message)
+    /// Queues a message and returns at once. It is sent and retried later; a message that is given up is logged. `address` is the
+    /// client that asked for it: clients take turns, so that one that asks for many delays its own.
+    func send(_ message: Message, for address: IPAddress?)
 }
