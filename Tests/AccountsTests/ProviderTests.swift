@@ -41,6 +41,19 @@ import Wire
         #expect(try await signIn(office, .apple, subject: "1").account.id != first.account.id)
     }
 
+    /// A valid ID token costs its holder nothing and the store a session each time.
+    @Test func oneIdentitySignsInOnlySoOften() async throws {
+        let office = try office()
+        let most = StrictLimiter.rates[.identitySignIns].burst
+        for _ in 0..<most { _ = try await signIn(office, subject: "1") }
+        await #expect(throws: AccountError<ProviderRefusal>.failed(.tooManyAttempts(retryAfterSeconds: 20))) {
+            try await signIn(office, subject: "1")
+        }
+        #expect(office.limiter.counted(.addressFailures) == 0, "it is no failure of the address, at which others sign in")
+        for provider in Provider.allCases { _ = try await signIn(office, provider, subject: "2") }
+        _ = try await signIn(office, .apple, subject: "1")
+    }
+
     @Test func theSameVerifiedEmailLinks() async throws {
         let office = try office()
         let google = try await signIn(office, subject: "1", email: "a@x")

@@ -22,6 +22,9 @@ package struct AttemptBucket: Sendable, Hashable {
         case addressMessages = "address-messages"
         /// All messages by SMS.
         case smsBudget = "sms-budget"
+        /// Sign-ins of one identity by ID token. Nothing slows them down as hashing does those by password, and one token opens as many
+        /// sessions as its holder likes.
+        case identitySignIns = "identity-sign-ins"
         /// Accounts created from one address, over all contracts.
         case addressOpenings = "address-openings"
         /// Password changes of one account by its own sessions. Each drops the codes and reset tokens sent to its email.
@@ -83,6 +86,7 @@ package struct AttemptRates: Sendable, Equatable {
         case .addressRevocations: AttemptRate(burst: 150, perHour: 1_800)
         case .recipientMessages: AttemptRate(burst: 6, perHour: 12)
         case .addressMessages: AttemptRate(burst: 100, perHour: 1_800)
+        case .identitySignIns: AttemptRate(burst: 300, perHour: 120)
         case .smsBudget: sms
         case .addressOpenings: openings
         case .passwordChanges: AttemptRate(burst: 10, perHour: 20)

@@ -53,7 +53,11 @@ package struct ProviderSignIn: Sendable {
             verified = try await Guesses(context: context, limiter: limiter).judge(at: nil, from: caller.address) {
                 await verify(request, rules)
             }
-            if case .success(let token)? = verified { return try await signIn(token, request, contract, caller) }
+            if case .success(let token)? = verified {
+                let name = "\(request.provider.rawValue) \(token.subject)"
+                let attempts = try await Attempts(limiter, [AttemptBucket(.identitySignIns, name)])
+                return try await attempts.make { () throws(AccountFailure) in try await signIn(token, request, contract, caller) }
+            }
         } catch {
             throw .failed(error)
         }

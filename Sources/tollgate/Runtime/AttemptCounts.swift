@@ -109,7 +109,7 @@ extension AttemptBucket.Kind {
     /// Names and recipients can be invented; an address one must have.
     fileprivate var subject: SubjectKind {
         switch self {
-        case .accountFailures, .accountNewcomers, .newcomerFailures, .familiarFailures, .recipientMessages, .passwordChanges:
+        case .accountFailures, .accountNewcomers, .newcomerFailures, .familiarFailures, .recipientMessages, .passwordChanges, .identitySignIns:
             .attemptName
         case .addressFailures, .addressRevocations, .addressMessages, .addressOpenings, .adminFailures: .attemptAddress
         case .smsBudget: .deployment
