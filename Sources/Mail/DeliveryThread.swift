@@ -7,7 +7,9 @@ internal import Wire
 /// this thread or on the caller's.
 final class DeliveryThread: Sendable {
     private struct Shared: Sendable {
-        var arrived: [(message: OutgoingMessage, address: IPAddress?)] = []
+        /// Here and not with the thread: libcurl blocks it while a mail server takes its time to accept a message, and a flood must not
+        /// push other messages out meanwhile.
+        var queue = DeliveryQueue()
         var plan: MailPlan
         /// Set by `stop`: how long the thread may still run, in milliseconds.
         var endsWithin: UInt64?
@@ -35,12 +37,9 @@ final class DeliveryThread: Sendable {
 
     /// Queues a message, which the client at `address` asked for.
     func send(_ message: OutgoingMessage, for address: IPAddress? = nil) {
-        let fits = shared.state.withLock { state in
-            guard state.arrived.count < DeliveryQueue.capacity else { return false }
-            state.arrived.append((message, address))
-            return true
-        }
-        if fits { wake() } else { onEvent(.lost(message, reason: DeliveryQueue.fullReason)) }
+        let now = EventLoop.now().monotonic
+        if let event = shared.state.withLock({ $0.queue.add(message, for: address, now: now) }) { onEvent(event) }
+        wake()
     }
 
     /// Replaces the plan from the next attempt on.
@@ -72,7 +71,6 @@ final class DeliveryThread: Sendable {
         let transfers: TransferGroup
         let outbox: Outbox
         let onEvent: @Sendable (DeliveryEvent) -> Void
-        var queue = DeliveryQueue()
         var random = SystemRandomNumberGenerator()
         /// After `stop`: when the remaining messages are dropped.
         var end: MonotonicTime?
@@ -81,27 +79,25 @@ final class DeliveryThread: Sendable {
             while true {
                 let now = EventLoop.now()
                 let plan = readShared(now.monotonic)
-                while transfers.count < Self.maximumTransfers, let entry = queue.startNext(now: now.monotonic) {
+                while transfers.count < Self.maximumTransfers, let entry = inQueue({ $0.startNext(now: now.monotonic) }) {
                     attempt(entry, plan, now)
                 }
-                if let end, queue.isEmpty || now.monotonic >= end { return giveUp() }
+                if let end, inQueue({ $0.isEmpty }) || now.monotonic >= end { return giveUp() }
                 for ended in transfers.wait(milliseconds: pause(from: now.monotonic)) { finish(ended) }
             }
         }
 
         private mutating func readShared(_ now: MonotonicTime) -> MailPlan {
-            let (arrived, plan, endsWithin) = shared.state.withLock { state in
-                defer { state.arrived.removeAll() }
-                return (state.arrived, state.plan, state.endsWithin)
-            }
-            for (message, address) in arrived {
-                if let event = queue.add(message, for: address, now: now) { onEvent(event) }
-            }
+            let (plan, endsWithin) = shared.state.withLock { ($0.plan, $0.endsWithin) }
             if let endsWithin, end == nil {
                 end = now.advanced(milliseconds: endsWithin)
-                queue.makeAllDue(now: now)
+                inQueue { $0.makeAllDue(now: now) }
             }
             return plan
+        }
+
+        private func inQueue<Value: Sendable>(_ body: (inout DeliveryQueue) -> Value) -> Value {
+            shared.state.withLock { body(&$0.queue) }
         }
 
         private mutating func attempt(_ entry: DeliveryQueue.Entry, _ plan: MailPlan, _ now: Moment) {
@@ -135,7 +131,7 @@ final class DeliveryThread: Sendable {
         }
 
         private mutating func finish(_ ended: EndedTransfer) {
-            switch queue.message(ended.id)?.body {
+            switch inQueue({ $0.message(ended.id) })?.body {
             case .mail:
                 let isDenied = ended.isLoginDenied
                 finish(ended.id, .mail(failure: ended.failure, status: ended.status, isLoginDenied: isDenied))
@@ -146,17 +142,18 @@ final class DeliveryThread: Sendable {
 
         private mutating func finish(_ id: Int, _ outcome: DeliveryOutcome) {
             let now = EventLoop.now().monotonic
-            guard let event = queue.finish(id, outcome, now: now, jitter: random.next()) else { return }
+            let jitter: UInt64 = random.next()
+            guard let event = inQueue({ $0.finish(id, outcome, now: now, jitter: jitter) }) else { return }
             onEvent(event)
         }
 
         private mutating func giveUp() {
-            for event in queue.dropAll("the gateway ends") { onEvent(event) }
+            for event in inQueue({ $0.dropAll("the gateway ends") }) { onEvent(event) }
         }
 
         /// Milliseconds until the next deadline, at most a minute.
         private func pause(from now: MonotonicTime) -> Int32 {
-            let next = [queue.nextDue, end].compactMap { $0 }.min()
+            let next = [inQueue { $0.nextDue }, end].compactMap { $0 }.min()
             return Int32(min(next.map { $0.nanoseconds(since: now) / 1_000_000 + 1 } ?? 60_000, 60_000))
         }
     }
