@@ -1,8 +1,7 @@
 import Accounts
 import Testing
 
-/// Reads the change log like a gateway, and drops duplicates by id: a reading starts at the oldest transaction in progress on
-/// the server, in any of its databases.
+/// Reads the change log like a gateway, and drops duplicates by id: what is committed during a reading is also in the next.
 struct ChangeReader {
     private let store: any AccountStore
     private var mark: ChangeMark

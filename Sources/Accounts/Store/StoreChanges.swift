@@ -33,10 +33,13 @@ package struct ChangeMark: Sendable, Hashable, Comparable {
     package let value: Int64
     /// Tells servers apart, and runs of one; opaque too. Positions of two servers cannot be compared.
     package let server: Int64
+    /// The transactions that began before this position and had not ended, opaque too; nil if all had. Their changes are yet to be read.
+    package let inProgress: String?
 
-    package init(value: Int64, server: Int64 = 0) {
+    package init(value: Int64, server: Int64 = 0, inProgress: String? = nil) {
         self.value = value
         self.server = server
+        self.inProgress = inProgress
     }
 
     package static func < (left: Self, right: Self) -> Bool { left.value < right.value }

@@ -1,13 +1,18 @@
 extension SQLDialect {
     private static let microseconds = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
-    /// Commit order differs from id order. Each change is therefore marked with its transaction's id; a reading restarts at the
-    /// oldest transaction that was in progress at the previous reading, and its reader deduplicates by id.
+    /// Commit order differs from id order. Each change is therefore marked with its transaction's id; a reading looks for those that
+    /// were in progress at the previous reading, in any database of the server, and for those that began later. What is committed between
+    /// the two statements of a reading is also in the next, and its reader deduplicates by id.
     ///
     /// The trigger also notifies the channel that `PostgresListener` listens to.
     static let postgres = SQLDialect(
         lockClause: " FOR UPDATE", clock: microseconds, isClockShared: true, changeMark: "mark",
-        changeFloor: "pg_snapshot_xmin(pg_current_snapshot())::text::bigint",
+        changeEnd: "pg_snapshot_xmax(pg_current_snapshot())::text::bigint",
+        changesInProgress: (
+            values: "(SELECT string_agg(xip::text, ',') FROM pg_snapshot_xip(pg_current_snapshot()) AS xip)",
+            contain: "c.mark = ANY(string_to_array($2, ',')::bigint[])"
+        ),
         serverStart: "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint",
         notice: "pg_notify('tollgate', '')",
         changeLog: [

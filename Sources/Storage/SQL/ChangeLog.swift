@@ -29,22 +29,24 @@ extension SQLTransaction {
     private static let keptMicroseconds: Int64 = 86_400_000_000
 
     fileprivate func endOfLog() throws(SQLFault) -> ChangeMark {
-        guard var row = try first("SELECT \(dialect.changeFloor), \(dialect.serverStart)", []) else {
+        let inProgress = dialect.changesInProgress?.values ?? "NULL"
+        guard var row = try first("SELECT \(dialect.changeEnd), \(dialect.serverStart), \(inProgress)", []) else {
             throw .failed("the log of changes has no end")
         }
-        return ChangeMark(value: try row.integer(), server: try row.integer())
+        return ChangeMark(value: try row.integer(), server: try row.integer(), inProgress: try row.optionalText())
     }
 
     fileprivate func changes(since mark: ChangeMark) throws(SQLFault) -> [LoggedChange] {
-        try rows(
+        let (unended, values) = mark.inProgress.map { (dialect.changesInProgress?.contain, [.text($0)]) } ?? (nil, [SQLValue]())
+        return try rows(
             """
             SELECT c.id, \(dialect.clock) - c.at, c.kind, c.identity_provider, c.identity_subject, c.subject, a.tier_version,
                 a.tier, a.tier_until, e.account, e.ended_at, e.reason, e.expires_at
             FROM changes c LEFT JOIN accounts a ON c.kind = 1 AND a.id = c.subject
                 LEFT JOIN ended_sessions e ON c.kind = 2 AND e.id = c.subject
-            WHERE c.\(dialect.changeMark) >= $1 ORDER BY c.id
+            WHERE c.\(dialect.changeMark) >= $1\(unended.map { " OR \($0)" } ?? "") ORDER BY c.id
             """,
-            [.integer(mark.value)]
+            [.integer(mark.value)] + values
         ).map(Self.change).compactMap { $0 }
     }
 

@@ -9,8 +9,11 @@ struct SQLDialect: Sendable {
     let isClockShared: Bool
     /// The column of `changes` that orders readings of the change log.
     let changeMark: String
-    /// Expression for the lowest value of `changeMark` that a change not yet visible may have.
-    let changeFloor: String
+    /// Expression for the value of `changeMark` from which on no change is visible yet.
+    let changeEnd: String
+    /// Expression for the values below that whose changes are not visible yet, as a text or NULL, and the condition under which a change
+    /// `c` has one of those in `$2`; nil where there are none.
+    let changesInProgress: (values: String, contain: String)?
     /// Expression for when the server started, in microseconds since 1970; it differs after a failover, when values of `changeMark` may
     /// be given out again.
     let serverStart: String
