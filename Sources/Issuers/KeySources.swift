@@ -23,6 +23,8 @@ struct KeySources {
     private let store: KeyStore?
     /// The stamp of the own keys' file when it was last read; nil until the first look, for `own` was read before this was made.
     private var ownStamp: FileStamp?
+    /// Why that file could not be read, as it was logged; nil once it could.
+    private var ownProblem: String?
     private let cache: KeyCache
     var events: [KeyEvent] = []
 
@@ -72,13 +74,14 @@ struct KeySources {
         return source
     }
 
-    /// Reads changed files again; returns whether any keys changed.
+    /// Reads changed files again, and those that could not be read: the reason may have passed without another change, as a lack of
+    /// descriptors does. Returns whether any keys changed.
     mutating func checkFiles() -> Bool {
         var changed = checkOwn()
         for index in sources.indices {
             guard case .file(let path) = sources[index].trust.source else { continue }
             let stamp = Self.stamp(path)
-            guard let stamp, stamp != sources[index].stamp else { continue }
+            guard let stamp, stamp != sources[index].stamp || sources[index].status.problem != nil else { continue }
             var source = sources[index]
             readFile(path, into: &source)
             sources[index] = source
@@ -96,13 +99,17 @@ struct KeySources {
     }
 
     private mutating func checkOwn() -> Bool {
-        guard let store, let stamp = Self.stamp(store.path), stamp != ownStamp else { return false }
+        guard let store, let stamp = Self.stamp(store.path), stamp != ownStamp || ownProblem != nil else { return false }
         ownStamp = stamp
         do {
-            guard let ring = try store.load() else { return false }
-            return adopt(ring)
+            let ring = try store.load()
+            ownProblem = nil
+            return ring.map { adopt($0) } ?? false
         } catch {
-            events.append(KeyEvent(.error, nil, "\(error.description); the keys read before stay in use"))
+            if ownProblem != error.description {
+                events.append(KeyEvent(.error, nil, "\(error.description); the keys read before stay in use"))
+            }
+            ownProblem = error.description
             return false
         }
     }

@@ -9,6 +9,8 @@ struct Certificates {
     private var pairs: [TLSCertificatePair] = []
     private var clientAuthority: String?
     private var stamps: [FileStamp?] = []
+    /// Why the files that are there now were not adopted, as it was told; nil if they were.
+    private var fault: TLSFault?
     /// When each expires, by its first host name, or its file without one. Of two for one name, the earlier.
     private(set) var expiries: [String: WallTime] = [:]
     /// When the present session-ticket key was made.
@@ -37,23 +39,28 @@ struct Certificates {
         self.pairs = pairs
         self.clientAuthority = clientAuthority
         self.stamps = stamps
+        fault = nil
         expiries = Self.expiries(of: pairs)
     }
 
     /// Reads the files again if one has changed; nil if none has. A certificate and key that do not match, as while they are
-    /// being replaced, are tried again at the next change.
+    /// being replaced, are tried again with each call: the reason may pass without another change, as a lack of descriptors does. A fault
+    /// that stays the same is told of once.
     mutating func changed(now: WallTime) -> Result<TLSServerContext, TLSFault>? {
         let stamps = Self.stamps(pairs, clientAuthority)
-        guard !pairs.isEmpty, stamps != self.stamps else { return nil }
+        guard !pairs.isEmpty, stamps != self.stamps || fault != nil else { return nil }
+        let told = stamps == self.stamps ? fault : nil
         self.stamps = stamps
         do {
             let renewed = try TLSServerContext(
                 pairs: pairs, clientAuthority: clientAuthority, protocols: Self.protocols, now: now, resuming: context)
             context = renewed
             expiries = Self.expiries(of: pairs)
+            fault = nil
             return .success(renewed)
         } catch {
-            return .failure(error)
+            fault = error
+            return error == told ? nil : .failure(error)
         }
     }
 
