@@ -21,6 +21,9 @@ final class KeyRotation: Sendable {
         self.onChange = onChange
     }
 
+    /// How long a rotation waits until its key signs, in milliseconds. Another gateway may rotate at the same time, and its key then does.
+    private static let patience: UInt64 = 5_000
+
     /// The keys after the rotation, which this gateway signs with from then on.
     func rotate() async throws(RotationRefusal) -> SigningKeyRing {
         let configuration = active.configuration
@@ -34,6 +37,8 @@ final class KeyRotation: Sendable {
         let begin = EventLoop.now().monotonic
         let ring = try await rotated(configuration).get()
         keySets.adopt(ring, asOf: begin)
+        let deadline = EventLoop.now().monotonic.advanced(milliseconds: Self.patience)
+        while active.signingKey.kid != ring.active.kid, EventLoop.now().monotonic < deadline { await pause(milliseconds: 5) }
         return ring
     }
 
