@@ -6,8 +6,8 @@ import Wire
 /// expired no longer has the current number and cannot store a result. The result stays for the waiting gateways until it
 /// expires.
 package enum RefreshLease {
-    /// Time to live of a lease, in milliseconds; longer than any refresh takes.
-    package static let heldMilliseconds = 10_000
+    /// Time to live of a lease, in milliseconds; longer than any refresh takes, or a second gateway would send the same token.
+    package static let heldMilliseconds = 12_000
     /// Time to live of a result in milliseconds: of tokens, and of a refusal.
     package static let keptMilliseconds = 10_000
     package static let refusalMilliseconds = 1_000

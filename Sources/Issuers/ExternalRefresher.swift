@@ -22,8 +22,12 @@ package final class ExternalRefresher: Sendable {
     /// nil without Redis.
     private let lease: LeaseScript?
     private let onFailure: @Sendable (_ issuer: String, _ reason: String) -> Void
+    /// How long a refresh waits for others at most, and for the server, in milliseconds.
+    static let queuedMilliseconds: UInt64 = 2_000
+    static let totalMilliseconds = 8_000
+
     private let transfers = IssuerTransfers(
-        name: "refresh", IssuerTransfers.Limits(underWay: 1_024, queued: 1_024, queuedMilliseconds: 2_000))
+        name: "refresh", IssuerTransfers.Limits(underWay: 1_024, queued: 1_024, queuedMilliseconds: queuedMilliseconds))
 
     package init(
         server: @escaping @Sendable (_ issuer: String) -> RefreshServer?, lease: LeaseScript?,
@@ -48,7 +52,7 @@ package final class ExternalRefresher: Sendable {
         // No redirects: a refresh token is sent to the configured URL only. No resend: it may be valid only once.
         let answer = await transfers.send(
             HTTPTransfer(
-                url: server.url, connectMilliseconds: 3_000, totalMilliseconds: 8_000, largestBody: 65_536,
+                url: server.url, connectMilliseconds: 3_000, totalMilliseconds: Self.totalMilliseconds, largestBody: 65_536,
                 body: server.form.request(order.token), isSentOnce: true))
         let outcome = Self.outcome(answer, server.form, order)
         if case .unavailable = outcome {

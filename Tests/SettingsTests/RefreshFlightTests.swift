@@ -22,6 +22,12 @@ import Wire
         #expect(waiters == [2, 3])
     }
 
+    /// A token that is sent twice looks stolen to its issuer, which then ends the session.
+    @Test func aLeaseOutlastsTheLongestRefresh() {
+        let longest = Int(ExternalRefresher.queuedMilliseconds) + ExternalRefresher.totalMilliseconds
+        #expect(RefreshLease.heldMilliseconds >= longest + 1_000)
+    }
+
     @Test func otherTokensAndSessionsAreSeparateFlights() {
         var flights = RefreshFlights<Int>()
         let orders = [Self.order(), Self.order("r2"), Self.order(session: "t")]
