@@ -13,7 +13,7 @@ package struct StreamLife: Equatable, Sendable {
     let session: LimitKey?
     /// The subject of an outside issuer that stands for an account.
     let subject: LimitKey?
-    let tier: TierNeed?
+    private(set) var tier: TierNeed?
     /// Whether the token is the gateway's own.
     let isOwn: Bool
 
@@ -27,6 +27,14 @@ package struct StreamLife: Equatable, Sendable {
         let user: LimitKey
         /// The tier of an own token whose user has no account.
         let claimed: Tier
+    }
+
+    /// Another list of tiers is in force, in which tiers have other ranks. In place of one that is gone the stream needs the next higher
+    /// one, or else the highest.
+    package mutating func adopt(_ tiers: TierList, insteadOf former: TierList) {
+        guard let need = tier else { return }
+        let least = former.names.dropFirst(Int(need.least.rawValue)).lazy.compactMap { tiers.rank(of: $0) }.first
+        tier = TierNeed(least: least ?? tiers.highest, user: need.user, claimed: tiers.rank(of: former.name(of: need.claimed)) ?? .lowest)
     }
 
     /// Whether it depends on what the worker looks up: an account or a tier.

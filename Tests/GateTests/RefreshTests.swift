@@ -215,4 +215,21 @@ import Wire
         let outside = try #require(harness.streamLife)
         #expect(outside.expiresAt == now + 10 && outside.extendingSession == nil)
     }
+
+    /// The tier that a stream needs under `a b c`, another list, and what it needs then.
+    static let tierLists: [(need: String, list: [String], then: String)] = [
+        ("b", ["a", "b", "c"], "b"), ("b", ["a", "x", "b", "c"], "b"), ("b", ["b", "a", "c"], "b"),
+        // A tier that is gone: the next higher one, or else the highest.
+        ("b", ["a", "c"], "c"), ("b", ["a", "c", "d"], "c"), ("c", ["a", "b"], "b"), ("c", ["x", "y"], "y"),
+    ]
+
+    @Test(arguments: tierLists) func aStreamNeedsATierByItsName(_ need: String, _ list: [String], _ then: String) throws {
+        let (before, after) = (try TierList(["a", "b", "c"]), try TierList(list))
+        let least = try #require(before.rank(of: need))
+        let tier = StreamLife.TierNeed(least: least, user: LimitKey(high: 1, low: 2), claimed: least)
+        var life = StreamLife(expiresAt: 0, leeway: 0, extendingSession: nil, session: nil, subject: nil, tier: tier, isOwn: true)
+        life.adopt(after, insteadOf: before)
+        #expect(life.tier?.least == after.rank(of: then))
+        #expect(life.tier?.claimed == after.rank(of: need) ?? .lowest)
+    }
 }

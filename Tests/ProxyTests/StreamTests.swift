@@ -1,3 +1,4 @@
+import Credentials
 import Synchronization
 import TestThreads
 import Testing
@@ -326,6 +327,31 @@ import Wire
         bench.seconds(2)
         try bench.pass("data: premium\n\n")
         learn(.tier(.lowest, until: .max), version: 2)
+        bench.seconds(0.1)
+        try bench.expectEnd(": tier\n\n", .closed)
+        bench.close()
+    }
+
+    /// A reload that adds a tier between two gives what the stream needs another rank.
+    @Test func aStreamNeedsTheSameTierUnderAnotherListOfTiers() throws {
+        let user = TokenUser("ada")
+        let need = StreamLife.TierNeed(least: Tier(rawValue: 1), user: LimitKey(high: 3, low: 4), claimed: .lowest)
+        var bench = try Bench(lifetime: 3_600, tier: need)
+        let rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
+        let tiers = try TierList(["free", "basic", "premium"])
+        bench.stepped.post(.adoptPolicy(try Policy(version: 2, tiers: tiers, rules: [rule], trust: Trust(issuers: []))))
+        bench.stepped.worker.hasMessages = true
+        bench.stepped.turn()
+        func learn(_ tier: String, version: Int64) throws {
+            let status = TierStatus.tier(try #require(tiers.rank(of: tier)), until: .max)
+            let update = UserTier(user: user, status: status, version: version, source: .pushed)
+            bench.stepped.worker.admission.tierCache.learn(update, of: need.user)
+            bench.stepped.worker.streams.sweepSoon(at: bench.stepped.worker.now.monotonic)
+        }
+        try learn("premium", version: 1)
+        bench.seconds(2)
+        try bench.pass("data: premium\n\n")
+        try learn("basic", version: 2)
         bench.seconds(0.1)
         try bench.expectEnd(": tier\n\n", .closed)
         bench.close()

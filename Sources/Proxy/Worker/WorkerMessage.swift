@@ -201,8 +201,11 @@ extension Worker {
     }
 
     private mutating func adopt(_ policy: Policy) {
-        refusals.adopted(formerly: admission.policy)
+        let former = admission.policy
+        refusals.adopted(formerly: former)
         admission.adopt(policy)
+        guard policy.tiers != former.tiers else { return }
+        for exchange in exchanges.indices { exchanges[exchange].life?.adopt(policy.tiers, insteadOf: former.tiers) }
     }
 
     /// Milliseconds that a new connection has for its first request during a drain.
