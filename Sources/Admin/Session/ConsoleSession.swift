@@ -10,6 +10,8 @@ struct ConsoleSession: Sendable {
     /// The beginning of the cookie's name.
     static let cookiePrefix = "tollgate_console_"
     static let seconds: Int64 = 43_200
+    /// By how much the clock of the gateway that gave it may be ahead, in seconds.
+    private static let skewSeconds: Int64 = 60
 
     private let digest: KeyedDigest
     /// The same for all gateways with one admin token.
@@ -32,7 +34,7 @@ struct ConsoleSession: Sendable {
         let time = Array(bytes[..<8])
         guard Digest.constantTimeEquals(Array(bytes[8...]).rawBytes, digest.digest(time).rawBytes) else { return nil }
         let seconds = Int64(bitPattern: time.reduce(0) { $0 << 8 | UInt64($1) })
-        return now.seconds < seconds && seconds <= now.seconds + Self.seconds ? WallTime(seconds: seconds) : nil
+        return now.seconds < seconds && seconds <= now.seconds + Self.seconds + Self.skewSeconds ? WallTime(seconds: seconds) : nil
     }
 
     private static func bytes(of seconds: Int64) -> [UInt8] {
