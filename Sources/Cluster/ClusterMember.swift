@@ -28,12 +28,18 @@ package final class ClusterMember: Sendable {
         sweep = AccountSweep(context: context)
     }
 
-    /// Starts polling, whose first reading brings what ended before, and the bus. At most once; throws if the system gives
-    /// no thread or descriptor.
+    /// Starts polling, whose first reading brings what ended before, and the bus. Once; throws if the system gives no thread or
+    /// descriptor, and may then be called again.
     package func start() throws {
         try poller.start()
-        let started = try ChangeBus(plan, poller: poller, report: events.report)
-        bus.withLock { $0 = started }
+        do {
+            let started = try ChangeBus(plan, poller: poller, report: events.report)
+            bus.withLock { $0 = started }
+        } catch {
+            // A reload may start this again, and there is one poller.
+            poller.stop()
+            throw error
+        }
         sweep.start()
     }
 
