@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestServers
 
 /// A Redis Cluster of the test's own: three primaries with a replica each, ended with their owner.
 final class RedisCluster {
@@ -23,8 +24,9 @@ final class RedisCluster {
     }
 
     final class Node {
-        let port: Int
-        private let busPort: Int
+        /// Held, so that a node that is killed finds its own free again.
+        private let held: HeldPort
+        private let heldForBus: HeldPort
         private let folder: Folder
         private let access: Access
         /// The port that it announces, if that is another one.
@@ -34,10 +36,13 @@ final class RedisCluster {
         fileprivate init(_ access: Access) throws {
             folder = try Folder()
             self.access = access
-            (port, busPort) = try Self.freePorts()
-            before = access.isBeforeSeven ? try ServerBeforeSeven(port) : nil
-            process = try Self.start(folder, port, busPort, announcing: before?.port, access)
+            (held, heldForBus) = (try HeldPort(), try HeldPort())
+            before = access.isBeforeSeven ? try ServerBeforeSeven(Int(held.number)) : nil
+            process = try Self.start(folder, Int(held.number), Int(heldForBus.number), announcing: before?.port, access)
         }
+
+        var port: Int { Int(held.number) }
+        private var busPort: Int { Int(heldForBus.number) }
 
         /// The port for gateways.
         var announcedPort: Int { before?.port ?? port }
@@ -55,12 +60,6 @@ final class RedisCluster {
                 ])
             try process.output.wait(for: "redis-server") { $0.contains { $0.contains("eady to accept connections") } }
             return process
-        }
-
-        /// Two ports without a listener, which nobody else is given: a node that is killed finds its own free again.
-        private static func freePorts() throws -> (Int, Int) {
-            let (one, other) = (try Listening(backlog: 1), try Listening(backlog: 1))
-            return (one.port, other.port)
         }
 
         /// What it answers to a command.

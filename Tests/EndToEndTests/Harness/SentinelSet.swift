@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestServers
 
 /// The servers of a family: Debian's Redis, or another that speaks its protocol.
 struct RedisProgram: CustomStringConvertible, Sendable {
@@ -16,7 +17,9 @@ struct RedisProgram: CustomStringConvertible, Sendable {
 
 /// A redis-server or sentinel of the test's own on a port, ended with its owner.
 final class RedisNode {
-    let port: Int
+    var port: Int { Int(held.number) }
+    /// A server that is killed finds its own free again.
+    private let held: HeldPort
     private let folder: Folder
     private let program: RedisProgram
     private let arguments: [String]
@@ -25,10 +28,10 @@ final class RedisNode {
     private var process: Subprocess?
 
     /// `configuration` becomes a file that the program may rewrite.
-    fileprivate init(_ program: RedisProgram, port: Int, _ configuration: [String], isSentinel: Bool, login: [String]) throws {
-        (self.port, self.program, self.login) = (port, program, login)
+    fileprivate init(_ program: RedisProgram, port held: HeldPort, _ configuration: [String], isSentinel: Bool, login: [String]) throws {
+        (self.held, self.program, self.login) = (held, program, login)
         folder = try Folder()
-        let listening = configuration.contains { $0.hasPrefix("tls-cert-file") } ? ["port 0", "tls-port \(port)"] : ["port \(port)"]
+        let listening = configuration.contains { $0.hasPrefix("tls-cert-file") } ? ["port 0", "tls-port \(held.number)"] : ["port \(held.number)"]
         let lines = listening + ["bind 127.0.0.1", "dir \(folder.path)", "protected-mode no"] + configuration
         let file = try folder.write("node.conf", lines.joined(separator: "\n") + "\n")
         arguments = [file] + (isSentinel ? ["--sentinel"] : [])
@@ -38,7 +41,7 @@ final class RedisNode {
     /// A server without others.
     static func alone(_ program: RedisProgram, _ configuration: [String], login: [String]) throws -> RedisNode {
         try RedisNode(
-            program, port: try SentinelSet.freePorts(1)[0], ["save \"\"", "appendonly no"] + configuration, isSentinel: false, login: login)
+            program, port: try HeldPort(), ["save \"\"", "appendonly no"] + configuration, isSentinel: false, login: login)
     }
 
     /// Starts it, again after `kill`.
@@ -95,15 +98,15 @@ final class SentinelSet {
     }
 
     init(_ program: RedisProgram = .redis, _ access: Access = Access()) throws {
-        let ports = try Self.freePorts(5)
+        let ports = try (0..<5).map { _ in try HeldPort() }
         let plain = ["save \"\"", "appendonly no", "repl-diskless-sync-delay 0", "repl-timeout 5"] + access.server
         self.access = access
         servers.append(try RedisNode(program, port: ports[0], plain, isSentinel: false, login: access.login))
         servers.append(
-            try RedisNode(program, port: ports[1], plain + ["replicaof 127.0.0.1 \(ports[0])"], isSentinel: false, login: access.login))
-        try eventually("the replica is in step") { try servers[0].ask("ROLE").contains("\(ports[1])") && servers[1].ask("ROLE").contains("connected") }
+            try RedisNode(program, port: ports[1], plain + ["replicaof 127.0.0.1 \(servers[0].port)"], isSentinel: false, login: access.login))
+        try eventually("the replica is in step") { try servers[0].ask("ROLE").contains("\(servers[1].port)") && servers[1].ask("ROLE").contains("connected") }
         let watching = [
-            "sentinel monitor \(Self.master) 127.0.0.1 \(ports[0]) 2",
+            "sentinel monitor \(Self.master) 127.0.0.1 \(servers[0].port) 2",
             // Longer than a busy machine keeps a server from its processor.
             "sentinel down-after-milliseconds \(Self.master) 2000",
             "sentinel failover-timeout \(Self.master) 3000",
@@ -149,11 +152,5 @@ final class SentinelSet {
     /// Waits until all that the primary has is at the replica.
     func replicate() throws {
         try eventually("the replica has all") { try servers[0].ask("WAIT", "1", "5000").hasPrefix("1") }
-    }
-
-    /// Ports without a listener, which nobody else is given: a server that is killed finds its own free again.
-    fileprivate static func freePorts(_ count: Int) throws -> [Int] {
-        let found = try (0..<count).map { _ in try Listening() }
-        return found.map(\.port)
     }
 }
