@@ -45,4 +45,26 @@ import Wire
         names.stop()
         #expect(server.asked.withLock { $0.count } == 4 && server.found.withLock { $0.count } == 4)
     }
+
+    /// A cluster of three names: while its map is taken over each is looked up, on the watch's thread.
+    @Test func theEndOfAClusterWatchWaitsForOneLookup() throws {
+        let server = Server()
+        let nodes = ["a", "b", "c"].enumerated().map { number, name in
+            let (first, last) = (number * 5_462, min(16_383, number * 5_462 + 5_461))
+            return "*3\r\n:\(first)\r\n:\(last)\r\n*3\r\n$1\r\n\(name)\r\n:6379\r\n$2\r\nid\r\n"
+        }
+        let cluster = try FakeServer { peer, _ in
+            while let heard = peer.hear() {
+                let words = String(decoding: heard, as: UTF8.self)
+                if words.contains("SHARDS") { peer.say("-ERR unknown subcommand\r\n") }
+                if words.contains("SLOTS") { peer.say("*3\r\n" + nodes.joined()) }
+            }
+        }
+        let watch = try RedisClusterWatch(try RedisEndpoint(parsing: "redis+cluster://\(cluster.address)"), lookUp: server.lookUp) { _ in }
+        server.wait(1)
+        watch.end()
+        server.answers.store(100, ordering: .releasing)
+        watch.stop()
+        #expect(server.asked.withLock { $0.count } == 1)
+    }
 }

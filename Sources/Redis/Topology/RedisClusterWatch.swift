@@ -23,15 +23,23 @@ package final class RedisClusterWatch: Sendable {
     private let thread: WorkerThread
 
     /// - Parameter report: called on the watch's thread; must not block.
-    package init(_ endpoint: RedisEndpoint, report: @escaping @Sendable (Event) -> Void) throws {
+    package convenience init(_ endpoint: RedisEndpoint, report: @escaping @Sendable (Event) -> Void) throws {
+        try self.init(endpoint, lookUp: SentinelNames.addresses(of:), report: report)
+    }
+
+    /// `lookUp` gives the addresses of a name, on the watch's thread; may block.
+    init(
+        _ endpoint: RedisEndpoint, lookUp: @escaping @Sendable (RedisEndpoint.Address) -> [SocketAddress],
+        report: @escaping @Sendable (Event) -> Void
+    ) throws {
         let waker = try Waker()
         let mailbox = Mailbox<Command>(waker: waker)
         self.mailbox = mailbox
         let tls = endpoint.usesTLS ? try TLSClientContext(protocols: []) : nil
         thread = try WorkerThread(name: "redis cluster") {
             do throws(SystemFault) {
-                var run = Run(endpoint, tls, loop: try EventLoop(waker: waker), report)
-                while run.turn(mailbox) {}
+                var run = Run(endpoint, tls, lookUp, mailbox, loop: try EventLoop(waker: waker), report)
+                while run.turn() {}
             } catch {
                 report(.problem(error.description))
             }
@@ -43,9 +51,12 @@ package final class RedisClusterWatch: Sendable {
 
     /// Ends the thread and waits for it, at most for a name that is being resolved.
     package func stop() {
-        mailbox.post(.stop)
+        end()
         thread.join()
     }
+
+    /// No lookup begins any more.
+    func end() { mailbox.post(.stop) }
 }
 
 /// When the map is read again. A value without a clock.
@@ -86,6 +97,9 @@ private struct Run: ~Copyable {
 
     private let endpoint: RedisEndpoint
     private let tls: TLSClientContext?
+    private let lookUp: @Sendable (RedisEndpoint.Address) -> [SocketAddress]
+    private let mailbox: Mailbox<RedisClusterWatch.Command>
+    private var isStopped = false
     private let report: @Sendable (RedisClusterWatch.Event) -> Void
     private var loop: EventLoop
     private var schedule = RedisMapSchedule()
@@ -105,50 +119,57 @@ private struct Run: ~Copyable {
     private var problem: String?
 
     init(
-        _ endpoint: RedisEndpoint, _ tls: TLSClientContext?, loop: consuming EventLoop,
+        _ endpoint: RedisEndpoint, _ tls: TLSClientContext?, _ lookUp: @escaping @Sendable (RedisEndpoint.Address) -> [SocketAddress],
+        _ mailbox: Mailbox<RedisClusterWatch.Command>, loop: consuming EventLoop,
         _ report: @escaping @Sendable (RedisClusterWatch.Event) -> Void
     ) {
         self.endpoint = endpoint
         self.tls = tls
+        (self.lookUp, self.mailbox) = (lookUp, mailbox)
         self.report = report
         self.loop = loop
         candidates = endpoint.seeds
         // Gateways that start together do not all ask the same node.
         asked = Int.random(in: 0..<candidates.count)
-        connection = Self.connect(endpoint, tls, to: candidates[asked])
+        let first = candidates[asked]
+        connection = Self.connect(endpoint, tls, to: first, first.fixed.map { [$0] } ?? lookUp(first))
     }
 
-    private static func connect(_ endpoint: RedisEndpoint, _ tls: TLSClientContext?, to address: RedisEndpoint.Address) -> RedisConnection {
+    private static func connect(
+        _ endpoint: RedisEndpoint, _ tls: TLSClientContext?, to address: RedisEndpoint.Address, _ addresses: [SocketAddress]
+    ) -> RedisConnection {
         var settings = RedisConnectionSettings()
         settings.replyDeadline = 1_000
         settings.replyLimits.bytes = 16 << 20
         settings.replyLimits.nodes = 1 << 20
         settings.isClusterNode = true
         return RedisConnection(
-            endpoint.server(at: address), addresses: resolve(address), tls: tls, settings: settings, token: token,
+            endpoint.server(at: address), addresses: addresses, tls: tls, settings: settings, token: token,
             seed: UInt64.random(in: 0 ... .max), now: EventLoop.now().monotonic)
     }
 
-    /// Blocks for a name. Empty if it has no address.
-    private static func resolve(_ address: RedisEndpoint.Address) -> [SocketAddress] {
-        if let fixed = address.fixed { return [fixed] }
-        guard case .host(let host, let port) = address else { return [] }
-        do {
-            return try Resolver.resolve(host: host, port: port)
-        } catch {
-            return []
-        }
-    }
-
-    /// Handles what is there and waits for more; false once stopped.
-    mutating func turn(_ mailbox: Mailbox<RedisClusterWatch.Command>) -> Bool {
+    private mutating func takeCommands() {
         for command in mailbox.take() {
             switch command {
             case .refresh: schedule.wanted()
-            case .stop:
-                connection.close(EventLoop.now().monotonic)
-                return false
+            case .stop: isStopped = true
             }
+        }
+    }
+
+    /// Blocks for a name, unless the watch is to end: with name servers that do not answer, each takes long. Empty if it has no address.
+    private mutating func addresses(of address: RedisEndpoint.Address) -> [SocketAddress] {
+        if let fixed = address.fixed { return [fixed] }
+        takeCommands()
+        return isStopped ? [] : lookUp(address)
+    }
+
+    /// Handles what is there and waits for more; false once stopped.
+    mutating func turn() -> Bool {
+        takeCommands()
+        guard !isStopped else {
+            connection.close(EventLoop.now().monotonic)
+            return false
         }
         let now = EventLoop.now().monotonic
         if now >= restUntil {
@@ -219,9 +240,11 @@ private struct Run: ~Copyable {
         let known = map
         // A name server that fails takes no address from a node that works.
         found.resolve { node in
-            let addresses = Self.resolve(node.address)
+            let addresses = self.addresses(of: node.address)
             return addresses.isEmpty ? known?.nodes.first { $0.address == node.address }?.addresses ?? [] : addresses
         }
+        // Not all names were looked up.
+        guard !isStopped else { return }
         failures = 0
         schedule.ended(isWhole: found.isWhole)
         tell(found.uncovered == 0 ? nil : "\(found.uncovered) slots of the Redis Cluster have no node")
@@ -257,7 +280,7 @@ private struct Run: ~Copyable {
 
     private mutating func turnToNext() {
         asked = (asked + 1) % candidates.count
-        connection = Self.connect(endpoint, tls, to: candidates[asked])
+        connection = Self.connect(endpoint, tls, to: candidates[asked], addresses(of: candidates[asked]))
         isAsking = false
     }
 
