@@ -106,7 +106,8 @@ extension Worker {
         let handle = downstream.clients.handle(client)
         switch downstream.clients[client].phase {
         case .free: return
-        case .announcing, .handshaking, .greeting, .flushing, .lingering: return downstream.close(client)
+        case .announcing, .handshaking, .greeting, .lingering: return downstream.close(client)
+        case .flushing: return abandon(client, &scratch)
         case .multiplexed: return sessionTimedOut(client, &scratch)
         case .tunnel: return tunnelTimedOut(client, &scratch)
         case .open: break
@@ -161,9 +162,19 @@ extension Worker {
     /// Ends the connection and its exchange.
     mutating func abandon(_ client: ClientIndex, _ scratch: inout Scratch) {
         if downstream.clients[client].session != nil { endSession(client, &scratch) }
+        let looksWhole = cutLooksWhole(client)
         let exchange = downstream.clients[client].exchange
         if !exchange.isNone { cancel(exchange.index, status: 499) }
-        downstream.close(client)
+        downstream.close(client, resets: looksWhole)
+    }
+
+    /// Whether a close would make an answer look complete that is not: the end of the connection ends it.
+    private func cutLooksWhole(_ client: ClientIndex) -> Bool {
+        guard downstream.clients[client].http.endsWithConnection else { return false }
+        let exchange = downstream.clients[client].exchange
+        guard !exchange.isNone else { return downstream.clients[client].hasUnsent }
+        // The frames of a tunnel have lengths.
+        return exchanges[exchange.index].state.answer == .started && exchanges[exchange.index].state.phase != .tunnel
     }
 
     /// Ends an answer that cannot be completed so that the client notices. If the head gave a length, or chunks are missing, an
