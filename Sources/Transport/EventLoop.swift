@@ -68,6 +68,9 @@ package struct EventLoop: ~Copyable {
         max(0, Int(unsafe clinux_epoll_wait(epoll, events, Int32(capacity), milliseconds)))
     }
 
+    /// Whether there may be more events than the `count` that the last `wait` returned, a wake-up among them.
+    package func mayHaveMore(than count: Int) -> Bool { count == capacity }
+
     /// Event `index` of the last `wait`, below its result.
     package func ready(_ index: Int) -> Ready {
         precondition(index >= 0 && index < capacity)

@@ -30,6 +30,29 @@ import Wire
         client.close()
     }
 
+    /// The loop reports 512 events at once, and the wake-up for the message may be behind them.
+    @Test func aMessageCountsForRequestsThatWereSentAfterItAmongManyEvents() throws {
+        _ = DescriptorLimit.raise()
+        var stepped = try SteppedWorker([rule(.none)], upstreams: [RunningWorker.upstream("back", [])])
+        defer { stepped.end() }
+        var clients: [Line] = []
+        while clients.count < 520 {
+            clients.append(try Line(to: stepped.address))
+            try stepped.turn { $0.downstream.clients.count == clients.count }
+        }
+        for client in clients { try client.send("GET / HTTP/1.1\r\nHost: h\r\n") }
+        stepped.post(.adoptPolicy(try Policy(rules: [rule(.required)], trust: Trust(issuers: []))))
+        for client in clients { try client.send("\r\n") }
+        stepped.turn()
+        stepped.turn()
+        let statuses = try clients.map { client in
+            #expect(client.isReady(milliseconds: 0))
+            return try client.receiveMessage().status
+        }
+        #expect(statuses.allSatisfy { $0 == 401 }, "\(statuses.count { $0 != 401 }) were answered by the rules before")
+        for client in clients { client.close() }
+    }
+
     /// A listener has a connection waiting when the worker is told to close it.
     @Test func aListenerThatADrainHasClosedAcceptsNoMore() throws {
         var stepped = try SteppedWorker([rule(.none)], upstreams: [RunningWorker.upstream("back", [])])

@@ -82,7 +82,7 @@ extension Worker {
         upstreams.closeUnasked(ready, in: loop)
         // Before requests: a client may send one because of what it was told after a message was posted.
         for index in 0..<ready where loop.ready(index).token == EventLoop.wakeToken { hasMessages = true }
-        if hasMessages { handleMessages(&scratch) }
+        if hasMessages || loop.mayHaveMore(than: ready) { handleMessages(&scratch) }
         for index in 0..<ready { dispatch(loop.ready(index), &scratch) }
         expireTimers(&scratch)
         sweepStreamsIfDue(&scratch)
