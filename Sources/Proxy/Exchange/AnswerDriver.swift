@@ -116,12 +116,12 @@ extension Worker {
 
     // MARK: heads
 
-    /// Passes interim answers on to clients of HTTP/1.1 and later, but for `100 Continue`, which the gateway sends itself.
     /// Whether the client would take this status for the acceptance of its WebSocket: over HTTP/2 any success is (RFC 8441 §5).
     private func seemsAccepted(_ exchange: ExchangeIndex, _ status: Int) -> Bool {
         200..<300 ~= status && downstream.clients[exchanges[exchange].client.index].isStream
     }
 
+    /// Passes interim answers on to clients of HTTP/1.1 and later, but for `100 Continue`, which the gateway sends itself.
     private mutating func passInterim(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
         guard scratch.response.status != 100, exchanges[exchange].version != .http10 else { return }
         var hint = ByteBuffer()
