@@ -33,8 +33,14 @@ package struct StreamLife: Equatable, Sendable {
     /// one, or else the highest.
     package mutating func adopt(_ tiers: TierList, insteadOf former: TierList) {
         guard let need = tier else { return }
-        let least = former.names.dropFirst(Int(need.least.rawValue)).lazy.compactMap { tiers.rank(of: $0) }.first
-        tier = TierNeed(least: least ?? tiers.highest, user: need.user, claimed: tiers.rank(of: former.name(of: need.claimed)) ?? .lowest)
+        func moved(_ tier: Tier) -> Tier {
+            // The lowest is no need, whatever its name.
+            guard tier > .lowest else { return .lowest }
+            return former.names.dropFirst(Int(tier.rawValue)).lazy.compactMap { tiers.rank(of: $0) }.first ?? tiers.highest
+        }
+        tier = TierNeed(
+            least: moved(need.least), shown: moved(need.shown), user: need.user,
+            claimed: tiers.rank(of: former.name(of: need.claimed)) ?? .lowest)
     }
 
     /// Whether it depends on what the worker looks up: an account or a tier.

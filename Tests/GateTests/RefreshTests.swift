@@ -226,10 +226,16 @@ import Wire
     @Test(arguments: tierLists) func aStreamNeedsATierByItsName(_ need: String, _ list: [String], _ then: String) throws {
         let (before, after) = (try TierList(["a", "b", "c"]), try TierList(list))
         let least = try #require(before.rank(of: need))
-        let tier = StreamLife.TierNeed(least: least, user: LimitKey(high: 1, low: 2), claimed: least)
-        var life = StreamLife(expiresAt: 0, leeway: 0, extendingSession: nil, session: nil, subject: nil, tier: tier, isOwn: true)
-        life.adopt(after, insteadOf: before)
-        #expect(life.tier?.least == after.rank(of: then))
-        #expect(life.tier?.claimed == after.rank(of: need) ?? .lowest)
+        func life(least: Tier, shown: Tier) -> StreamLife {
+            let tier = StreamLife.TierNeed(least: least, shown: shown, user: LimitKey(high: 1, low: 2), claimed: max(least, shown))
+            return StreamLife(expiresAt: 0, leeway: 0, extendingSession: nil, session: nil, subject: nil, tier: tier, isOwn: true)
+        }
+        var routed = life(least: least, shown: .lowest)
+        routed.adopt(after, insteadOf: before)
+        #expect(routed.tier?.least == after.rank(of: then) && routed.tier?.shown == .lowest)
+        #expect(routed.tier?.claimed == after.rank(of: need) ?? .lowest)
+        var filtered = life(least: .lowest, shown: least)
+        filtered.adopt(after, insteadOf: before)
+        #expect(filtered.tier?.shown == after.rank(of: then) && filtered.tier?.least == .lowest)
     }
 }

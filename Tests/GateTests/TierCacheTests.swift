@@ -108,7 +108,6 @@ import Wire
         #expect(harness.get("/api/x", token: Self.token()).verdict == .lookUp)
     }
 
-    /// Otherwise the user would be refused for as long as the clock was wrong.
     /// The tier of the caller may fall while a filtered answer lasts.
     @Test func aFilteredAnswerNeedsTheTierThatItShows() throws {
         var filtered = rule("api", "/api/*", auth: .optional)
@@ -130,6 +129,7 @@ import Wire
         #expect(harness.admission.state(of: life, isFiltered: false, at: harness.now.wall) == .live)
     }
 
+    /// Otherwise the user would be refused for as long as the clock was wrong.
     @Test func aFailedLookUpIsForgottenWhenTheClockIsSetBack() throws {
         let harness = try Self.harness([Self.premium()])
         let learned = now(harness)

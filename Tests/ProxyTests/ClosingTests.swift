@@ -72,6 +72,7 @@ struct ClosingTests {
             setsockopt(socket.descriptor, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
             let end = cut == .sendTimeoutBehindTheEnd ? "0\r\n\r\n" : ""
             try upstream.send("9c40\r\n" + String(repeating: "b", count: 40_000) + "\r\n" + end)
+            try upstream.waitUntilDelivered()
             try stepped.turn { $0.downstream.clients[SlabIndex(number: 0)].hasUnsent }
             #expect(stepped.worker.exchanges.count == (cut == .sendTimeout ? 1 : 0))
             stepped.pass(milliseconds: 60_020)

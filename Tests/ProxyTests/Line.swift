@@ -65,6 +65,17 @@ struct Line {
         return poll(&entry, 1, milliseconds) == 1
     }
 
+    /// Waits until the peer's kernel has all that was sent.
+    func waitUntilDelivered() throws {
+        for _ in 0..<3_000 {
+            var left: Int32 = 0
+            guard ioctl(socket.descriptor, UInt(TIOCOUTQ), &left) == 0 else { throw TestFault("cannot ask for what is unsent") }
+            if left == 0 { return }
+            usleep(10_000)
+        }
+        throw TestFault("not delivered")
+    }
+
     func send(_ text: String) throws { try send(Array(text.utf8)) }
 
     func send(_ bytes: [UInt8]) throws {

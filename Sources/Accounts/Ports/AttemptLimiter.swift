@@ -86,7 +86,7 @@ package struct AttemptRates: Sendable, Equatable {
         case .addressRevocations: AttemptRate(burst: 150, perHour: 1_800)
         case .recipientMessages: AttemptRate(burst: 6, perHour: 12)
         case .addressMessages: AttemptRate(burst: 100, perHour: 1_800)
-        case .identitySignIns: AttemptRate(burst: 300, perHour: 120)
+        case .identitySignIns: AttemptRate(burst: 1_000, perHour: 120)
         case .smsBudget: sms
         case .addressOpenings: openings
         case .passwordChanges: AttemptRate(burst: 10, perHour: 20)
