@@ -13,7 +13,7 @@ private func visible(_ scalars: some Sequence<Unicode.Scalar>) -> String {
 /// Untrusted text for a message: as `visible`, in quotes, cut after 80 characters.
 package func quoted(_ text: some StringProtocol) -> String {
     let clean = visible(text.unicodeScalars.prefix(81))
-    return clean.unicodeScalars.count > 80 ? "\"\(clean.unicodeScalars.prefix(80))…\"" : "\"\(clean)\""
+    return clean.unicodeScalars.count > 80 ? "\"\(String(clean.unicodeScalars.prefix(80)))…\"" : "\"\(clean)\""
 }
 
 /// A number with its noun: `1 file`, `2 files`.
