@@ -42,7 +42,8 @@ struct OptionLine {
         }
         let key = String(word[..<equals]), value = String(word[word.index(after: equals)...])
         guard let option = knows.first(where: { $0.key == key }) else {
-            let nearest = nearestName(to: key, in: knows.map(\.key)) ?? ""
+            let names = knows.map(\.key)
+            let nearest = names.first { $0.hasPrefix(key + "-") } ?? nearestName(to: key, in: names) ?? ""
             return fault("\(quoted(key)) is no option here, the nearest is \(nearest)")
         }
         guard options[key, default: []].count < option.maximumCount else {

@@ -93,16 +93,29 @@ extension Setting {
         return setting.isSecret ? setting : nil
     }
 
-    /// The known name with the smallest edit distance to an unknown one, for messages.
+    /// The known name with the smallest edit distance to an unknown one, for messages. That of a setting without `TOLLGATE_`, like
+    /// `REDIS_URL`, may have it before.
     package static func nearest(to variable: String) -> String {
         let word = variable.uppercased().prefix(128)
+        let bare = word.hasPrefix(prefix) ? word.dropFirst(prefix.count) : nil
         var best = (name: "", distance: Int.max)
         for setting in all {
-            let distance = setting.isFamily ? familyDistance(word, setting) : editDistance(word, setting.name)
+            var distance = setting.isFamily ? familyDistance(word, setting) : editDistance(word, setting.name)
+            if let bare, !setting.name.hasPrefix(prefix) { distance = min(distance, 1 + editDistance(bare, setting.name)) }
             if distance < best.distance { best = (setting.shownName, distance) }
         }
         return best.name
     }
+
+    /// The setting without `TOLLGATE_` that `variable` names but for one slip of the hand or its letters' case; nil if there is none. With
+    /// more slips it may well be another program's.
+    static func slip(_ variable: String) -> String? {
+        guard variable.utf8.count <= 64 else { return nil }
+        return bareNames.first { abs($0.utf8.count - variable.utf8.count) <= 1 && editDistance($0, variable.uppercased()) <= 1 }
+    }
+
+    private static let prefix = "TOLLGATE_"
+    private static let bareNames = all.filter { !$0.name.hasPrefix(prefix) }.flatMap { $0.isSecret ? [$0.name, $0.name + "_FILE"] : [$0.name] }
 
     /// The smallest edit distance of a prefix of `word` that ends in an underscore to the family's name. Plus 2: since the rest is
     /// free, a family must be closer than a full name.

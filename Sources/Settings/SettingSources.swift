@@ -81,16 +81,16 @@ struct SettingValues {
         if entry.origin == .environment, earlier.value != entry.value { overridden[entry.name] = earlier.value }
     }
 
-    /// Reports an unknown name: a fault if it begins with `TOLLGATE_`, a warning if it nearly does, nothing otherwise.
+    /// Reports an unknown name: a fault if it begins with `TOLLGATE_`, a warning if it nearly does or is nearly a name without it, nothing
+    /// otherwise.
     private mutating func reportUnknown(_ entry: EnvEntry) {
-        let nearest = Setting.nearest(to: entry.name)
         if entry.name.uppercased().hasPrefix("TOLLGATE_") {
-            let text = "is no setting, the nearest is \(nearest)"
-            findings.fault(Finding(entry.origin, entry.name, text))
-        } else if editDistance(entry.name.prefix(9).uppercased(), "TOLLGATE_") <= 2 {
-            let text = "is no setting and is ignored, the nearest is \(nearest)"
-            findings.warn(Finding(entry.origin, entry.name, text))
+            let text = "is no setting, the nearest is \(Setting.nearest(to: entry.name))"
+            return findings.fault(Finding(entry.origin, entry.name, text))
         }
+        let isNear = editDistance(entry.name.prefix(9).uppercased(), "TOLLGATE_") <= 2
+        guard let nearest = isNear ? Setting.nearest(to: entry.name) : Setting.slip(entry.name) else { return }
+        findings.warn(Finding(entry.origin, entry.name, "is no setting and is ignored, the nearest is \(nearest)"))
     }
 
     private mutating func readSecret(_ setting: Setting, _ sources: SettingSources) {

@@ -75,6 +75,7 @@ import Wire
         ("TOLLGATE_SMS_BUDGET=9/d+lease", [#"a.env:1: TOLLGATE_SMS_BUDGET: "9/d+lease" is no rate, write one like 300/h or 300/h+burst=100"#]),
         ("TOLLGATE_KEY_SECRET=x", ["a.env:1: TOLLGATE_KEY_SECRET: is easy to guess, give 32 random bytes or more"]),
         ("TOLLGATE_TLS_CLIENT_CA='a.pem b.pem'", ["a.env:1: TOLLGATE_TLS_CLIENT_CA: names 2 files, put all certificates into one"]),
+        ("TOLLGATE_INTERNAL_BACKEND=key=x", [#"a.env:1: TOLLGATE_INTERNAL_BACKEND: "key" is no option here, the nearest is key-sha256"#]),
         ("TOLLGATE_INTERNAL_BACKEND=cert-san=spiffe://x", ["a.env:1: TOLLGATE_INTERNAL_BACKEND: has cert-san= and no authority to verify certificates by, set TOLLGATE_TLS_CLIENT_CA"]),
     ]
 
@@ -132,6 +133,12 @@ import Wire
 
     @Test func probableMistakesAreWarnings() {
         #expect(warnings("TOLGATE_LOG=info\n" + oneRoute) == ["a.env:1: TOLGATE_LOG: is no setting and is ignored, the nearest is TOLLGATE_LOG"])
+        for (name, nearest) in [("REDIS_ULR", "REDIS_URL"), ("database_url", "DATABASE_URL"), ("SMTP_URL_FLE", "SMTP_URL_FILE"), ("OTEL_EXPORTER_OTLP_ENDPONT", "OTEL_EXPORTER_OTLP_ENDPOINT")] {
+            #expect(warnings("\(name)=x\n" + oneRoute) == ["a.env:1: \(name): is no setting and is ignored, the nearest is \(nearest)"])
+        }
+        for other in ["REDIS_HOST", "DATABASE_USER", "OTEL_BLRP_SCHEDULE_DELAY", "OTEL_EXPORTER_OTLP_COMPRESSION", "URL", String(repeating: "X", count: 100_000)] {
+            #expect(warnings("\(other)=x\n" + oneRoute) == [])
+        }
         let check = "TOLLGATE_CHECK_LISTEN=127.0.0.1:8001\n"
         #expect(
             warnings(check + oneRoute) == [

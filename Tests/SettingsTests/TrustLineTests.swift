@@ -54,6 +54,7 @@ import Wire
         ("audience=a secret-file=gone", [#""secret-file=gone" names a file that cannot be read (no such file or directory), give the path of a readable file"#]),
         ("audience=a jwks=http://i max-lifetime=0s", [#""max-lifetime=0s" is out of range, write a duration from 1s to 3650d"#]),
         ("audience=a jwks=http://i RS256", [#""RS256" is no option, write key=value, like audience=NAME"#]),
+        ("audience=a jwks=http://i tier=x", [#""tier" is no option here, the nearest is tier-claim"#]),
         ("audience=a jwks=http://i isuer=x", [#""isuer" is no option here, the nearest is issuer"#]),
     ]
 
