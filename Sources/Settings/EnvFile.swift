@@ -28,6 +28,11 @@ package enum EnvFile {
             reading.findings.fault(Finding(.file(name, line: 1), nil, "is larger than 16 MiB, give a smaller env file"))
             return ([], reading.findings)
         }
+        // As editors and shells of Windows write text.
+        guard !bytes.starts(with: [0xFF, 0xFE]), !bytes.starts(with: [0xFE, 0xFF]) else {
+            reading.findings.fault(Finding(.file(name, line: 1), nil, "is UTF-16, save the file as UTF-8"))
+            return ([], reading.findings)
+        }
         let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
         let body = bytes.starts(with: mark) ? bytes[mark.count...] : bytes[...]
         for line in body.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {

@@ -54,6 +54,11 @@ import Wire
         ("A=1\nB=2\nA=3", "f:3: A: is set twice in this file, first in line 1, keep one of them"),
     ]
 
+    @Test(arguments: [[0xFF, 0xFE, 0x41, 0, 0x3D, 0, 0x0A, 0], [0xFE, 0xFF, 0, 0x41, 0, 0x3D, 0, 0x0A]])
+    func aFileInUTF16IsNamedAsSuch(_ bytes: [UInt8]) {
+        #expect(EnvFile.parse(bytes, name: "f").findings.faults.map(\.text) == ["f:1: is UTF-16, save the file as UTF-8"])
+    }
+
     @Test(arguments: bad) func ambiguousLinesAreFaults(_ text: String, _ message: String) {
         #expect(fault(text) == [message])
     }
