@@ -29,8 +29,8 @@ enum CommandHelp {
         if let command = Command(rawValue: topic) { return text(command) }
         let group = Command.allCases.filter { $0.rawValue.hasPrefix(topic + " ") }
         guard group.isEmpty else { return group.map(text).joined(separator: "\n") }
-        let nearest = nearestName(to: topic, in: Command.allCases.map(\.rawValue)) ?? ""
-        throw UsageFault(message: "\(quoted(topic)) is no command, the nearest is `\(nearest)`", command: .help)
+        let nearest = nearestName(to: topic, in: Command.allCases.map(\.rawValue) + ["routes", "settings"]) ?? ""
+        throw UsageFault(message: "\(quoted(topic)) is no topic, the nearest is `\(nearest)`", command: .help)
     }
 
     static func usage(_ command: Command) -> String {
