@@ -191,6 +191,17 @@ import Testing
         #expect(attributes[.posixPermissions] as? Int == 0o600)
     }
 
+    /// The gateway starts without it, and says why it is away.
+    @Test func anEmbeddedDatabaseThatCannotBeOpenedIsNamedWithTheReason() throws {
+        let folder = try Folder()
+        let path = folder.file("none/mine.db")
+        let reason = "SQLite: unable to open database file (14), no such file or directory, at: open \(path)"
+        let gateway = try Gateway([Gateway.contracts, "DATABASE_URL=sqlite://\(path)"].joined(separator: "\n"))
+        try gateway.waitForLog(#""msg":"the accounts are away","error":"\#(reason)""#)
+        let command = try gateway.command(["user", "list"])
+        #expect(command.code == 1 && command.complaints.contains("tollgate: the accounts cannot be opened: \(reason)\n"), "\(command)")
+    }
+
     /// Another program, a backup say, holds the file: what must be written waits, then says so; what is read goes on.
     @Test func anEmbeddedDatabaseThatAnotherProgramHoldsIsWaitedFor() throws {
         let gateway = try Gateway(Gateway.contracts)

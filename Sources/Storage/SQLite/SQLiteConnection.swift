@@ -128,7 +128,10 @@ internal import Wire
     func lockSchema() {}
 
     private func fault(_ status: Int32, _ operation: String) -> SQLFault {
-        let reason = "SQLite: \(unsafe String(cString: sqlite3_errmsg(handle))) (\(status)), at: \(operation)"
+        // SQLite says only that it could not; the system says why.
+        let number = status & 0xFF == SQLITE_CANTOPEN ? unsafe sqlite3_system_errno(handle) : 0
+        let cause = number == 0 ? "" : ", \(unsafe String(cString: strerror(number)).lowercased())"
+        let reason = "SQLite: \(unsafe String(cString: sqlite3_errmsg(handle))) (\(status))\(cause), at: \(operation)"
         switch status & 0xFF {
         case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL: return .conflict
         case SQLITE_FULL, SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_NOMEM: return .lost(reason)

@@ -51,7 +51,10 @@ final class AccountsRuntime: Sendable {
             let isRead = try blocking { await cluster.applied() ? true : await cluster.applied() }
             if isRead == true { return }
         }
-        assembly.health.accountsAway("the store did not answer at the start")
+        guard case .failure(.unavailable(let reason))? = opening else {
+            return assembly.health.accountsAway("the store did not answer at the start")
+        }
+        assembly.health.accountsAway(reason)
     }
 
     private struct StartFault: Error, CustomStringConvertible {
