@@ -229,16 +229,26 @@ import Wire
 
     @Test func aTokenWithASessionIsTheAccountsAndEndsWithIt() async throws {
         let id = try await create("ada@example.org", ["--verified"])
+        var tokens: [String] = []
         for name in ["ada@example.org", id.text] {
-            let minted = try await run(["token", "mint", "--session", "--sub", name, "--ttl", "10m", "--json"])
+            let minted = try await run(["token", "mint", "--session", "--sub", name, "--ttl", "5h", "--json"])
             let found = try #require(minted.output.wholeMatch(of: /\{"token":"([^"]+)",.*"session_id":"([^"]+)"\}\n/), "\(minted.errorOutput)")
+            tokens.append(String(found.1))
             let payload = try await run(["token", "inspect", String(found.1)]).output
+            #expect(payload.contains("session  stands, of contract") && payload.contains("verdict  accepted"))
             #expect(payload.contains(#""sub":"\#(id.text)""#) && payload.contains(#""sid":"\#(found.2)""#))
             #expect(payload.contains(#""email":"ada@example.org","email_verified":true"#))
             let session = try await store().session(try #require(UUID(parsing: String(found.2))))
             #expect(session?.account.id == id)
         }
         #expect(try await run("user revoke ada@example.org").output == "2 sessions of ada@example.org ended.\n")
+        // As the gateways refuse it from now on.
+        for token in tokens {
+            let ended = try await run(["token", "inspect", token])
+            #expect(ended.exitCode == 1 && ended.output.contains("verdict  refused: revoked, The token's session has ended"), "\(ended.output)")
+            let json = try await run(["token", "inspect", token, "--json"])
+            #expect(json.exitCode == 1 && json.output.contains(#""accepted":false"#) && json.output.contains(#""reason":"revoked""#), "\(json.output)")
+        }
     }
 
     @Test func aTokenWithASessionNeedsAnAccount() async throws {

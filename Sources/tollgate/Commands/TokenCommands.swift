@@ -140,19 +140,34 @@ enum InspectCommand {
             // The verifier reports the same fault.
             inspection = nil
         }
-        return json ? report(inspection, result, trust) : describe(inspection, result, trust, now: now.wall)
+        let session = session(of: result, configuration, at: now)
+        return json ? report(inspection, result, session, trust) : describe(inspection, result, session, trust, now: now.wall)
+    }
+
+    /// The session of an own token, in words, and whether it has ended, so that gateways refuse the token.
+    private typealias NamedSession = (text: String, hasEnded: Bool)
+    private static let (endedReason, endedText) = ("revoked", "The token's session has ended")
+
+    private static func session(
+        of result: Result<VerifiedToken, TokenFault>, _ configuration: GatewayConfiguration, at now: Moment
+    ) -> NamedSession? {
+        guard case .success(let token) = result, token.isOwn, !token.sessionID.isEmpty else { return nil }
+        let found = AccountDiagnosis.find(TokenUser(token.userID.text), session: token.sessionID.text, configuration, at: now)
+        return (found.session ?? found.account, !found.revoked.isEmpty)
     }
 
     private static func describe(
-        _ inspection: TokenInspection?, _ result: Result<VerifiedToken, TokenFault>, _ trust: Trust, now: WallTime
+        _ inspection: TokenInspection?, _ result: Result<VerifiedToken, TokenFault>, _ session: NamedSession?, _ trust: Trust, now: WallTime
     ) -> CommandResult {
         var rows = [["header", inspection?.header ?? "cannot be decoded"], ["payload", inspection?.payload ?? "cannot be decoded"]]
         switch result {
         case .success(let token):
             rows.append(["issuer", trust.issuers[token.issuerIndex].name])
             rows.append(["expires", "\(ISO8601.text(WallTime(seconds: token.expiresAt))), in \(token.expiresAt - now.seconds) s"])
-            rows.append(["verdict", "accepted"])
-            return CommandResult(output: CheckTable.table(["PART", "WHAT"], rows))
+            if let session { rows.append(["session", session.text]) }
+            let hasEnded = session?.hasEnded == true
+            rows.append(["verdict", hasEnded ? "refused: \(endedReason), \(endedText)" : "accepted"])
+            return CommandResult(output: CheckTable.table(["PART", "WHAT"], rows), exitCode: hasEnded ? 1 : 0)
         case .failure(let fault):
             rows.append(["verdict", "refused: \(fault.reason), \(fault.errorDescription)"])
             return CommandResult(output: CheckTable.table(["PART", "WHAT"], rows), exitCode: 1)
@@ -160,9 +175,9 @@ enum InspectCommand {
     }
 
     private static func report(
-        _ inspection: TokenInspection?, _ result: Result<VerifiedToken, TokenFault>, _ trust: Trust
+        _ inspection: TokenInspection?, _ result: Result<VerifiedToken, TokenFault>, _ session: NamedSession?, _ trust: Trust
     ) -> CommandResult {
-        var isAccepted = true
+        var isAccepted = session?.hasEnded != true
         if case .failure = result { isAccepted = false }
         return .json(exitCode: isAccepted ? 0 : 1) { json in
             json.beginObject()
@@ -174,6 +189,11 @@ enum InspectCommand {
                 json.field("issuer", trust.issuers[token.issuerIndex].name)
                 json.field("algorithm", token.algorithm.name)
                 json.field("expires_at", Int(token.expiresAt))
+                json.optional("session", session?.text)
+                if session?.hasEnded == true {
+                    json.field("reason", endedReason)
+                    json.field("description", endedText)
+                }
             case .failure(let fault):
                 json.field("reason", fault.reason)
                 json.field("description", fault.errorDescription)
