@@ -122,6 +122,14 @@ package struct Configuration: Sendable {
         return Base64URL.encode(Digest.hmacSHA256(bytes.readable, key: key.rawBytes).rawBytes)
     }
 
+    /// A short keyed digest of each variable that is set, by its name: tells which values differ, and not what they are.
+    package func fingerprints(key: [UInt8]) -> [String: String] {
+        Dictionary(uniqueKeysWithValues: texts.map { name, value in
+            let digest = Digest.hmacSHA256((Array("\(name)=".utf8) + value).rawBytes, key: key.rawBytes)
+            return (name, Base64URL.encode(Array(digest[..<9]).rawBytes))
+        })
+    }
+
     /// Whether the gateway has accounts: it mounts a contract or has a database.
     package var hasAccounts: Bool { !contracts.isEmpty || databaseURL != nil }
 

@@ -95,7 +95,7 @@ import Testing
         try hide(gateway.envFile)
         let changed = try look(gateway.envFile)
         #expect(changed.code == 0)
-        expect(changed.findings, "warn", "gateway", "runs with other settings than these: reload it (SIGHUP)")
+        expect(changed.findings, "warn", "gateway", "runs with other settings than these, in TOLLGATE_LOG: reload it (SIGHUP)")
         try gateway.reload(settings + "TOLLGATE_LOG=debug\n")
         try hide(gateway.envFile)
         expect(try look(gateway.envFile).findings, "ok", "gateway", "runs with these settings")
@@ -165,6 +165,31 @@ import Testing
         expect(findings, "ok", "clock", "agrees with")
         // It made nothing.
         #expect(!FileManager.default.fileExists(atPath: folder.file("data")))
+    }
+
+    @Test func anEmbeddedDatabaseThatCannotBeMadeIsAFailure() throws {
+        let folder = try Folder()
+        try folder.write("file", "")
+        func look(_ path: String) throws -> [Finding] {
+            try folder.write("a.env", "DATABASE_URL=sqlite://\(folder.file(path))\nTOLLGATE_ADMIN_LISTEN=\nTOLLGATE_DATA_DIR=data\n")
+            return try self.look(folder.file("a.env")).findings
+        }
+        expect(try look("none/accounts.db"), "fail", "database", "cannot be made, as there is no folder \(folder.file("none")): ")
+        expect(try look("file/accounts.db"), "fail", "database", "cannot be opened (not a directory): ")
+        expect(try look("accounts.db"), "ok", "database", "does not exist yet")
+    }
+
+    @Test func aRedisThatAnswersNoCommandIsAFailure() throws {
+        let (folder, other) = (try Folder(), try Upstream())
+        let redis = try RedisNode.alone(.redis, ["user default on >admin ~* &* +@all"], login: ["--no-auth-warning", "-a", "admin"])
+        func look(_ url: String) throws -> [Finding] {
+            try folder.write("a.env", "REDIS_URL=\(url)\nTOLLGATE_ADMIN_LISTEN=\nTOLLGATE_DATA_DIR=data\n")
+            return try self.look(folder.file("a.env")).findings
+        }
+        expect(try look("redis://127.0.0.1:\(redis.port)"), "fail", "redis 127.0.0.1:", "answers no command (NOAUTH ")
+        expect(try look("redis://127.0.0.1:\(other.port)"), "fail", "redis 127.0.0.1:", "answers no command (")
+        expect(try look("redis+cluster://:admin@127.0.0.1:\(redis.port)"), "fail", "redis 127.0.0.1:", "is no node of a cluster (ERR ")
+        expect(try look("redis://:admin@127.0.0.1:\(redis.port)"), "ok", "redis 127.0.0.1:", "gives the rights that a gateway needs")
     }
 
     @Test func sentinelsAndTheirPrimaryAreAsked() throws {

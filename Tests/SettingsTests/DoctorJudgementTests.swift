@@ -88,6 +88,14 @@ import Wire
         let other = LocalJudgements.Running(version: "0.0.1", runsSettings: false)
         let findings = LocalJudgements.gateway("a", .success(readiness()), other)
         #expect(levels(findings) == [.ok, .warn, .warn] && findings[1].text.contains("runs version 0.0.1"))
+        // The settings that differ are named, where the record tells.
+        func text(_ names: [String]) -> String {
+            let running = LocalJudgements.Running(version: Version.text, runsSettings: false, different: names)
+            return LocalJudgements.gateway("a", .success(readiness()), running)[1].text
+        }
+        #expect(text([]).hasPrefix("runs with other settings than these: reload it"))
+        #expect(text(["TOLLGATE_LOG"]).hasPrefix("runs with other settings than these, in TOLLGATE_LOG: reload it"))
+        #expect(text((1...7).map { "TOLLGATE_ROUTE_\($0)" }).contains("in TOLLGATE_ROUTE_1, TOLLGATE_ROUTE_2, TOLLGATE_ROUTE_3, TOLLGATE_ROUTE_4, TOLLGATE_ROUTE_5 and 2 more: "))
     }
 
     @Test func descriptorsAreMeasuredByTheSettingThatNeedsThem() {
@@ -138,6 +146,9 @@ import Wire
         (RemoteJudgements.Redis(policy: "allkeys-lru", maxMemory: 1), [.warn], "maxmemory-policy allkeys-lru"),
         (RemoteJudgements.Redis(policy: "allkeys-lru", maxMemory: 0), [.ok], ""), (RemoteJudgements.Redis(role: "slave"), [.fail], "is a replica"),
         (RemoteJudgements.Redis(missingRights: ["+time", "+evalsha"]), [.fail], "lacks +time +evalsha"),
+        (RemoteJudgements.Redis(fault: "NOAUTH Authentication required."), [.fail], "answers no command (NOAUTH Authentication required.): give REDIS_URL its password"),
+        (RemoteJudgements.Redis(fault: "it did not answer"), [.fail], "answers no command (it did not answer): correct its address"),
+        (RemoteJudgements.Redis(clusterFault: "ERR This instance has cluster support disabled"), [.fail], "is no node of a cluster (ERR This instance has cluster support disabled): write redis://"),
         (RemoteJudgements.Redis(clusterState: "fail"), [.fail], "the cluster is fail"), (RemoteJudgements.Redis(clusterState: "ok", clusterSlots: 16_000), [.fail], "knows 16000 of 16384"),
         (RemoteJudgements.Redis(clusterState: "ok", clusterSlots: 16_384), [.ok], ""),
     ])
@@ -167,10 +178,24 @@ import Wire
     @Test func aRecordOfTheRunningProcessTellsWhetherSettingsAreTheSame() throws {
         let (settings, same, other) = (load("TOLLGATE_LOG=debug\n").partial.settings, load("# moved\nTOLLGATE_LOG=debug\n", name: "b.env").partial.settings, load("TOLLGATE_LOG=info\n").partial.settings)
         let key = [UInt8](repeating: 7, count: 32)
+        // As an older version left it.
         let text = #"{"process":"42","version":"1","key":"\#(Base64URL.encode(key.rawBytes))","settings":"\#(settings.fingerprint(key: key))"}"#
         let record = try #require(RunningRecord(parsing: Array(text.utf8)))
         #expect(record.process == 42 && record.runs(settings) == true && record.runs(same) == true && record.runs(other) == false)
+        #expect(record.differing(from: other) == [])
         #expect(RunningRecord(parsing: Array("{}".utf8)) == nil && RunningRecord(parsing: []) == nil)
+    }
+
+    @Test func aRecordNamesTheSettingsThatDifferAndHoldsNoValue() throws {
+        let running = load("TOLLGATE_LOG=debug\nTOLLGATE_WORKERS=1\nTOLLGATE_AUDIENCE=shop\nTOLLGATE_ADMIN_TOKEN=q8Zr1mVb0Lk3Wd9TyE\n").partial.settings
+        let bytes = RunningRecord.bytes(running, process: 42)
+        let text = String(decoding: bytes, as: UTF8.self)
+        for secret in ["debug", "shop", "q8Zr1mVb0Lk3Wd9TyE"] { #expect(!text.contains(secret)) }
+        let record = try #require(RunningRecord(parsing: bytes))
+        #expect(record.process == 42 && record.runs(running) == true && record.differing(from: running) == [])
+        let file = load("TOLLGATE_LOG=info\nTOLLGATE_WORKERS=1\nTOLLGATE_TIERS=\"a b\"\nTOLLGATE_ADMIN_TOKEN=q8Zr1mVb0Lk3Wd9TyF\n").partial.settings
+        #expect(record.runs(file) == false)
+        #expect(record.differing(from: file) == ["TOLLGATE_ADMIN_TOKEN", "TOLLGATE_AUDIENCE", "TOLLGATE_LOG", "TOLLGATE_TIERS"])
     }
 
     @Test func settingsThatAReloadKeepsCountAsTheyRun() {

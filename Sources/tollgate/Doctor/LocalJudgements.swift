@@ -94,6 +94,8 @@ enum LocalJudgements {
         var version: String
         /// Whether it runs with these settings; nil if unknown.
         var runsSettings: Bool?
+        /// The variables in which its settings differ from these; none if unknown.
+        var different: [String] = []
         /// Its hard limit of open descriptors; nil if it cannot be read.
         var descriptors: Int?
     }
@@ -116,11 +118,17 @@ enum LocalJudgements {
             switch running.runsSettings {
             case true?: findings.append(.ok(subject, "runs with these settings"))
             case false?:
-                findings.append(.warn(subject, "runs with other settings than these: reload it (SIGHUP) or, where a setting needs it, restart it, and give doctor the same env files and environment"))
+                findings.append(.warn(subject, "runs with other settings than these\(places(running.different)): reload it (SIGHUP) or, where a setting needs it, restart it, and give doctor the same env files and environment"))
             case nil: break
             }
             return findings
         }
+    }
+
+    /// Where settings differ: `, in A, B and 2 more`.
+    private static func places(_ names: [String]) -> String {
+        guard !names.isEmpty else { return "" }
+        return ", in " + names.prefix(5).joined(separator: ", ") + (names.count > 5 ? " and \(names.count - 5) more" : "")
     }
 
     /// Whether the descriptors are enough for the connections that the settings allow. `isOwn` says that they are those of a new process

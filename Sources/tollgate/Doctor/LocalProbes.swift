@@ -25,7 +25,8 @@ struct LocalProbes {
             text(of: "/proc/\(record.process)/comm")?.hasPrefix("tollgate") == true
         else { return nil }
         return LocalJudgements.Running(
-            version: record.version, runsSettings: record.runs(settings), descriptors: hardLimit(of: record.process))
+            version: record.version, runsSettings: record.runs(settings), different: record.differing(from: settings),
+            descriptors: hardLimit(of: record.process))
     }
 
     var gateway: ProbeReport {
@@ -138,12 +139,36 @@ struct LocalProbes {
         do throws(SystemFault) {
             _ = try FileBytes.stamp(path)
         } catch {
-            return [.ok("database \(path)", "does not exist yet: `tollgate serve` makes it at its start")]
+            return [missing(path, error)]
         }
         do throws(StoreInspection.Fault) {
             return RemoteJudgements.database(path, try StoreInspection(of: .sqlite(path: path)))
         } catch {
             return [RemoteJudgements.unreachable("database", path, error.reason)]
+        }
+    }
+
+    /// The gateway makes the file, and its folder only where that is the data folder.
+    private func missing(_ path: String, _ fault: SystemFault) -> Diagnosis {
+        let subject = "database \(path)"
+        guard fault.errno == ENOENT else {
+            return fault.errno == EACCES
+                ? .warn(subject, "cannot be looked at (\(fault.reason)): run doctor as the user of the gateway")
+                : .fail(subject, "cannot be opened (\(fault.reason)): set DATABASE_URL or TOLLGATE_DATA_DIR to another path")
+        }
+        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
+        if case .sqlite? = configuration.database, !folder.isEmpty, folder != settings.dataDirectory, !exists(folder) {
+            return .fail(subject, "cannot be made, as there is no folder \(folder): make it for the user of the gateway, or correct DATABASE_URL")
+        }
+        return .ok(subject, "does not exist yet: `tollgate serve` makes it at its start")
+    }
+
+    private func exists(_ path: String) -> Bool {
+        do throws(SystemFault) {
+            _ = try FileBytes.stamp(path)
+            return true
+        } catch {
+            return error.errno != ENOENT
         }
     }
 

@@ -54,6 +54,8 @@ enum RemoteJudgements {
 
     /// Facts about one server; nil where its user may not ask.
     struct Redis: Equatable, Sendable {
+        /// Why it answers no command at all.
+        var fault: String?
         var version: String?
         var policy: String?
         var maxMemory: Int?
@@ -62,11 +64,19 @@ enum RemoteJudgements {
         var missingRights: [String] = []
         /// Of a cluster's node.
         var clusterState: String?
+        /// The error of a server that is no node of a cluster, and should be.
+        var clusterFault: String?
         var clusterSlots: Int?
     }
 
     static func redis(_ address: String, _ facts: Redis) -> [Diagnosis] {
         let subject = "redis \(address)"
+        if let fault = facts.fault {
+            let lacksPassword = fault.hasPrefix("NOAUTH")
+            let right = lacksPassword ? "give REDIS_URL its password, and the user if it is not the default one" : "correct its address, or look at its log"
+            return [.fail(subject, "answers no command (\(fault)): \(right)")]
+        }
+        if let fault = facts.clusterFault { return [.fail(subject, "is no node of a cluster (\(fault)): write redis:// for a single server")] }
         var findings: [Diagnosis] = []
         if !facts.missingRights.isEmpty {
             findings.append(.fail(subject, "its user lacks \(facts.missingRights.joined(separator: " ")): give it the rights in docs/several-gateways.md"))

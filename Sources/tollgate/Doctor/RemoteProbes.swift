@@ -146,7 +146,10 @@ enum RedisProbes {
             facts.policy = field("maxmemory_policy", answers[2])
             facts.maxMemory = field("maxmemory", answers[2]).flatMap { Int($0) }
             if case .values(let values) = answers[3], !isNode { facts.role = values.first }
+            // Any server answers this at once; a user without the right to it still talks to a Redis.
+            facts.fault = isDenied("time", answers[0]) ? nil : answers[0].fault
             if isNode {
+                facts.clusterFault = isDenied("cluster|info", answers[4]) ? nil : answers[4].fault
                 facts.clusterState = field("cluster_state", answers[4])
                 facts.clusterSlots = field("cluster_slots_assigned", answers[4]).flatMap { Int($0) }
             }
