@@ -34,6 +34,8 @@ typedef struct {
     struct curl_slist *headers;
     struct curl_slist *recipients;
     curl_mime *body;
+    // libcurl's own words about an error.
+    char error[CURL_ERROR_SIZE];
 } belongings;
 
 static void free_belongings(belongings *own) {
@@ -69,6 +71,17 @@ static int prepare(CURL *handle, const char *url, const char *schemes, long conn
     bad |= curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, received);
     bad |= curl_easy_setopt(handle, CURLOPT_WRITEDATA, own);
     bad |= curl_easy_setopt(handle, CURLOPT_PRIVATE, own);
+    bad |= curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, own->error);
+    return bad;
+}
+
+// Trusts the authorities of the PEM file alone: without a NULL here libcurl would add those of the system's folder. A connection reads
+// the file as it is then; libcurl would otherwise keep what it has read for a day.
+static int trust(CURL *handle, const char *authority_file) {
+    if (authority_file == NULL) return 0;
+    int bad = curl_easy_setopt(handle, CURLOPT_CAINFO, authority_file);
+    bad |= curl_easy_setopt(handle, CURLOPT_CAPATH, NULL);
+    bad |= curl_easy_setopt(handle, CURLOPT_CA_CACHE_TIMEOUT, 0L);
     return bad;
 }
 
@@ -82,7 +95,7 @@ static int prepare_request(CURL *handle, const ccurl_request *request, belonging
     bad |= curl_easy_setopt(handle, CURLOPT_MAXFILESIZE, request->largest_body);
     if (request->unix_socket != NULL) bad |= curl_easy_setopt(handle, CURLOPT_UNIX_SOCKET_PATH, request->unix_socket);
     if (request->abstract_socket != NULL) bad |= curl_easy_setopt(handle, CURLOPT_ABSTRACT_UNIX_SOCKET, request->abstract_socket);
-    if (request->authority_file != NULL) bad |= curl_easy_setopt(handle, CURLOPT_CAINFO, request->authority_file);
+    bad |= trust(handle, request->authority_file);
     if (request->is_sent_once) {
         bad |= curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, 1L);
         bad |= curl_easy_setopt(handle, CURLOPT_FORBID_REUSE, 1L);
@@ -112,7 +125,7 @@ static int prepare_mail(CURL *handle, const ccurl_mail *mail, belongings *own) {
     bad |= curl_easy_setopt(handle, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
     // Servers close idle connections, so one that was idle for 30 s is not reused.
     bad |= curl_easy_setopt(handle, CURLOPT_MAXAGE_CONN, 30L);
-    if (mail->authority_file != NULL) bad |= curl_easy_setopt(handle, CURLOPT_CAINFO, mail->authority_file);
+    bad |= trust(handle, mail->authority_file);
     if (mail->user != NULL) bad |= curl_easy_setopt(handle, CURLOPT_USERNAME, mail->user);
     if (mail->password != NULL) bad |= curl_easy_setopt(handle, CURLOPT_PASSWORD, mail->password);
     bad |= curl_easy_setopt(handle, CURLOPT_MAIL_FROM, mail->from);
@@ -188,6 +201,11 @@ const char *ccurl_transfer_field(void *transfer, const char *name) {
     return curl_easy_header(transfer, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK ? header->value : NULL;
 }
 
-const char *ccurl_outcome_text(int outcome) { return curl_easy_strerror((CURLcode)outcome); }
+const char *ccurl_transfer_error(void *transfer, int outcome) {
+    belongings *own = NULL;
+    curl_easy_getinfo(transfer, CURLINFO_PRIVATE, (char **)&own);
+    int is_tls = outcome == CURLE_SSL_CONNECT_ERROR || outcome == CURLE_PEER_FAILED_VERIFICATION || outcome == CURLE_SSL_CACERT_BADFILE;
+    return is_tls && own != NULL && own->error[0] != 0 ? own->error : curl_easy_strerror((CURLcode)outcome);
+}
 
 int ccurl_outcome_is_login_denied(int outcome) { return outcome == CURLE_LOGIN_DENIED; }

@@ -111,6 +111,8 @@ package struct EndedTransfer {
     package let age: String?
     package let contentType: String?
     package let retryAfter: String?
+    /// libcurl's error; nil if the transfer completed, whatever its status.
+    package let failure: String?
     private let outcome: Int32
 
     fileprivate init(_ handle: UnsafeMutableRawPointer, _ transfer: Transfer, _ outcome: Int32) {
@@ -123,6 +125,7 @@ package struct EndedTransfer {
         age = unsafe Self.field("Age", of: handle)
         contentType = unsafe Self.field("Content-Type", of: handle)
         retryAfter = unsafe Self.field("Retry-After", of: handle)
+        failure = outcome == 0 ? nil : unsafe String(cString: ccurl_transfer_error(handle, outcome))
         self.outcome = outcome
     }
 
@@ -130,8 +133,6 @@ package struct EndedTransfer {
         unsafe ccurl_transfer_field(handle, name).map { unsafe String(cString: $0) }
     }
 
-    /// libcurl's error; nil if the transfer completed, whatever its status.
-    package var failure: String? { outcome == 0 ? nil : unsafe String(cString: ccurl_outcome_text(outcome)) }
     /// Whether the server refused user and password.
     package var isLoginDenied: Bool { ccurl_outcome_is_login_denied(outcome) != 0 }
 }

@@ -16,7 +16,7 @@ package struct HTTPTransfer: Sendable {
     package var isSentOnce: Bool
     /// The unix socket to connect to in place of the URL's host: a path, or "@" and an abstract name.
     package var unixSocket: String?
-    /// PEM file of the CA for the server's certificate; nil for the system's.
+    /// PEM file of the CAs for the server's certificate, in place of the system's; nil for those.
     package var authorityFile: String?
     /// Further fields, as lines without line ends. Only of a POST.
     package var fields: [String]
@@ -49,7 +49,7 @@ package struct MailTransfer {
     package var password: String?
     /// Whether TLS is required; otherwise it is used if the server offers it.
     package var demandsTLS: Bool
-    /// PEM file of the CA for the server's certificate; nil for the system's.
+    /// PEM file of the CAs for the server's certificate, in place of the system's; nil for those.
     package var authorityFile: String?
     /// Envelope addresses without angle brackets.
     package var from: String

@@ -172,7 +172,7 @@ extension Setting {
         "A secret of 32 bytes or more that several gateways share. It seals the signing keys in PostgreSQL, keys the hashes of limits in Redis, and authenticates the gateways' messages there.")
     package static let smtpURL = Setting(
         "SMTP_URL", .url, .secretText(\.smtpURL), shown: "development outbox", secret: true,
-        "The mail server: `smtps://user:password@host:465` (implicit TLS) or `smtp://user:password@host:587` (STARTTLS if offered; required if a password would leave the machine). `?tls-ca=FILE` trusts a CA of your own. Without it mail goes to the outbox that `tollgate outbox` prints.")
+        "The mail server: `smtps://user:password@host:465` (implicit TLS) or `smtp://user:password@host:587` (STARTTLS if offered; required if a password would leave the machine). `?tls-ca=FILE` trusts the CAs in that file, in place of the system's. Without it mail goes to the outbox that `tollgate outbox` prints.")
     package static let mailFrom = Setting(
         "TOLLGATE_MAIL_FROM", .text, .text(\.mailFrom), "The sender of mails, `Example <no-reply@example.org>`. Needed with `SMTP_URL`.")
     package static let appName = Setting(

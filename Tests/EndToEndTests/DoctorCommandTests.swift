@@ -192,6 +192,37 @@ import Testing
         expect(try look("redis://:admin@127.0.0.1:\(redis.port)"), "ok", "redis 127.0.0.1:", "gives the rights that a gateway needs")
     }
 
+    /// The gateway's own connections trust the file alone; doctor would else say that an upstream is well which the gateway refuses.
+    @Test(.enabled(if: mayMount)) func aFileOfAuthoritiesStandsInPlaceOfTheSystems() throws {
+        let folder = try Folder()
+        let (authority, stranger) = (try CertificateAuthority(folder), try CertificateAuthority(Folder()))
+        try authority.issue("good", "DNS:localhost")
+        // Of another name than the authority: of two with one name OpenSSL looks at the file's alone.
+        try stranger.issue("other", "DNS:other.test")
+        let server = try Nginx("ssl_certificate \(folder.file("good.crt")); ssl_certificate_key \(folder.file("good.key")); location / { return 200; }", tls: true)
+        try folder.write(
+            "a.env",
+            """
+            TOLLGATE_UPSTREAM_SYSTEM="https://localhost:\(server.port)"
+            TOLLGATE_UPSTREAM_FILE="https://localhost:\(server.port) tls-ca=\(stranger.folder.file("other.crt"))"
+            TOLLGATE_ROUTE_SYSTEM="/s upstream=system"
+            TOLLGATE_ROUTE_FILE="/f upstream=file"
+            TOLLGATE_ADMIN_LISTEN=
+            TOLLGATE_DATA_DIR=data
+
+            """)
+        // The folder of a system that trusts the authority.
+        let system = folder.file("system")
+        let hash = try mustRun("openssl", ["x509", "-hash", "-noout", "-in", authority.file])
+        try FileManager.default.createDirectory(atPath: system, withIntermediateDirectories: true)
+        for name in ["ca-certificates.crt", hash.filter { !$0.isWhitespace } + ".0"] { try folder.write("system/" + name, try folder.read("ca.crt")) }
+        let outcome = try run(
+            "/usr/bin/unshare",
+            ["--mount", "bash", "-c", "mount --bind '\(system)' /etc/ssl/certs && exec \"$@\"", "private", try Tollgate.binary.get(), "doctor", "--env-file", folder.file("a.env")])
+        #expect(outcome.output.contains("ok    upstream system https://localhost:\(server.port): answers with 200"), "\(outcome)")
+        #expect(outcome.output.contains("fail  upstream file https://localhost:\(server.port): cannot be reached: SSL certificate problem: unable to get local issuer certificate"), "\(outcome)")
+    }
+
     @Test func sentinelsAndTheirPrimaryAreAsked() throws {
         let set = try SentinelSet()
         let folder = try Folder()

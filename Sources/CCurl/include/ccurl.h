@@ -32,7 +32,7 @@ typedef struct {
     // The unix socket to connect to in place of the URL's host: a path, or an abstract name; both NULL for none.
     const char *unix_socket;
     const char *abstract_socket;
-    // PEM file of the CA for the server's certificate; NULL for the system's.
+    // PEM file of the CAs for the server's certificate, in place of the system's; NULL for those.
     const char *authority_file;
 } ccurl_request;
 
@@ -44,7 +44,7 @@ typedef struct {
     const char *password;
     // Whether TLS is required; otherwise it is used if the server offers it.
     int demands_tls;
-    // PEM file of the CA for the server's certificate; NULL for the system's.
+    // PEM file of the CAs for the server's certificate, in place of the system's; NULL for those.
     const char *authority_file;
     // The envelope's addresses.
     const char *from;
@@ -83,7 +83,7 @@ void ccurl_transfer_abandon(void *group, void *transfer);
 long ccurl_transfer_status(void *transfer);
 // The value of the response's first field of this name, or NULL; valid until the transfer is freed.
 const char *ccurl_transfer_field(void *transfer, const char *name);
-// The text of an outcome.
-const char *ccurl_outcome_text(int outcome);
+// The text of an outcome, which for TLS says what is wrong, as with the certificate; valid until the transfer is freed.
+const char *ccurl_transfer_error(void *transfer, int outcome);
 // Whether the outcome is that the server refused user or password.
 int ccurl_outcome_is_login_denied(int outcome);
