@@ -25,7 +25,7 @@ package struct CertificateFacts: Equatable, Sendable {
         let certificates = try unsafe TLSCertificate.certificates(path)
         defer { unsafe certificates.forEach { unsafe X509_free($0) } }
         guard let leaf = unsafe certificates.first else {
-            throw TLSFault("\(path) holds no certificate; it should be PEM text with -----BEGIN CERTIFICATE-----")
+            throw TLSFault("\(path) holds no certificate", right: "it should be PEM text with -----BEGIN CERTIFICATE-----")
         }
         unsafe self.init(
             path: path, startsAt: Self.time(X509_get0_notBefore(leaf)), expiresAt: Self.time(X509_get0_notAfter(leaf)),

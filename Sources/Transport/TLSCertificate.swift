@@ -34,7 +34,7 @@ struct TLSCertificate: ~Copyable {
         let certificates = try unsafe Self.certificates(pair.certificate)
         guard let leaf = unsafe certificates.first else {
             throw TLSFault(
-                "\(pair.certificate) holds no certificate; it should be PEM text with -----BEGIN CERTIFICATE-----")
+                "\(pair.certificate) holds no certificate", right: "it should be PEM text with -----BEGIN CERTIFICATE-----")
         }
         let key: OpaquePointer
         do throws(TLSFault) {
@@ -50,10 +50,8 @@ struct TLSCertificate: ~Copyable {
         guard belongs else {
             TLSErrors.clear()
             throw TLSFault(
-                """
-                the key in \(pair.key) does not belong to the certificate in \(pair.certificate); \
-                give the key that the certificate was made with
-                """)
+                "the key in \(pair.key) does not belong to the certificate in \(pair.certificate)",
+                right: "give the key that the certificate was made with")
         }
         return certificate
     }
@@ -75,7 +73,7 @@ struct TLSCertificate: ~Copyable {
         let isAtEnd = tls_error_is_pem_end(code) == 1
         if !isAtEnd {
             unsafe found.forEach { unsafe X509_free($0) }
-            throw TLSFault("\(path) holds a broken certificate (\(TLSErrors.text(code))); it should be PEM text")
+            throw TLSFault("\(path) holds a broken certificate (\(TLSErrors.text(code)))", right: "it should be PEM text")
         }
         return unsafe found
     }
@@ -97,10 +95,10 @@ struct TLSCertificate: ~Copyable {
         if let key = unsafe key { return unsafe key }
         if asked {
             throw TLSFault(
-                "the key in \(path) is encrypted; give it without a passphrase (openssl pkey -in \(path) -out FILE)")
+                "the key in \(path) is encrypted", right: "give it without a passphrase (openssl pkey -in \(path) -out FILE)")
         }
         throw TLSFault(
-            "\(path) holds no private key (\(reason)); it should be PEM text with -----BEGIN PRIVATE KEY-----")
+            "\(path) holds no private key (\(reason))", right: "it should be PEM text with -----BEGIN PRIVATE KEY-----")
     }
 
     private static func withPEM(_ path: String, _ body: (OpaquePointer) -> Void) throws(TLSFault) {

@@ -14,7 +14,7 @@ final class TLSClientAuthority: Sendable {
     init(_ path: String) throws(TLSFault) {
         let found = try unsafe TLSCertificate.certificates(path)
         guard unsafe !found.isEmpty, let store = unsafe X509_STORE_new() else {
-            throw TLSFault("\(path) holds no certificate; it should be PEM text with -----BEGIN CERTIFICATE-----")
+            throw TLSFault("\(path) holds no certificate", right: "it should be PEM text with -----BEGIN CERTIFICATE-----")
         }
         var fingerprint: [UInt8] = []
         for unsafe certificate in unsafe found {

@@ -27,10 +27,8 @@ package final class TLSClientContext: Sendable {
             }
             guard unsafe SSL_CTX_load_verify_file(context, authorityFile) == 1 else {
                 throw TLSFault(
-                    """
-                    \(authorityFile) holds no authority's certificate (\(TLSErrors.takeText())); \
-                    it should be PEM text with -----BEGIN CERTIFICATE-----
-                    """)
+                    "\(authorityFile) holds no authority's certificate (\(TLSErrors.takeText()))",
+                    right: "it should be PEM text with -----BEGIN CERTIFICATE-----")
             }
         } else if unsafe SSL_CTX_set_default_verify_paths(context) != 1 {
             throw TLSFault("the system's root certificates cannot be read: \(TLSErrors.takeText())")

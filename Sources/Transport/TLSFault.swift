@@ -1,9 +1,20 @@
 import COpenSSL
 
-/// Why a TLS context cannot be made; the sentence names the file and says what would be valid.
+/// Why a TLS context cannot be made; the sentence names the file, and says what would be valid where the file itself shows it.
 package struct TLSFault: Error, Equatable, Sendable, CustomStringConvertible {
-    package let description: String
-    package init(_ description: String) { self.description = description }
+    private let fault: String
+    /// Advice for the operator; nil where only the caller knows the purpose of the file.
+    private let right: String?
+
+    package init(_ fault: String, right: String? = nil) {
+        self.fault = fault
+        self.right = right
+    }
+
+    package var description: String { right.map { "\(fault); \($0)" } ?? fault }
+
+    /// The fault, with `right` where it does not say by itself what would be valid.
+    package func describe(orGive right: String) -> String { self.right == nil ? "\(fault), \(right)" : description }
 }
 
 /// Result of a handshake step.

@@ -81,6 +81,26 @@ import Wire
         #expect(result.errorOutput.hasPrefix("\(folder.path)/b.env:2: TOLLGATE_TLS_CERT: "))
     }
 
+    private static let (noFile, noPEM) = (
+        "cannot read $/none: no such file or directory", "$/a.env holds no authority's certificate (no certificate or crl found); it should be PEM text with -----BEGIN CERTIFICATE-----"
+    )
+    private static let filesOfTLS = [
+        ("TOLLGATE_TLS_CERT=$/none\nTOLLGATE_TLS_KEY=$/none", "TOLLGATE_TLS_CERT: \(noFile), give PEM files of a certificate and its key"),
+        ("TOLLGATE_TLS_CERT=$/a.env\nTOLLGATE_TLS_KEY=$/a.env", "TOLLGATE_TLS_CERT: $/a.env holds no certificate; it should be PEM text with -----BEGIN CERTIFICATE-----"),
+        ("TOLLGATE_TLS_CLIENT_CA=$/none", "TOLLGATE_TLS_CLIENT_CA: \(noFile), give a PEM file of the CA's certificate"),
+        ("TOLLGATE_TLS_CLIENT_CA=$/a.env", "TOLLGATE_TLS_CLIENT_CA: \(noPEM)"),
+        ("TOLLGATE_UPSTREAM_V=https://v tls-ca=$/none", "TOLLGATE_UPSTREAM_V: tls-ca= is of no use: \(noFile), give a PEM file of the CA's certificate"),
+        ("TOLLGATE_UPSTREAM_V=https://v tls-ca=$/a.env", "TOLLGATE_UPSTREAM_V: tls-ca= is of no use: \(noPEM)"),
+        ("SMTP_URL=smtps://h?tls-ca=$/none\nTOLLGATE_MAIL_FROM=a@b.test", "SMTP_URL: tls-ca= is of no use: \(noFile), give a PEM file of the CA's certificate"),
+    ]
+
+    @Test(arguments: filesOfTLS) func aFileOfTLSThatIsOfNoUseIsNamedOnce(_ lines: String, _ fault: String) throws {
+        let words = { (text: String) in text.replacing("$", with: folder.path) }
+        try FileBytes.write(Array(words(lines).utf8), to: folder.path + "/b.env")
+        let result = run("check", "--env-file", folder.path + "/b.env")
+        #expect(result.exitCode == 2 && result.errorOutput.contains(": \(words(fault))\n"), "\(result)")
+    }
+
     @Test func aMintedTokenIsAcceptedAndRefusedOnceExpired() {
         let token = token("--sub", "ada", "--tier", "premium", "--ttl", "10m", "--claim", "role=x")
         let good = run("token", "inspect", token)

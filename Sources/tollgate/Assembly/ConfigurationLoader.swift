@@ -101,31 +101,31 @@ enum MaterialCheck {
                     findings.warn(Finding(pair.origin, Setting.tlsCert.name, warning))
                 }
             } catch {
-                let right = "give PEM files of a certificate and its key"
-                findings.fault(Finding(pair.origin, Setting.tlsCert.name, "\(error.description), \(right)"))
+                let text = error.describe(orGive: "give PEM files of a certificate and its key")
+                findings.fault(Finding(pair.origin, Setting.tlsCert.name, text))
             }
         }
         if let path = configuration.settings.tlsClientAuthority {
-            checkAuthority(path, path, configuration.settings.origin(of: .tlsClientCA), Setting.tlsClientCA.name, &findings)
+            checkAuthority(path, configuration.settings.origin(of: .tlsClientCA), Setting.tlsClientCA.name, &findings)
         }
         for upstream in configuration.settings.upstreams {
             let name = Setting.upstream.name + upstream.name.uppercased()
-            if let path = upstream.authorityFile { checkAuthority(path, "tls-ca=" + path, upstream.origin, name, &findings) }
+            if let path = upstream.authorityFile { checkAuthority(path, option: "tls-ca", upstream.origin, name, &findings) }
         }
         if let path = configuration.mail.mail?.server.authorityFile {
-            checkAuthority(path, "tls-ca=" + path, configuration.settings.origin(of: .smtpURL), Setting.smtpURL.name, &findings)
+            checkAuthority(path, option: "tls-ca", configuration.settings.origin(of: .smtpURL), Setting.smtpURL.name, &findings)
         }
     }
 
-    /// `shown` is how the setting names the file.
+    /// `option` is the one of the setting's line that names the file; nil if the whole setting does.
     private static func checkAuthority(
-        _ path: String, _ shown: String, _ origin: Origin, _ name: String, _ findings: inout Findings
+        _ path: String, option: String? = nil, _ origin: Origin, _ name: String, _ findings: inout Findings
     ) {
         do {
             _ = try TLSClientContext(authorityFile: path)
         } catch {
-            let right = "give a PEM file of the CA's certificate"
-            findings.fault(Finding(origin, name, "\(shown): \(error.description), \(right)"))
+            let text = error.describe(orGive: "give a PEM file of the CA's certificate")
+            findings.fault(Finding(origin, name, option.map { "\($0)= is of no use: \(text)" } ?? text))
         }
     }
 
