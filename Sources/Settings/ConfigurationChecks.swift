@@ -44,6 +44,14 @@ extension ConfigurationReader {
         }
     }
 
+    /// Warns of proxies that are everybody.
+    mutating func checkProxies() {
+        for network in configuration.trustedProxies where network.isWholeFamily {
+            let message = "contains all of \(network.isIPv4 ? "IPv4" : "IPv6") (\(network.text)), so every client is believed about the address it comes from: name the proxies' networks alone"
+            findings.warn(Finding(configuration.origin(of: .trustedProxies), Setting.trustedProxies.name, message))
+        }
+    }
+
     mutating func checkSecrets() {
         if let token = configuration.adminToken { checkAdminToken(token) }
         if let secret = configuration.jwtSecret { checkSigningSecret(secret) }

@@ -42,6 +42,7 @@ struct ConfigurationReader {
         readUnbuilt()
         if configuration.issuer.isEmpty { configuration.issuer = configuration.publicURL }
         checkSecrets()
+        checkProxies()
         checkListeners()
         checkInternals()
         checkIssuers()

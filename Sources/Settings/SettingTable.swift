@@ -63,7 +63,7 @@ extension Setting {
         "An internal caller for `auth=internal` and transparent refresh, identified by `key-sha256=HEX`, `cidr=10.0.0.0/8` and/or `cert-san=spiffe://…`; all that are given must match.")
     package static let trustedProxies = Setting(
         "TOLLGATE_TRUSTED_PROXIES", .networks, .words(\.trustedProxies, TypedText.network),
-        "Networks of proxies whose `X-Forwarded-For`, `Forwarded` and `X-Request-Id` are trusted.")
+        "Networks of proxies whose `X-Forwarded-For`, `Forwarded` and `X-Request-Id` are trusted. `0.0.0.0/0` or `::/0` would let every client name its own address, of which `check` warns.")
     package static let redisURL = Setting(
         "REDIS_URL", .url, .secretText(\.redisURL), shown: "counters in process", secret: true, restart: true,
         "The Redis in which several gateways share their limits: `redis://[user][:password]@host[:port][/database]`, `rediss://` with TLS, or `unix:/path?db=0`; `redis+cluster://[user][:password]@host[:port],host[:port]` names some nodes of a Redis Cluster; `redis+sentinel://[user][:password]@sentinel,sentinel/master-name[/database]` follows the primary that the sentinels name.")

@@ -34,6 +34,9 @@ package struct CIDR: Hashable, Sendable {
 
     package var isIPv4: Bool { prefix >= 96 && network.isIPv4 }
 
+    /// Whether it contains every address of its family.
+    package var isWholeFamily: Bool { prefix == (isIPv4 ? 96 : 0) }
+
     /// The block in CIDR notation, host bits zero.
     package var text: String { "\(network.text)/\(isIPv4 ? prefix - 96 : prefix)" }
 

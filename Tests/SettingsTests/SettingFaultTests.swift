@@ -145,6 +145,13 @@ import Wire
                 "a.env:1: TOLLGATE_CHECK_LISTEN: has no proxy in TOLLGATE_TRUSTED_PROXIES, every client counts as the proxy that asks: name the proxies' addresses there"
             ])
         #expect(warnings(check + "TOLLGATE_TRUSTED_PROXIES=127.0.0.1/32\n" + oneRoute) == [])
+        for (networks, told) in [("10.0.0.0/8 0.0.0.0/0", ["0.0.0.0/0"]), ("10.0.0.1/0 ::/0", ["0.0.0.0/0", "::/0"]), ("::ffff:0:0/96", ["0.0.0.0/0"]), ("0.0.0.0/8 ::1", [])] {
+            let right = "so every client is believed about the address it comes from: name the proxies' networks alone"
+            #expect(
+                warnings("TOLLGATE_TRUSTED_PROXIES=\"\(networks)\"\n" + oneRoute) == told.map {
+                    "a.env:1: TOLLGATE_TRUSTED_PROXIES: contains all of \($0 == "::/0" ? "IPv6" : "IPv4") (\($0)), \(right)"
+                })
+        }
         #expect(warnings("TOLLGATE_ADMIN_TOKEN=admin\n" + oneRoute) == ["a.env:1: TOLLGATE_ADMIN_TOKEN: is easy to guess, use 16 characters or more"])
         #expect(warnings(oneRoute + "TOLLGATE_UPSTREAM_V=http://h") == ["a.env:3: TOLLGATE_UPSTREAM_V: is used by no route"])
         #expect(warnings("") == [])
