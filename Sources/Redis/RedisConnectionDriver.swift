@@ -27,14 +27,21 @@ extension RedisConnection {
     package mutating func timedOut(_ now: MonotonicTime, _ loop: borrowing EventLoop) {
         guard !hasInput else { return }
         if state.deadline != nil {
+            let lateness = lateness
             switch state.timePassed(now, random: random.next()) {
             case .connect: connect(now, loop)
-            case .close: closed(.notReadyInTime(settings.connectTimeout), now)
+            case .close: closed(lateness, now)
             case .carryOn, .handshake, .greet, .serve: break
             }
         } else if isReady, let oldest = oldestInFlight, now >= oldest.advanced(milliseconds: settings.responseTimeout) {
             lose(.silent(settings.responseTimeout), now)
         }
+    }
+
+    /// The fault of an attempt that does not end in time.
+    private var lateness: RedisFault {
+        if case .handshaking = state.phase { return .handshakeNotInTime(settings.connectTimeout) }
+        return .notReadyInTime(settings.connectTimeout)
     }
 
     /// Sets the server, or several of which each will do.

@@ -7,6 +7,8 @@ package enum RedisFault: Error, Equatable, Sendable {
     /// Connect failed; the system's reason.
     case notReached(String)
     case handshakeFailed(String)
+    /// No end of the TLS handshake within the connect timeout, in milliseconds.
+    case handshakeNotInTime(UInt64)
     /// A command of the greeting failed; the server's text.
     case refused(RedisGreetingStep, String)
     /// Protocol error.
@@ -51,7 +53,8 @@ extension RedisFault: CustomStringConvertible {
         switch self {
         case .noAddress: "its name has no address yet"
         case .notReached(let reason): reason
-        case .handshakeFailed(let reason): "the TLS handshake failed: \(reason)"
+        case .handshakeFailed(let reason): "the TLS handshake failed: \(reason)\(reason == Self.noTLSAnswer ? Self.adviceOnTLS : "")"
+        case .handshakeNotInTime(let milliseconds): "the TLS handshake took longer than \(DurationText.text(milliseconds))\(Self.adviceOnTLS)"
         case .refused(let step, let text): "\(step) is refused: \(text)\(Self.advice(text))"
         case .notUnderstood(let reason): "it does not speak Redis's protocol: \(reason)"
         case .closed: "it closed the connection"
@@ -67,6 +70,17 @@ extension RedisFault: CustomStringConvertible {
         case .ended: "the gateway ended the connection"
         }
     }
+
+    /// Whether it may be that the server speaks no TLS. Redis reads the handshake as a command: unless there happens to be the end of a
+    /// line in it, it waits for the rest.
+    var hintsAtNoTLS: Bool {
+        if case .handshakeNotInTime = self { return true }
+        return self == .handshakeFailed(Self.noTLSAnswer)
+    }
+
+    /// OpenSSL's text for an answer in plain text.
+    private static let noTLSAnswer = "wrong version number"
+    private static let adviceOnTLS = "; if it speaks no TLS, its URL must begin with redis and not rediss"
 
     private static func advice(_ text: String) -> String {
         switch text.withRawBytes({ RedisErrorKind($0) }) {

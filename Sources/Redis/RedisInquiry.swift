@@ -15,11 +15,16 @@ package enum RedisInquiry {
     /// Why no command could be sent.
     package struct Fault: Error, Sendable {
         package let reason: String
+        /// Whether it is a Redis without TLS, and the endpoint demands it.
+        package var speaksNoTLS = false
+        /// Whether it may be one.
+        var mayLackTLS = false
+
         package init(reason: String) { self.reason = reason }
     }
 
     /// Connects to a single server, at the first of `addresses` that accepts, and sends all commands at once; returns an answer for
-    /// each. Blocks for up to `milliseconds` an address.
+    /// each. Blocks for up to `milliseconds` an address, and a second more where a server may speak no TLS.
     package static func ask(
         _ endpoint: RedisEndpoint, addresses: [SocketAddress], _ commands: [[String]], milliseconds: UInt64
     ) throws(Fault) -> [Answer] {
@@ -29,9 +34,22 @@ package enum RedisInquiry {
                 return try run(endpoint, address, commands, milliseconds)
             } catch {
                 last = (error as? Fault) ?? Fault(reason: "\(error)")
+                last.speaksNoTLS = last.mayLackTLS && answersWithoutTLS(address)
             }
         }
         throw last
+    }
+
+    /// Whether a Redis without TLS is there: it answers PING, if only that it demands a password. No password is sent.
+    private static func answersWithoutTLS(_ address: SocketAddress) -> Bool {
+        let endpoint = RedisEndpoint(topology: .single(.host("", port: 0)), usesTLS: false)
+        // If this fails, too, the fault that was found first stands.
+        guard let answers = try? run(endpoint, address, [["PING"]], 1_000) else { return false }
+        switch answers[0] {
+        case .values(["PONG"]): return true
+        case .error(let text): return text.hasPrefix("NOAUTH ") || text.hasPrefix("DENIED ")
+        case .values, .none: return false
+        }
     }
 
     private static func run(
@@ -54,7 +72,11 @@ package enum RedisInquiry {
             }
             if isAsked, !connection.isReady { break }
             if !isAsked {
-                if case .down(let fault) = connection.condition { throw Fault(reason: "\(fault)") }
+                if case .down(let down) = connection.condition {
+                    var fault = Fault(reason: "\(down)")
+                    fault.mayLackTLS = down.hintsAtNoTLS
+                    throw fault
+                }
                 if case .refusing(_, let text) = connection.condition { throw Fault(reason: text) }
             }
             if !isAsked, connection.isReady {

@@ -189,6 +189,8 @@ import Testing
         expect(try look("redis://127.0.0.1:\(redis.port)"), "fail", "redis 127.0.0.1:", "answers no command (NOAUTH ")
         expect(try look("redis://127.0.0.1:\(other.port)"), "fail", "redis 127.0.0.1:", "answers no command (")
         expect(try look("redis+cluster://:admin@127.0.0.1:\(redis.port)"), "fail", "redis 127.0.0.1:", "is no node of a cluster (ERR ")
+        expect(try look("rediss://:admin@127.0.0.1:\(redis.port)"), "fail", "redis 127.0.0.1:", "speaks no TLS, which rediss in REDIS_URL demands: write redis, or name the port where it does")
+        expect(try look("rediss://127.0.0.1:\(other.port)"), "fail", "redis 127.0.0.1:", "; if it speaks no TLS, its URL must begin with redis and not rediss")
         expect(try look("redis://:admin@127.0.0.1:\(redis.port)"), "ok", "redis 127.0.0.1:", "gives the rights that a gateway needs")
     }
 

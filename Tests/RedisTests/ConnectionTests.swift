@@ -62,7 +62,18 @@ import Wire
         let tls = try TLSClientContext(authorityFile: Certificates.get().authority, protocols: [])
         var bench = try Bench("rediss://localhost", addresses: [server.address], tls: tls)
         try bench.turn { !$0.changes.isEmpty }
-        #expect(bench.changes[0].hasPrefix("not connected: the TLS handshake failed: "))
+        #expect(bench.changes[0] == "not connected: the TLS handshake failed: wrong version number" + Self.hint)
+    }
+
+    private static let hint = "; if it speaks no TLS, its URL must begin with redis and not rediss"
+
+    /// Redis waits for the end of a line, which a handshake need not have.
+    @Test func `a server that does not answer the TLS handshake may be one without`() throws {
+        let server = try FakeServer { peer, _ in peer.hearAll() }
+        let tls = try TLSClientContext(authorityFile: Certificates.get().authority, protocols: [])
+        var bench = try Bench("rediss://localhost", addresses: [server.address], tls: tls) { $0.connectTimeout = 300 }
+        try bench.turn { !$0.changes.isEmpty }
+        #expect(bench.changes[0] == "not connected: the TLS handshake took longer than 300ms" + Self.hint)
     }
 
     @Test(arguments: [

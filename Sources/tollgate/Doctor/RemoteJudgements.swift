@@ -84,6 +84,10 @@ enum RemoteJudgements {
         if let version = facts.version, isOld(version) {
             findings.append(.fail(subject, "is version \(version): run 6.2 or newer"))
         }
+    static func redisWithoutTLS(_ address: String) -> Diagnosis {
+        .fail("redis \(address)", "speaks no TLS, which rediss in REDIS_URL demands: write redis, or name the port where it does")
+    }
+
         if facts.role == "slave" {
             findings.append(.fail(subject, "is a replica, which takes no writes: name the primary, or the sentinels by redis+sentinel://"))
         }

@@ -156,7 +156,8 @@ enum RedisProbes {
             facts.missingRights = zip(tried, answers.dropFirst(looks.count)).compactMap { isDenied($0.right, $1) ? "+\($0.right)" : nil }
             return ProbeReport(RemoteJudgements.redis(address.description, facts), clocks: clock(answers[0], start).map { [$0] } ?? [])
         } catch {
-            return ProbeReport([RemoteJudgements.unreachable("redis", address.description, error.reason)])
+            let finding = error.speaksNoTLS ? RemoteJudgements.redisWithoutTLS(address.description) : RemoteJudgements.unreachable("redis", address.description, error.reason)
+            return ProbeReport([finding])
         }
     }
 
