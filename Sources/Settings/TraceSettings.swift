@@ -10,6 +10,8 @@ package struct TraceSettings: Equatable, Sendable {
     package var tracesEndpoint: String?
     /// Fields of each request to the collector; their values are secrets.
     package var headers: [TraceField] = []
+    /// PEM file of the CAs for the collector's certificate; nil for the system's.
+    package var authorityFile: String?
     package var timeoutMilliseconds = 0
     /// nil: that of `resource`, else `tollgate`.
     package var serviceName: String?
@@ -46,6 +48,9 @@ extension Setting {
     static let otlpHeaders = Setting(
         "OTEL_EXPORTER_OTLP_HEADERS", .text, .traceHeaders, secret: true,
         "Fields of every request to the collector, such as its key: `name=value,name=value`, values percent-encoded.")
+    package static let otlpCertificate = Setting(
+        "OTEL_EXPORTER_OTLP_CERTIFICATE", .text, .traceAuthority, shown: "the system's authorities",
+        "PEM file of the CAs that the collector's certificate is checked against. A changed file counts from the next connection.")
     static let otlpTimeout = Setting(
         "OTEL_EXPORTER_OTLP_TIMEOUT", .count(1...600_000), .count(\.tracing.timeoutMilliseconds), default: "10000",
         "The time of one request to the collector, in milliseconds.")
@@ -76,7 +81,7 @@ extension Setting {
         "The time for which a batch is tried, in milliseconds; then it is dropped and counted.")
 
     static let traces = [
-        sdkDisabled, otlpEndpoint, otlpTracesEndpoint, otlpHeaders, otlpTimeout, otlpProtocol, serviceName, resourceAttributes, tracesSampler,
+        sdkDisabled, otlpEndpoint, otlpTracesEndpoint, otlpHeaders, otlpCertificate, otlpTimeout, otlpProtocol, serviceName, resourceAttributes, tracesSampler,
         tracesSamplerArgument, spanDelay, spanQueue, spanBatch, spanTimeout,
     ]
 }
@@ -93,6 +98,16 @@ extension SettingReader {
             }
             return .some(url)
         }
+    }
+
+    /// Looked at only if there is a collector, as the form.
+    fileprivate static let traceAuthority = SettingReader(\.tracing.authorityFile) { reader, setting in
+        let entry = reader.values.entry(setting)
+        guard !entry.value.isEmpty, let url = reader.configuration.tracing.url else { return .some(nil) }
+        if url.hasPrefix("http://") {
+            reader.findings.warn(Finding(entry.origin, entry.name, "has no effect on a collector over plain HTTP, write https:// in its URL"))
+        }
+        return .some(entry.origin.path(entry.value))
     }
 
     fileprivate static func traceMilliseconds(_ path: Path<UInt64>) -> SettingReader {

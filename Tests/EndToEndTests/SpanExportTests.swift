@@ -88,6 +88,35 @@ import Testing
         #expect(try gateway.stop(seconds: 20) == 0)
     }
 
+    @Test func aCollectorsCertificateIsCheckedAgainstTheAuthoritiesOfItsSetting() throws {
+        let folder = try Folder()
+        let (authority, stranger) = (try CertificateAuthority(folder), try CertificateAuthority(Folder()))
+        try authority.issue("collector", "DNS:localhost")
+        let (collector, upstream) = (try Collector(), try Upstream())
+        // Each batch comes on a connection of its own.
+        let server = "ssl_certificate \(folder.file("collector.crt")); ssl_certificate_key \(folder.file("collector.key")); keepalive_timeout 0;"
+        let front = try Nginx("\(server) location / { proxy_pass \(collector.url); }", tls: true)
+        let collectorLines = "OTEL_EXPORTER_OTLP_ENDPOINT=https://localhost:\(front.port)\nOTEL_BSP_SCHEDULE_DELAY=20\nOTEL_BSP_EXPORT_TIMEOUT=100"
+        let gateway = try Gateway(settings(collectorLines, upstream), folder: folder)
+        try gateway.ask("GET /open/1")
+        try gateway.waitForLog("does not take spans")
+        #expect(gateway.process.complaints.now.contains { $0.contains("does not take spans") && $0.contains("SSL certificate problem: unable to get local issuer certificate") })
+        try eventually("they are dropped") { try dropped(gateway, "unavailable") == 2 }
+        #expect(collector.requests.isEmpty)
+
+        // A relative path begins at the env file.
+        try gateway.reload(settings(collectorLines + "\nOTEL_EXPORTER_OTLP_CERTIFICATE=ca.crt", upstream))
+        try gateway.ask("GET /open/2")
+        _ = try collector.trace(of: "/open/2")
+        try eventually("they are taken") { try exported(gateway) == 2 }
+
+        // A file that changes counts from the next connection.
+        try stranger.replace(authority.file)
+        try gateway.ask("GET /open/3")
+        try eventually("they are dropped") { try dropped(gateway, "unavailable") == 4 }
+        #expect(try collector.spans().allSatisfy { $0["url.path"] != "/open/3" })
+    }
+
     @Test func aReloadTurnsTracesOnAndOff() throws {
         let (collector, upstream) = (try Collector(), try Upstream())
         let gateway = try Gateway(settings("", upstream))

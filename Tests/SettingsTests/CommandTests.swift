@@ -92,6 +92,8 @@ import Wire
         ("TOLLGATE_UPSTREAM_V=https://v tls-ca=$/none", "TOLLGATE_UPSTREAM_V: tls-ca= is of no use: \(noFile), give a PEM file of the CA's certificate"),
         ("TOLLGATE_UPSTREAM_V=https://v tls-ca=$/a.env", "TOLLGATE_UPSTREAM_V: tls-ca= is of no use: \(noPEM)"),
         ("SMTP_URL=smtps://h?tls-ca=$/none\nTOLLGATE_MAIL_FROM=a@b.test", "SMTP_URL: tls-ca= is of no use: \(noFile), give a PEM file of the CA's certificate"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT=https://c:4318\nOTEL_EXPORTER_OTLP_CERTIFICATE=$/none", "OTEL_EXPORTER_OTLP_CERTIFICATE: \(noFile), give a PEM file of the CA's certificate"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT=https://c:4318\nOTEL_EXPORTER_OTLP_CERTIFICATE=$/a.env", "OTEL_EXPORTER_OTLP_CERTIFICATE: \(noPEM)"),
     ]
 
     @Test(arguments: filesOfTLS) func aFileOfTLSThatIsOfNoUseIsNamedOnce(_ lines: String, _ fault: String) throws {
@@ -99,6 +101,12 @@ import Wire
         try FileBytes.write(Array(words(lines).utf8), to: folder.path + "/b.env")
         let result = run("check", "--env-file", folder.path + "/b.env")
         #expect(result.exitCode == 2 && result.errorOutput.contains(": \(words(fault))\n"), "\(result)")
+    }
+
+    /// They may be meant for other programs.
+    @Test func theFileOfACollectorsAuthorityCountsOnlyBesideACollector() throws {
+        try FileBytes.write(Array("OTEL_EXPORTER_OTLP_CERTIFICATE=/none".utf8), to: folder.path + "/b.env")
+        #expect(run("check", "--env-file", folder.path + "/b.env").exitCode == 0)
     }
 
     @Test func aMintedTokenIsAcceptedAndRefusedOnceExpired() {

@@ -44,6 +44,17 @@ import Wire
         #expect(tracing.recordedShare == TraceSampler(share: 0.25, followsParent: true))
     }
 
+    @Test func anAuthorityWithoutTLSIsWarnedOf() throws {
+        let file = "OTEL_EXPORTER_OTLP_CERTIFICATE='my ca.pem'\n"
+        let secure = load(file + "OTEL_EXPORTER_OTLP_ENDPOINT=https://c:4318\n" + oneRoute, name: "etc/a.env")
+        #expect(secure.findings.warnings == [] && secure.partial.settings.tracing.authorityFile == "etc/my ca.pem")
+        #expect(
+            warnings(file + "OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318\n" + oneRoute) == [
+                "a.env:1: OTEL_EXPORTER_OTLP_CERTIFICATE: has no effect on a collector over plain HTTP, write https:// in its URL"
+            ])
+        #expect(try tracing(file).authorityFile == nil, "meant for other programs")
+    }
+
     @Test func thePortOfGRPCIsWarnedOf() {
         let loaded = load("OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4317\n" + oneRoute)
         #expect(loaded.findings.warnings.contains { $0.text.contains("names port 4317, where collectors speak gRPC") })

@@ -108,6 +108,9 @@ enum MaterialCheck {
         if let path = configuration.settings.tlsClientAuthority {
             checkAuthority(path, configuration.settings.origin(of: .tlsClientCA), Setting.tlsClientCA.name, &findings)
         }
+        if let path = configuration.settings.tracing.authorityFile {
+            checkAuthority(path, configuration.settings.origin(of: .otlpCertificate), Setting.otlpCertificate.name, &findings)
+        }
         for upstream in configuration.settings.upstreams {
             let name = Setting.upstream.name + upstream.name.uppercased()
             if let path = upstream.authorityFile { checkAuthority(path, option: "tls-ca", upstream.origin, name, &findings) }

@@ -13,6 +13,7 @@ struct TracePlan: Equatable, Sendable {
     var url: String?
     /// Lines for each request.
     var fields: [String]
+    var authorityFile: String?
     var timeoutMilliseconds: Int
     var resource: TraceResource
     var limits: SpanExportQueue.Limits
@@ -22,6 +23,7 @@ struct TracePlan: Equatable, Sendable {
         url = settings.url
         // Without `Expect`, for which libcurl would wait a second at servers that do not know it.
         fields = ["Expect:"] + settings.headers.map { "\($0.name): \($0.value)" }
+        authorityFile = settings.authorityFile
         timeoutMilliseconds = settings.timeoutMilliseconds
         resource = TraceResource(serviceName: settings.serviceName, given: settings.resource, instance: instance)
         limits = settings.limits
@@ -176,7 +178,7 @@ private struct SpanExportRun: ~Copyable {
         transfers += 1
         let request = HTTPTransfer(
             url: url, connectMilliseconds: plan.timeoutMilliseconds, totalMilliseconds: plan.timeoutMilliseconds, largestBody: 65_536,
-            body: SpanDocument.render(batch, of: plan.resource), fields: plan.fields)
+            body: SpanDocument.render(batch, of: plan.resource), authorityFile: plan.authorityFile, fields: plan.fields)
         guard !group.start(transfers, request) else { return }
         ended(.refused, "libcurl refuses the URL")
     }
