@@ -225,6 +225,35 @@ import Testing
         #expect(outcome.output.contains("fail  upstream file https://localhost:\(server.port): cannot be reached: SSL certificate problem: unable to get local issuer certificate"), "\(outcome)")
     }
 
+    @Test func theCollectorOfTracesIsAsked() throws {
+        let (folder, status) = (try Folder(), Watched("200 OK"))
+        let authority = try CertificateAuthority(folder)
+        try authority.issue("collector", "DNS:localhost")
+        let collector = try Collector { _, connection in try connection.send("HTTP/1.1 \(status.now)\r\nContent-Length: 0\r\n\r\n") }
+        let front = try Nginx(
+            "ssl_certificate \(folder.file("collector.crt")); ssl_certificate_key \(folder.file("collector.key")); location / { proxy_pass \(collector.url); }", tls: true)
+        func look(_ lines: String) throws -> [Finding] {
+            try folder.write("a.env", "\(lines)\nTOLLGATE_ADMIN_LISTEN=\nTOLLGATE_DATA_DIR=data\n")
+            return try self.look(folder.file("a.env")).findings
+        }
+        let secure = "OTEL_EXPORTER_OTLP_ENDPOINT=https://localhost:\(front.port)"
+        expect(try look(secure + "\nOTEL_EXPORTER_OTLP_CERTIFICATE=ca.crt\nOTEL_EXPORTER_OTLP_HEADERS=x-key=a%20b"), "ok", "collector https://localhost:\(front.port)/v1/traces", "takes spans")
+        let asked = try #require(collector.requests.last)
+        #expect(asked.startLine.hasPrefix("POST /v1/traces ") && asked["x-key"] == "a b" && asked.text == #"{"resourceSpans":[]}"#)
+        expect(try look(secure), "fail", "collector https:", "unable to get local issuer certificate")
+        #expect(collector.requests.count == 1)
+        for (answer, level, text) in [
+            ("401 No", "fail", "answers 401: give its key by OTEL_EXPORTER_OTLP_HEADERS"), ("404 No", "fail", "answers 404: correct OTEL_EXPORTER_OTLP_ENDPOINT"),
+            ("503 Busy", "warn", "answers 503: "),
+        ] {
+            status.change { $0 = answer }
+            expect(try look(collector.setting), level, "collector \(collector.url)/v1/traces", text)
+        }
+        let away = try Listening.refusing()
+        expect(try look("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:\(away.port)/x"), "fail", "collector http://127.0.0.1:\(away.port)/x", "cannot be reached: ")
+        #expect(!(try look(collector.setting + "\nOTEL_SDK_DISABLED=true").contains { $0.subject.hasPrefix("collector") }))
+    }
+
     @Test func sentinelsAndTheirPrimaryAreAsked() throws {
         let set = try SentinelSet()
         let folder = try Folder()

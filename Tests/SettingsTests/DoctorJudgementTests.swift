@@ -121,6 +121,11 @@ import Wire
         #expect(RemoteJudgements.upstream("u", "http://h", status: status, isHealthCheck: isHealthCheck).level == level)
     }
 
+    @Test(arguments: [(200, Level.ok), (202, .ok), (401, .fail), (403, .fail), (404, .fail), (415, .fail), (429, .warn), (503, .warn), (500, .fail), (301, .fail)] as [(Int, Level)])
+    func aCollectorIsJudgedByItsAnswer(_ status: Int, _ level: Level) {
+        #expect(RemoteJudgements.collector("http://c/v1/traces", status: status).level == level)
+    }
+
     private static let key = #"{"kty":"EC","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM","kid":"1"}"#
 
     @Test(arguments: [

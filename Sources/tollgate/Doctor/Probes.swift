@@ -45,7 +45,7 @@ final class ProbeRun: Sendable {
     }
 }
 
-/// One GET for a probe.
+/// One request for a probe.
 enum ProbeTransfer {
     private static let milliseconds = 4_000
     private static let largestAnswer = 1 << 20
@@ -66,6 +66,18 @@ enum ProbeTransfer {
         let request = HTTPTransfer(
             url: url, connectMilliseconds: milliseconds / 2, totalMilliseconds: milliseconds, largestBody: largestAnswer,
             redirects: redirects, unixSocket: unixSocket, authorityFile: authorityFile)
+        return try run(request, source: source)
+    }
+
+    /// Like `get`, with a body of JSON and further fields.
+    static func post(_ body: String, to url: String, source: String, authorityFile: String?, fields: [String]) throws(Fault) -> Answer {
+        let request = HTTPTransfer(
+            url: url, connectMilliseconds: milliseconds / 2, totalMilliseconds: milliseconds, largestBody: largestAnswer, body: Array(body.utf8),
+            authorityFile: authorityFile, fields: fields)
+        return try run(request, source: source)
+    }
+
+    private static func run(_ request: HTTPTransfer, source: String) throws(Fault) -> Answer {
         let start = EventLoop.now()
         guard let transfers = TransferGroup(), transfers.start(0, request) else { throw Fault(reason: "libcurl refuses the URL") }
         while true {

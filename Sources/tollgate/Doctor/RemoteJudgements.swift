@@ -50,6 +50,21 @@ enum RemoteJudgements {
         ["http://127.", "http://localhost", "http://[::1]"].contains { url.hasPrefix($0) }
     }
 
+    // MARK: the collector of traces
+
+    /// `status` answered an export of no spans.
+    static func collector(_ url: String, status: Int) -> Diagnosis {
+        let subject = "collector \(url)"
+        switch status {
+        case 200..<300: return .ok(subject, "takes spans")
+        case 401, 403: return .fail(subject, "answers \(status): give its key by OTEL_EXPORTER_OTLP_HEADERS")
+        case 404, 405: return .fail(subject, "answers \(status): correct OTEL_EXPORTER_OTLP_ENDPOINT, below which spans go to /v1/traces, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+        case 415: return .fail(subject, "answers 415: it takes no JSON, put a collector that does in between")
+        case 429, 502, 503, 504: return .warn(subject, "answers \(status): spans wait for it and are dropped in the end, look at its log")
+        default: return .fail(subject, "answers \(status), so spans are dropped: look at its log")
+        }
+    }
+
     // MARK: Redis
 
     /// Facts about one server; nil where its user may not ask.
@@ -69,6 +84,10 @@ enum RemoteJudgements {
         var clusterSlots: Int?
     }
 
+    static func redisWithoutTLS(_ address: String) -> Diagnosis {
+        .fail("redis \(address)", "speaks no TLS, which rediss in REDIS_URL demands: write redis, or name the port where it does")
+    }
+
     static func redis(_ address: String, _ facts: Redis) -> [Diagnosis] {
         let subject = "redis \(address)"
         if let fault = facts.fault {
@@ -84,10 +103,6 @@ enum RemoteJudgements {
         if let version = facts.version, isOld(version) {
             findings.append(.fail(subject, "is version \(version): run 6.2 or newer"))
         }
-    static func redisWithoutTLS(_ address: String) -> Diagnosis {
-        .fail("redis \(address)", "speaks no TLS, which rediss in REDIS_URL demands: write redis, or name the port where it does")
-    }
-
         if facts.role == "slave" {
             findings.append(.fail(subject, "is a replica, which takes no writes: name the primary, or the sentinels by redis+sentinel://"))
         }

@@ -28,10 +28,25 @@ enum RemoteProbes {
         if let mail = configuration.mail.mail?.server {
             probes.append(.init(name: "mail server \(mail.hostAndPort)") { self.mail(mail) })
         }
+        if let url = settings.tracing.url {
+            probes.append(.init(name: "collector \(maskingURLSecrets(url))") { collector(settings.tracing, url) })
+        }
         return probes
     }
 
     // MARK: HTTP
+
+    /// An export of no spans, which a collector has to take (OTLP: a request without telemetry succeeds).
+    private static func collector(_ settings: TraceSettings, _ url: String) -> ProbeReport {
+        let (name, plan) = (maskingURLSecrets(url), TracePlan(settings, instance: ""))
+        do {
+            let answer = try ProbeTransfer.post(
+                #"{"resourceSpans":[]}"#, to: url, source: "the collector of traces", authorityFile: plan.authorityFile, fields: plan.fields)
+            return ProbeReport([RemoteJudgements.collector(name, status: answer.status)], clocks: [answer.clock].compactMap(\.self))
+        } catch {
+            return ProbeReport([RemoteJudgements.unreachable("collector", name, error.reason)])
+        }
+    }
 
     private static func upstream(_ upstream: UpstreamDeclaration, _ base: UpstreamBase) -> ProbeReport {
         let subject = "\(upstream.name) \(base.text)"
