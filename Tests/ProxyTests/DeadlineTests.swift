@@ -119,6 +119,85 @@ struct DeadlineTests {
         for line in [client, upstream] { line.close() }
     }
 
+    @Test(arguments: ["99999999H", "99999999n"])
+    func anExtremeTimeoutIsATime(_ timeout: String) throws {
+        var stepped = try SteppedWorker(forwardingTo: listener)
+        defer { stepped.end() }
+        let (client, upstream, _) = try begin(&stepped, "grpc-timeout: \(timeout)\r\n")
+        if timeout.hasSuffix("H") { try upstream.send(ExchangeTests.ok) } else { stepped.pass(milliseconds: 200) }
+        try stepped.turn(untilReadable: client)
+        #expect(try client.receiveMessage().status == 200)
+        for line in [client, upstream] { line.close() }
+    }
+
+    /// A handshake may claim to be a call: its deadline then ends the WebSocket.
+    @Test func aWebSocketThatClaimsToBeACallIsCut() throws {
+        var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
+        rule.takesWebSockets = true
+        var stepped = try SteppedWorker([rule], upstreams: [RunningWorker.upstream("back", [listener.localAddress()])])
+        defer { stepped.end() }
+        let client = try Line(to: stepped.address)
+        try client.send(WebSocketTests.handshake + "Content-Type: application/grpc\r\ngrpc-timeout: 2S\r\n\r\n")
+        let upstream = try stepped.accept(listener)
+        try stepped.turn(untilReadable: upstream)
+        _ = try upstream.receive(until: "\r\n\r\n")
+        try upstream.send(WebSocketTests.acceptance + "\r\n")
+        try stepped.turn(untilReadable: client)
+        #expect(try client.receiveHead().status == 101)
+        stepped.pass(milliseconds: 2_020)
+        stepped.pass(milliseconds: 3_000)
+        stepped.pass(milliseconds: 3_000)
+        #expect(stepped.worker.exchanges.count == 0 && stepped.worker.downstream.clients.count == 0)
+        let next = try Line(to: stepped.address)
+        try next.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        let served = try stepped.accept(listener)
+        for line in [client, upstream, next, served] { line.close() }
+    }
+
+    /// The same on a stream of HTTP/2, where trailers could end an ordinary call.
+    @Test func aWebSocketOfHTTP2ThatClaimsToBeACallIsEnded() throws {
+        var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
+        rule.takesWebSockets = true
+        var stepped = try SteppedWorker(
+            [rule], upstreams: [RunningWorker.upstream("back", [listener.localAddress()])], allowsHTTP2: true)
+        defer { stepped.end() }
+        let client = try Line(to: stepped.address)
+        var isValue = true
+        var fields: [UInt8] = []
+        for word in [
+            ":method", "CONNECT", ":protocol", "websocket", ":scheme", "http", ":path", "/chat", ":authority", "h",
+            "sec-websocket-version", "13", "content-type", "application/grpc", "grpc-timeout", "2S",
+        ] {
+            // A literal without indexing: a zero, then the name and the value with their lengths.
+            if isValue { fields.append(0) }
+            isValue.toggle()
+            fields.append(UInt8(word.utf8.count))
+            fields.append(contentsOf: Array(word.utf8))
+        }
+        let head: [UInt8] = [0, 0, UInt8(fields.count), 1, 4, 0, 0, 0, 1] + fields
+        try client.send(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0] + head)
+        let upstream = try stepped.accept(listener)
+        try stepped.turn(untilReadable: upstream)
+        let sent = try upstream.receive(until: "\r\n\r\n")
+        let key = try #require(sent.value(of: "Sec-WebSocket-Key"))
+        let hash = Digest.sha1(Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8).rawBytes)
+        let accept = Base64.encode(hash.rawBytes, isPadded: true)
+        try upstream.send(
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: \(accept)\r\n\r\n")
+        try stepped.turn { worker in
+            for index in worker.exchanges.indices where worker.exchanges[index].state.phase == .tunnel { return true }
+            return false
+        }
+        stepped.pass(milliseconds: 2_020)
+        #expect(stepped.worker.exchanges.count == 0)
+        // Frames that come behind the end reach nothing.
+        try client.send([0, 0, 6, 0, 0, 0, 0, 0, 1, 0x81, 0x80, 1, 2, 3, 4])
+        stepped.turn(waiting: 1_000)
+        stepped.pass(milliseconds: 3_000)
+        stepped.pass(milliseconds: 3_000)
+        for line in [client, upstream] { line.close() }
+    }
+
     @Test func theRoutesTimeoutStillCounts() throws {
         var stepped = try SteppedWorker(forwardingTo: listener)
         defer { stepped.end() }
