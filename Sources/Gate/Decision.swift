@@ -186,6 +186,8 @@ package struct Decision: ~Copyable {
         shadowed = []
         limit = LimitOutcome()
         charge.removeAll()
+        limitRow = 0
+        isLimitShadowed = false
     }
 
     /// Sets the error format, unless the request is one of gRPC.

@@ -79,8 +79,10 @@ import Wire
             admission = Admission(policy: policy, limiter: limiter, cacheCapacity: 8)
         }
 
-        func open(_ fields: String) -> UInt16 {
-            let text = "GET /chat HTTP/1.1\nHost: h\n\(WebSocketTests.fields)\n\(fields)\n\n"
+        func open(_ fields: String) -> UInt16 { ask("/chat", "\(WebSocketTests.fields)\n\(fields)\n") }
+
+        func ask(_ path: String, _ fields: String = "") -> UInt16 {
+            let text = "GET \(path) HTTP/1.1\nHost: h\n\(fields)\n"
             let bytes = Array(text.replacing("\n", with: "\r\n").utf8)
             precondition(head.parse(bytes.rawBytes, limits: HeadLimits()) == .complete)
             _ = admission.admit(
@@ -125,6 +127,22 @@ import Wire
         let worker = Worker(policy, limiter)
         #expect(worker.open("X-Device: a") == 0 && worker.open("X-Device: a") == 0 && worker.open("X-Device: a") == 429)
         #expect(worker.open("X-Device: b") == 0)
+        #expect(worker.open("X-Device: b\nX-Device: c") == 400)
+    }
+
+    /// A repeated field has no subject to count, whatever was decided about the request before.
+    @Test func theShadowOfAnotherRoutesLimitDoesNotFallOnThem() throws {
+        let limiter = SharedLimiter(capacity: 64)
+        var chat = RouteRule(name: "chat", path: "/chat", isPrefix: false, target: .upstream(0), auth: .optional)
+        chat.takesWebSockets = true
+        chat.mostWebSockets = 2
+        chat.limitBy = .header("X-Device")
+        var trial = RouteRule(name: "trial", path: "/trial", isPrefix: false, target: .upstream(0), auth: .optional)
+        trial.limits = [try LimitPolicy(parsing: "5/s", tiers: .standard)]
+        trial.shadow = .limit
+        let worker = Worker(try Policy(rules: [chat, trial], trust: AdmissionHarness.trust()), limiter)
+        #expect(worker.open("X-Device: b\nX-Device: c") == 400)
+        #expect(worker.ask("/trial") == 0)
         #expect(worker.open("X-Device: b\nX-Device: c") == 400)
     }
 }
