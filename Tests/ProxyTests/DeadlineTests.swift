@@ -132,18 +132,9 @@ struct DeadlineTests {
 
     /// A handshake may claim to be a call: its deadline then ends the WebSocket.
     @Test func aWebSocketThatClaimsToBeACallIsCut() throws {
-        var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
-        rule.takesWebSockets = true
-        var stepped = try SteppedWorker([rule], upstreams: [RunningWorker.upstream("back", [listener.localAddress()])])
+        var stepped = try SteppedWorker(forwardingTo: listener, takesWebSockets: true)
         defer { stepped.end() }
-        let client = try Line(to: stepped.address)
-        try client.send(WebSocketTests.handshake + "Content-Type: application/grpc\r\ngrpc-timeout: 2S\r\n\r\n")
-        let upstream = try stepped.accept(listener)
-        try stepped.turn(untilReadable: upstream)
-        _ = try upstream.receive(until: "\r\n\r\n")
-        try upstream.send(WebSocketTests.acceptance + "\r\n")
-        try stepped.turn(untilReadable: client)
-        #expect(try client.receiveHead().status == 101)
+        let (client, upstream) = try stepped.openWebSocket(to: listener, fields: "Content-Type: application/grpc\r\ngrpc-timeout: 2S\r\n")
         stepped.pass(milliseconds: 2_020)
         stepped.pass(milliseconds: 3_000)
         stepped.pass(milliseconds: 3_000)
@@ -156,10 +147,7 @@ struct DeadlineTests {
 
     /// The same on a stream of HTTP/2, where trailers could end an ordinary call.
     @Test func aWebSocketOfHTTP2ThatClaimsToBeACallIsEnded() throws {
-        var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
-        rule.takesWebSockets = true
-        var stepped = try SteppedWorker(
-            [rule], upstreams: [RunningWorker.upstream("back", [listener.localAddress()])], allowsHTTP2: true)
+        var stepped = try SteppedWorker(forwardingTo: listener, takesWebSockets: true, allowsHTTP2: true)
         defer { stepped.end() }
         let client = try Line(to: stepped.address)
         var isValue = true

@@ -44,9 +44,26 @@ struct SteppedWorker: ~Copyable {
     }
 
     /// One that forwards everything to `upstream`.
-    init(forwardingTo upstream: Socket, settings: WorkerSettings = WorkerSettings()) throws {
-        let rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
-        try self.init([rule], upstreams: [RunningWorker.upstream("back", [upstream.localAddress()])], settings: settings)
+    init(
+        forwardingTo upstream: Socket, settings: WorkerSettings = WorkerSettings(), takesWebSockets: Bool = false, allowsHTTP2: Bool = false
+    ) throws {
+        var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
+        rule.takesWebSockets = takesWebSockets
+        try self.init(
+            [rule], upstreams: [RunningWorker.upstream("back", [upstream.localAddress()])], settings: settings, allowsHTTP2: allowsHTTP2)
+    }
+
+    /// An open WebSocket, with further fields in its handshake: the client's end and the upstream's.
+    mutating func openWebSocket(to upstream: Socket, fields: String = "") throws -> (client: Line, upstream: Line) {
+        let client = try Line(to: address)
+        try client.send(WebSocketTests.handshake + fields + "\r\n")
+        let server = try accept(upstream)
+        try turn(untilReadable: server)
+        _ = try server.receive(until: "\r\n\r\n")
+        try server.send(WebSocketTests.acceptance + "\r\n")
+        try turn(untilReadable: client)
+        #expect(try client.receiveHead().status == 101)
+        return (client, server)
     }
 
     /// One turn, with what is ready.

@@ -9,30 +9,11 @@ import Wire
 extension WebSocketTests {
     private func listen() throws -> Socket { try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!) }
 
-    private func worker(_ listener: Socket) throws -> SteppedWorker {
-        var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
-        rule.takesWebSockets = true
-        return try SteppedWorker([rule], upstreams: [RunningWorker.upstream("back", [listener.localAddress()])])
-    }
-
-    /// An open WebSocket: the client's end and the upstream's.
-    private func open(_ worker: inout SteppedWorker, _ listener: Socket) throws -> (client: Line, upstream: Line) {
-        let client = try Line(to: worker.address)
-        try client.send(Self.handshake + "\r\n")
-        let upstream = try worker.accept(listener)
-        try worker.turn(untilReadable: upstream)
-        _ = try upstream.receive(until: "\r\n\r\n")
-        try upstream.send(Self.acceptance + "\r\n")
-        try worker.turn(untilReadable: client)
-        #expect(try client.receiveHead().status == 101)
-        return (client, upstream)
-    }
-
     @Test func aClientThatEndsItsSideBehindACloseFrameStillGetsTheAnswer() throws {
         let listener = try listen()
         defer { listener.close() }
-        var worker = try worker(listener)
-        let (client, upstream) = try open(&worker, listener)
+        var worker = try SteppedWorker(forwardingTo: listener, takesWebSockets: true)
+        let (client, upstream) = try worker.openWebSocket(to: listener)
         let asked = close(1000, "", masked: true)
         try client.send(asked)
         client.finishSending()
@@ -52,9 +33,9 @@ extension WebSocketTests {
     @Test func aDrainSays1001BetweenTwoFrames() throws {
         let listener = try listen()
         defer { listener.close() }
-        var worker = try worker(listener)
-        let (idle, idleUpstream) = try open(&worker, listener)
-        let (client, upstream) = try open(&worker, listener)
+        var worker = try SteppedWorker(forwardingTo: listener, takesWebSockets: true)
+        let (idle, idleUpstream) = try worker.openWebSocket(to: listener)
+        let (client, upstream) = try worker.openWebSocket(to: listener)
         let whole = frame(0x82, [UInt8](repeating: 1, count: 300), masked: false)
         try upstream.send(Array(whole[..<100]))
         try worker.turn(untilReadable: client)
@@ -74,8 +55,8 @@ extension WebSocketTests {
     @Test func anIdleWebSocketIsClosed() throws {
         let listener = try listen()
         defer { listener.close() }
-        var worker = try worker(listener)
-        let (client, upstream) = try open(&worker, listener)
+        var worker = try SteppedWorker(forwardingTo: listener, takesWebSockets: true)
+        let (client, upstream) = try worker.openWebSocket(to: listener)
         for _ in 0..<3 {
             worker.pass(milliseconds: 200_000)
             try upstream.send(frame(0x89, [], masked: false))
