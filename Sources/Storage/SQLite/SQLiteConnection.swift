@@ -5,7 +5,7 @@ internal import Wire
 /// A connection to an SQLite file.
 @safe final class SQLiteConnection: SQLConnection {
     /// How long a call waits for another process that writes the file.
-    static let patience = Duration.seconds(2)
+    static let patience = Duration.milliseconds(busyMilliseconds)
     private static let busyMilliseconds: Int32 = 2_000
     /// Between two tries for the write lock, in microseconds. SQLite's own waiting pauses for up to 100 ms, and so misses the moments
     /// that a busy writer leaves free.

@@ -1,19 +1,20 @@
 /// The command to run next after a failure, by the reason in its message. Messages that say themselves what would be right have none.
 enum NextStep {
-    /// By parts of the message with `…` between them, the more particular first. `COMMAND` stands for the command line that failed, `FILES` for its
-    /// `--env-file` options.
+    private static let asItsUser = "run it as the user of the gateway, to whom its files belong: sudo -u tollgate COMMAND"
+    /// By parts of the message with `…` between them, the more particular first. `COMMAND` stands for the command line that failed,
+    /// `FILES` for its `--env-file` options.
     private static let steps: [(reason: String, step: String)] = [
         ("(no such file or directory), give the path of an env file", "`tollgate init FILE` writes one"),
         ("cannot be read from the database", "`tollgate doctorFILES` looks at the database"),
-        ("the accounts cannot be opened: sqlite…permission denied", "run it as the user of the gateway, to whom its files belong: sudo -u tollgate COMMAND"),
+        ("the accounts cannot be opened: sqlite…permission denied", asItsUser),
         ("the accounts cannot be opened", "`tollgate doctorFILES` looks at the database"),
         ("the accounts do not answer", "`tollgate doctorFILES` looks at the database"),
         ("address already in use", "`ss -ltnp` names the process that listens there: end it, or set another address"),
         ("cannot assign requested address", "`ip address` lists the addresses of this machine: set one of them, or 0.0.0.0"),
         ("cannot listen on unix:", "set a path in a folder that exists and that this user can write"),
         ("cannot listen on…permission denied", "ports below 1024 need the right to bind them, which the unit of the package gives (CAP_NET_BIND_SERVICE): set a higher port, or run it with that right"),
-        ("permission denied", "run it as the user of the gateway, to whom its files belong: sudo -u tollgate COMMAND"),
-        ("operation not permitted", "run it as the user of the gateway, to whom its files belong: sudo -u tollgate COMMAND"),
+        ("permission denied", asItsUser),
+        ("operation not permitted", asItsUser),
         ("no space left on device", "make room, then run it again; `df -h` names the file systems that are full"),
         ("read-only file system", "set TOLLGATE_DATA_DIR to a folder that can be written"),
         ("no gateway answers at", "`tollgate serveFILES` starts one, and `tollgate doctorFILES` says what it lacks"),

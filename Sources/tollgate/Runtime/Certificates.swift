@@ -44,8 +44,8 @@ struct Certificates {
     }
 
     /// Reads the files again if one has changed; nil if none has. A certificate and key that do not match, as while they are
-    /// being replaced, are tried again with each call: the reason may pass without another change, as a lack of descriptors does. A fault
-    /// that stays the same is told of once.
+    /// being replaced, are tried again with each call: the reason may pass without another change, as a lack of descriptors does. The
+    /// same fault is returned once.
     mutating func changed(now: WallTime) -> Result<TLSServerContext, TLSFault>? {
         let stamps = Self.stamps(pairs, clientAuthority)
         guard !pairs.isEmpty, stamps != self.stamps || fault != nil else { return nil }
