@@ -31,6 +31,8 @@ package struct JSONScanner: ~Copyable {
     package var asksForSeparator = false
     /// No stops at this depth or deeper.
     package var quietDepth = Int.max
+    /// Stop at empty arrays, too, which are otherwise skipped where they are plain.
+    package var stopsAtEmptyArrays = false
     /// One JSON text in each line, with no line feed inside.
     package let isLines: Bool
 

@@ -30,7 +30,9 @@ extension JSONScanner {
             let first = bytes[value]
             switch first {
             case UInt8(ascii: "\""): next = bytes.endOfPlainString(at: value)
-            case UInt8(ascii: "["): next = depth < Self.maximumDepth ? bytes.endOfPlainArray(at: value) : 0
+            case UInt8(ascii: "["):
+                let isSkipped = depth < Self.maximumDepth && !(stopsAtEmptyArrays && bytes[value &+ 1] == UInt8(ascii: "]"))
+                next = isSkipped ? bytes.endOfPlainArray(at: value) : 0
             default: next = bytes.endOfPlain(first, at: value)
             }
             guard next > 0, next < limit else {

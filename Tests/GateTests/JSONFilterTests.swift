@@ -143,6 +143,9 @@ import Wire
         (["tier"], #"{"id":2,"title":"x"}"#, nil), (["tier"], "{}", nil), (["tier"], #"{"id":2,"tier":"free"}"#, #"{"id":2,"tier":"free"}"#),
         (["tier"], #"{"id":2,"tags":["a"],"more":{"list":[{"tier":"free"}]}}"#, nil), (["tier"], #"{"count":0,"results":[]}"#, #"{"count":0,"results":[]}"#),
         (["tier"], #"{"count":0,"results":[ ] }"#, #"{"count":0,"results":[ ] }"#), (["tier"], #"{"results":[[]]}"#, nil),
+        // Also where so much follows that the scanner takes its fast path.
+        (["tier"], #"{"results":[],"count":0,"next":null,"previous":null}"#, #"{"results":[],"count":0,"next":null,"previous":null}"#),
+        (["tier"], #"{"id":1,"results": [],"text":"and some more text"}"#, #"{"id":1,"results": [],"text":"and some more text"}"#),
         (["tier"], #"{"count":1,"results":[{"id":2}]}"#, #"{"count":1,"results":[]}"#), (["tier"], #""text""#, #""text""#),
         (["tier"], #"{"results":["a",{"tier":"free"}]}"#, #"{"results":["a",{"tier":"free"}]}"#),
         // A path says which array makes a list.

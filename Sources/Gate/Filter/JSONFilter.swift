@@ -105,6 +105,7 @@ package struct JSONFilter: ~Copyable {
         counts = FilterCounts()
         scanner = JSONScanner(isLines: isLines)
         plan.watchNames(in: &scanner)
+        scanner.stopsAtEmptyArrays = rootNeeds != 0
         top = Frame(mark: 0)
         last = 0
         held = 0
