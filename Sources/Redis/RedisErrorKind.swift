@@ -35,8 +35,12 @@ package enum RedisErrorKind: UInt8, Equatable, Sendable, CaseIterable {
         self = Self.kind(firstWordOf: text) ?? Self.kind(insideScriptError: text) ?? .command
     }
 
+    /// Longer than each of `words`: of a longer first word no more is read, because an error may consist of dashes.
+    private static let mostOfWord = 16
+
     private static func kind(firstWordOf text: RawSpan) -> RedisErrorKind? {
-        let word = text.extracting(0..<(text.firstIndex(of: UInt8(ascii: " ")) ?? text.byteCount))
+        let start = text.extracting(first: mostOfWord)
+        let word = start.extracting(0..<(start.firstIndex(of: UInt8(ascii: " ")) ?? start.byteCount))
         for (prefix, kind) in words where word.equals(prefix) { return kind }
         return nil
     }

@@ -86,6 +86,10 @@ import Wire
         ),
         ("ERR Error running script (call to f_6b1b): @user_script:1: -READONLY You can't write against a read only slave.", .readOnly),
         ("ERR Error running script (call to f_6b1b): @user_script:1: attempt to call nil-value", .command),
+        // Read once, however many dashes there are.
+        ("ERR Error running script \(String(repeating: "-", count: 250_000))", .command),
+        ("ERR Error running script \(String(repeating: "-", count: 9))OOM command not allowed", .outOfMemory),
+        ("NOREPLICAS-and-more-than-any-kind", .command), ("OOM-command-not-allowed when", .command),
     ])
     func `an error's kind is its first word`(_ text: String, _ kind: RedisErrorKind) {
         #expect(text.withRawBytes { RedisErrorKind($0) } == kind)
