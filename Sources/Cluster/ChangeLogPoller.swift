@@ -177,7 +177,7 @@ final class ChangeLogPoller: Sendable {
         tiers.forget(identities)
         if hasSecrets { events.secretsChanged() }
         let reading = Int64(EventLoop.now().monotonic.nanoseconds(since: start) / 1_000)
-        events.report(.changesApplied(lags: changes.map { max(0, $0.age) + reading }))
+        events.report(.changesApplied(lags: changes.map { $0.age + reading }))
     }
 }
 

@@ -5,6 +5,11 @@ import Wire
 
 /// Normalisation and refusal of values that people and apps send.
 @Suite struct ValueTests {
+    @Test("A logged change is between 0 and a day old, whatever time its row has", arguments: [(-5, 0), (7, 7), (Int64.min, 0), (.max, 86_400_000_000)] as [(Int64, Int64)])
+    func aChangeIsAtMostADayOld(_ age: Int64, _ kept: Int64) {
+        #expect(LoggedChange(id: 1, change: .secrets, age: age).age == kept)
+    }
+
     @Test(arguments: [
         ("user@example.com", "user@example.com", "user@example.com"),
         ("  Ada.Lovelace@Example.COM\n", "Ada.Lovelace@example.com", "ada.lovelace@example.com"),

@@ -17,13 +17,16 @@ package struct LoggedChange: Sendable, Hashable {
     /// Unique in its store.
     package let id: Int64
     package let change: StoreChange
-    /// Microseconds between the change and its reading, by the store's clock.
+    /// Microseconds between the change and its reading, by the store's clock; from 0 to `oldest`, whatever time its row has.
     package let age: Int64
+
+    /// A day, for which the log is kept.
+    private static let oldest: Int64 = 86_400_000_000
 
     package init(id: Int64, change: StoreChange, age: Int64) {
         self.id = id
         self.change = change
-        self.age = age
+        self.age = min(max(0, age), Self.oldest)
     }
 }
 
