@@ -5,20 +5,19 @@ package func maskingURLSecrets(_ text: String) -> String {
     while let scheme = rest.firstRange(of: "://") {
         out += rest[..<scheme.upperBound]
         rest = rest[scheme.upperBound...]
-        let url = rest.prefix { !" \t\"'".contains($0) }
-        let authority = url.prefix { !"/?#,".contains($0) }
+        let authority = rest.prefix { !" \t\"'/?#,".contains($0) }
         // A colon that begins no port begins a password.
         let password = authority.lastIndex(of: ":").map { authority[authority.index(after: $0)...] }
         let isCut = password.map { !$0.allSatisfy(\.isNumber) } ?? false
-        if let at = (authority.contains("@") || !isCut ? authority : url).lastIndex(of: "@") {
+        let info = authority.contains("@") || !isCut ? authority : rest.prefix { !" \t\"'".contains($0) }
+        if let at = info.lastIndex(of: "@") {
             out += "***"
             rest = rest[at...]
         }
-        let word = rest.prefix { !" \t\"".contains($0) }
         let next = rest.firstRange(of: "://")?.lowerBound ?? rest.endIndex
-        guard let query = word.firstIndex(of: "?"), query < next else { continue }
+        guard let query = rest[..<next].prefix(while: { !" \t\"".contains($0) }).firstIndex(of: "?") else { continue }
         out += rest[..<query] + "?***"
-        rest = rest[word.endIndex...]
+        rest = rest[query...].drop { !" \t\"".contains($0) }
     }
     return String(out + rest)
 }
