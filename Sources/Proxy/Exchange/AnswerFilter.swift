@@ -239,8 +239,9 @@ private final class JudgedContent {
         if let refusesContent, !content.isEmpty { throw refusesContent }
         if !isJSON { return passed.append(content) }
         guard isUnnamed else { return try feedJSON(content) }
+        // All before it is white space, which may come in small pieces.
         passed.append(content)
-        guard let first = passed.readable.firstOfText else {
+        guard let first = content.firstOfText else {
             if passed.count > JSONFilter.mostHeld { throw .content(.tooLarge) }
             return
         }
