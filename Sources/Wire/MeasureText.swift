@@ -37,7 +37,7 @@ private enum Measure {
     /// The number before the unit, and the unit's factor.
     static func parse(_ text: String, _ units: [(name: String, factor: UInt64)]) -> (UInt64, UInt64)? {
         let digits = text.utf8.prefix(while: \.isASCIIDigit)
-        let unit = String(text.dropFirst(digits.count))
+        let unit = Substring(text.utf8.dropFirst(digits.count))
         guard let value = UInt64(Substring(digits)) else { return nil }
         return units.first { $0.name == unit }.map { (value, $0.factor) }
     }

@@ -11,7 +11,7 @@ import Wire
     }
 
     @Test(arguments: [
-        "", "5", "s", "1.5s", "-1s", "+1s", "5 s", "5S", "1h30m", "5min", "10001d", "99999999999999999999s",
+        "", "5", "s", "1.5s", "-1s", "+1s", "5 s", "5S", "1h30m", "5min", "5\u{301}s", "10001d", "99999999999999999999s",
         "18446744073709551615d", "٣s",
     ])
     func otherDurationsAreRefused(_ text: String) { #expect(DurationText.parse(text) == nil) }
