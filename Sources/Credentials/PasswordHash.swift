@@ -8,9 +8,6 @@ package struct OutOfMemory: Error, Equatable, Sendable {}
 ///
 /// Hashing and matching take tens of milliseconds of CPU: only on threads that may block.
 package struct PasswordHash: Sendable, Equatable {
-    /// The maximum length of a password in bytes. Callers check it before hashing.
-    package static let longestPassword = 1_024
-
     /// The kinds that are verified, for people.
     package static let kinds =
         "Django's pbkdf2_sha256$…, argon2$argon2id$…, bcrypt_sha256$… and bcrypt$…, $argon2id$v=19$m=…,t=…,p=…$SALT$HASH, $2b$COST$…, $fbscrypt$v=1,n=…,r=…,p=1,ss=…,sk=…$SALT$HASH"

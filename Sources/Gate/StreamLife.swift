@@ -43,9 +43,6 @@ package struct StreamLife: Equatable, Sendable {
             claimed: tiers.rank(of: former.name(of: need.claimed)) ?? .lowest)
     }
 
-    /// Whether it depends on what the worker looks up: an account or a tier.
-    package var needsLookUps: Bool { tier != nil || subject != nil }
-
     /// Why a stream must end although its token has not expired.
     package enum End: Equatable, Sendable {
         case sessionEnded, tierLost

@@ -31,8 +31,6 @@ struct SettingReader: Sendable {
         keep = { _, _ in }
     }
 
-    /// The reader of a setting that is not built yet.
-    static let notBuilt = SettingReader { _, _ in }
     /// The reader of a setting that the row of another one reads.
     static let readByAnotherRow = SettingReader { _, _ in }
 

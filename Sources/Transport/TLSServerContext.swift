@@ -120,9 +120,6 @@ package final class TLSServerContext: Sendable {
         return SSL_TLSEXT_ERR_NOACK
     }
 
-    /// Whether client certificates are requested.
-    var asksClients: Bool { clients != nil }
-
     private static func context(
         _ certificate: borrowing TLSCertificate, _ pair: TLSCertificatePair, _ clients: TLSClientAuthority?
     ) throws(TLSFault) -> OpaquePointer {

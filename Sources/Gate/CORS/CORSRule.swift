@@ -62,7 +62,7 @@ package struct CORSRule: Hashable, Sendable {
     package init(_ origins: CORSOrigins) { self.origins = origins }
 
     /// Request fields that pages may always send: those of tokens, content, conditions, ranges, event streams and traces. The
-    /// first three are named because Fetch safelists only some of their values.
+    /// first four are named because Fetch safelists only some of their values.
     package static let usualRequestFields = [
         "Accept", "Accept-Language", "Content-Language", "Content-Type", "Authorization", "If-Match", "If-Modified-Since",
         "If-None-Match", "If-Unmodified-Since", "Last-Event-ID", "Range", "traceparent", "tracestate", "X-Request-Id",

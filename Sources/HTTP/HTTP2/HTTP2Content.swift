@@ -68,17 +68,13 @@ extension HTTP2ServerConnection {
     }
 
     /// Reads on in the DATA frame; nil when it is over, or its content was dropped.
-    mutating func readData(_ input: inout ByteBuffer, into out: inout ByteBuffer) -> HTTP2Event? {
+    mutating func readData(_ input: inout ByteBuffer) -> HTTP2Event? {
         if data.left > 0 {
             guard !input.isEmpty else { return .needMore }
             let count = min(data.left, input.count)
             data.left -= count
             // The stream may have been released since the frame began.
-            guard !isDropped, let index = streams.find(current) else {
-                input.discard(count)
-                return nil
-            }
-            guard !streams[index].isReset else {
+            guard !isDropped, let index = streams.find(current), !streams[index].isReset else {
                 input.discard(count)
                 return nil
             }

@@ -161,7 +161,7 @@ package struct HTTP2ServerConnection: ~Copyable {
                 case .preface:
                     guard try readPreface(&input, into: &out) else { return .needMore }
                 case .data:
-                    if let event = readData(&input, into: &out) { return event }
+                    if let event = readData(&input) { return event }
                 case .firstFrame, .frame, .continuation:
                     if let event = try readFrame(&input, &section, &head, limits, at: now, into: &out) { return event }
                 case .closed:

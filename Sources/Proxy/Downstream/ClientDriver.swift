@@ -134,7 +134,7 @@ extension Worker {
             case .content(_, let count): pump(.request, downstream.clients[client].exchange.index, count, of: &input, &scratch)
             case .trailers(_, let length):
                 pumpTrailers(.request, downstream.clients[client].exchange.index, length, of: &input, &scratch)
-            case .end: requestEnded(client, &scratch)
+            case .end: requestEnded(client)
             case .reset: cut(client)
             case .fault(let fault): refuse(client, fault, &scratch)
             case .close(let lingering): downstream.closeAfterFlush(client, lingering: lingering, at: now.monotonic, in: loop)
@@ -210,7 +210,7 @@ extension Worker {
     }
 
     /// The last byte of the request has been read; if its answer is over, the connection is idle.
-    private mutating func requestEnded(_ client: ClientIndex, _ scratch: inout Scratch) {
+    private mutating func requestEnded(_ client: ClientIndex) {
         let exchange = downstream.clients[client].exchange
         guard !exchange.isNone else { return downstream.startIdling(client, at: now.monotonic, timeout: settings.idleTimeout) }
         requestReceived(exchange.index)

@@ -20,7 +20,7 @@ extension Worker {
             // Whether another client waits is known when the loop reports the listener again.
             if isBounded, isFull { return true }
             switch downstream.listeners[listener].socket.accept() {
-            case .accepted(let socket, let address): open(socket, address, listener, &scratch)
+            case .accepted(let socket, let address): open(socket, address, listener)
             case .wouldBlock: return false
             case .failed(let number):
                 if number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS {
@@ -34,7 +34,7 @@ extension Worker {
         return true
     }
 
-    private mutating func open(_ socket: Socket, _ address: SocketAddress, _ listener: Int, _ scratch: inout Scratch) {
+    private mutating func open(_ socket: Socket, _ address: SocketAddress, _ listener: Int) {
         let handle = downstream.clients.acquire()
         let client = handle.index
         downstream.clients[client].peer = Peer(

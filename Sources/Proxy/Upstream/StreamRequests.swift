@@ -69,7 +69,7 @@ extension Worker {
     }
 
     /// The upstream has said how many streams it takes: sends as many of the requests that wait, the others look elsewhere.
-    mutating func sendWaiting(_ upstream: UpstreamIndex, _ session: UpstreamSessionIndex, _ scratch: inout Scratch) {
+    mutating func sendWaiting(_ session: UpstreamSessionIndex, _ scratch: inout Scratch) {
         guard upstreams.takesStream(session) else {
             for end in upstreams.detachWaiting(session) where upstreams.connections.isCurrent(end) {
                 upstreams.resumable.append(clientServed(by: end.index))

@@ -60,7 +60,7 @@ extension Worker {
         case .greeting, .multiplexed: sessionReady(upstream, ready, &scratch)
         case .busy:
             let handle = upstreams.connections.handle(upstream)
-            if ready.writable { requestWritable(upstream, &scratch) }
+            if ready.writable { requestWritable(upstream) }
             if ready.readable || ready.error || ready.hangup, upstreams.connections.isCurrent(handle) {
                 receiveAnswer(upstream, &scratch)
             }
@@ -114,12 +114,12 @@ extension Worker {
         if exchanges[exchange].holdings.contains(.pending) { release(.pending, exchange) }
         if exchanges[exchange].isForHTTP2 != upstreams.connections[upstream].isStream { exchanges[exchange].reframe() }
         exchanges[exchange].renewTimeout(at: now.monotonic)
-        requestWritable(upstream, &scratch)
+        requestWritable(upstream)
     }
 
     /// Sends what waits. If a slow upstream had stopped the body, the client's body timeout starts anew: the delay was not the
     /// client's.
-    private mutating func requestWritable(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
+    private mutating func requestWritable(_ upstream: UpstreamIndex) {
         let exchange = upstreams.connections[upstream].exchange.index
         startAnswerClock(exchange, upstream)
         flushRequest(exchange)

@@ -127,7 +127,7 @@ extension Worker {
         upstreams.connections[upstream].phase = .multiplexed
         if upstreams.connections[upstream].isProbe { return sendProbe(upstream, &scratch) }
         upstreams.timers.set(upstream.id, deadline: now.monotonic.advanced(milliseconds: settings.upstreamPingAfter))
-        sendWaiting(upstream, session, &scratch)
+        sendWaiting(session, &scratch)
     }
 
     // MARK: the answer

@@ -226,7 +226,7 @@ private struct Run: ~Copyable {
                 schedule.wanted()
                 return failed("\(found.uncovered) slots have no node", now)
             }
-            adopt(found, now)
+            adopt(found)
         case .refused(.command) where result.tag == Self.shardsTag: append("SLOTS", Self.slotsTag, now)
         case .refused: failed("CLUSTER SHARDS is refused: \(connection.reader.reply.errorText ?? "")", now)
         case .late: failed("it has not answered for 1s", now)
@@ -235,7 +235,7 @@ private struct Run: ~Copyable {
         }
     }
 
-    private mutating func adopt(_ found: RedisClusterMap, _ now: MonotonicTime) {
+    private mutating func adopt(_ found: RedisClusterMap) {
         var found = found
         let known = map
         // A name server that fails takes no address from a node that works.

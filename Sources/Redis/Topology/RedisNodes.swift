@@ -76,9 +76,6 @@ package struct RedisNodes: ~Copyable {
         return nil
     }
 
-    /// The node whose result `next` returned.
-    package var resultNode: Int { current }
-
     /// The bytes of value `index` of the latest result, as `RedisReply.bytes`.
     @_lifetime(borrow self)
     package func bytes(_ index: Int) -> RawSpan { nodes[current].connection.reader.reply.bytes(index) }
