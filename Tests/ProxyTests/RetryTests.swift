@@ -103,6 +103,36 @@ struct RetryTests {
         client.close()
     }
 
+    /// Else a request at which the upstream closes its connection would end all that are kept, one after the other.
+    @Test func aRequestThatEndsAKeptConnectionIsSentOnceMoreOnANewOne() throws {
+        let bench = try Bench(upstream: { $0.retries = 0 })
+        defer { bench.end() }
+        let clients = try (0..<3).map { _ in try bench.client() }
+        var kept: [Line] = []
+        for client in clients {
+            try client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+            kept.append(try bench.accept())
+            _ = try #require(kept.last).receiveMessage()
+        }
+        for (client, upstream) in zip(clients, kept) {
+            try upstream.send(ExchangeTests.ok)
+            _ = try client.receiveMessage()
+        }
+        #expect(bench.worker.census { $0.idle == 3 }.idle == 3)
+        try clients[0].send("GET /poison HTTP/1.1\r\nHost: h\r\n\r\n")
+        #expect(try kept[2].receiveMessage().hasPrefix("GET /poison "))
+        kept[2].close()
+        let new = try bench.accept()
+        #expect(try new.receiveMessage().hasPrefix("GET /poison "))
+        new.close()
+        #expect(try clients[0].receiveMessage().status == 502)
+        for upstream in kept.prefix(2) {
+            #expect(!upstream.isReady(milliseconds: 50))
+            upstream.close()
+        }
+        for client in clients { client.close() }
+    }
+
     /// A malformed answer, in the head or behind it, ejects the address like a refused connection.
     @Test(arguments: [
         "nonsense\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart",

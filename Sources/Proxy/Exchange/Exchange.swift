@@ -69,6 +69,9 @@ package struct Exchange: ~Copyable {
     /// Milliseconds the upstream may take to its first byte, and between two.
     var timeout: UInt64 = 0
     var retriesLeft = 0
+    /// Whether a reused connection was closed under it. The upstream may have done so because of this request, which must not end one
+    /// reused connection after the other.
+    var needsNewConnection = false
     /// The counts of its upstream that it is part of.
     var holdings = RequestHoldings()
     /// When the client gives up (`grpc-timeout`); nil for never.
@@ -122,6 +125,7 @@ package struct Exchange: ~Copyable {
         heldHead.reuse()
         replayBuffer.reuse()
         replaySent = 0
+        needsNewConnection = false
         endpointSlices = EndpointSlices()
         pending.reuse()
         requestIsChunked = false

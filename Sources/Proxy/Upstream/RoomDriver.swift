@@ -7,18 +7,23 @@ extension Worker {
     /// Gives the exchange a connection, makes it wait for one if `mayWait`, or refuses it.
     mutating func findConnection(_ exchange: ExchangeIndex, mayWait: Bool, _ scratch: inout Scratch) {
         let endpoint = exchanges[exchange].endpoint
-        if let idle = upstreams.popIdle(endpoint, at: now.monotonic, trust: settings.upstreamTrust) {
+        let needsNew = exchanges[exchange].needsNewConnection
+        if !needsNew, let idle = upstreams.popIdle(endpoint, at: now.monotonic, trust: settings.upstreamTrust) {
             attach(idle, exchange)
             return connected(idle, &scratch)
         }
-        if upstreams.directory.address(endpoint).speaksHTTP2, findStream(exchange, &scratch) { return }
+        let speaksHTTP2 = upstreams.directory.address(endpoint).speaksHTTP2
+        if speaksHTTP2, findStream(exchange, onNew: needsNew, &scratch) { return }
         switch upstreams.reserveConnection(endpoint.pool) {
         case .reserved: connect(exchange, &scratch)
         // An idle connection that was used before its worker could close it may be followed by another.
         case .idleElsewhere where mayWait || exchanges[exchange].mayWaitForRoom(at: now.monotonic):
             guard mayBePending(exchange) else { return failed(exchange, .tooManyPending, wasUsed: false, &scratch) }
             waitForRoom(exchange)
-        case .idleElsewhere, .none: failed(exchange, .tooManyConnections, wasUsed: false, &scratch)
+        case .idleElsewhere, .none:
+            // Without room for another connection, one that is shared has to do.
+            if needsNew, speaksHTTP2, findStream(exchange, onNew: false, &scratch) { return }
+            failed(exchange, .tooManyConnections, wasUsed: false, &scratch)
         }
     }
 

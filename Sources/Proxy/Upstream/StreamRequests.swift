@@ -7,9 +7,9 @@ extension Worker {
     // MARK: a stream for an exchange
 
     /// Sends the request on a connection that has room, or makes it wait for one that is being established, or refuses it if too many
-    /// wait; false if there is no such connection.
-    mutating func findStream(_ exchange: ExchangeIndex, _ scratch: inout Scratch) -> Bool {
-        guard let connection = upstreams.connectionWithRoom(exchanges[exchange].endpoint) else { return false }
+    /// wait; false if there is no such connection. `onNew`: only on one that has not been used.
+    mutating func findStream(_ exchange: ExchangeIndex, onNew: Bool, _ scratch: inout Scratch) -> Bool {
+        guard let connection = upstreams.connectionWithRoom(exchanges[exchange].endpoint, isNew: onNew) else { return false }
         let isEstablished = upstreams.connections[connection].phase == .multiplexed
         guard isEstablished || mayBePending(exchange) else {
             failed(exchange, .tooManyPending, wasUsed: false, &scratch)

@@ -175,8 +175,9 @@ extension Worker {
             telemetry.attemptEnded(&exchanges[exchange].record, status: 0, at: now.monotonic)
         }
         if exchanges[exchange].isTraced { endAttempt(exchange, error: loss.text) }
-        // A reused connection that turned out closed says nothing about the health of the address.
-        let isStale = wasUsed && (loss == .closedUnanswered || loss == .brokenWhileSending || loss == .unprocessed)
+        // A reused connection that turned out closed says nothing about the health of the address; a second one may.
+        let isClosed = loss == .closedUnanswered || loss == .brokenWhileSending
+        let isStale = wasUsed && (loss == .unprocessed || isClosed && !exchanges[exchange].needsNewConnection)
         let isBehindHead = exchanges[exchange].state.answer != .none
         if !isStale, loss.countsAgainstAddress(isBehindHead: isBehindHead) {
             noteFailure(endpoint, isBrokenAnswer: isBehindHead)
@@ -185,6 +186,7 @@ extension Worker {
         guard mayRetry(exchange, loss, isStale: isStale) else { return answerLost(exchange, loss, &scratch) }
         telemetry.metrics.upstreamRetry(
             upstream: exchanges[exchange].record.upstream, isStale ? .stale : loss.retryReason)
+        if isStale, isClosed { exchanges[exchange].needsNewConnection = true }
         exchanges[exchange].replaySent = 0
         exchanges[exchange].state.retried()
         guard let next = upstreams.directory.choose(endpoint.pool, avoiding: isStale ? nil : endpoint, at: now.monotonic) else {
@@ -197,7 +199,7 @@ extension Worker {
     private mutating func mayRetry(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, isStale: Bool) -> Bool {
         let isIdempotent = exchanges[exchange].method.isIdempotent
         guard exchanges[exchange].state.isRetryable(after: loss, isIdempotent: isIdempotent) else { return false }
-        // Not counted as a retry: each one uses up a stale connection, so it ends by itself.
+        // Not counted as a retry: it happens once, as the next connection is a new one; or the upstream has not begun the request.
         if isStale { return true }
         guard exchanges[exchange].retriesLeft > 0, takesRetry(exchange) else { return false }
         exchanges[exchange].retriesLeft -= 1

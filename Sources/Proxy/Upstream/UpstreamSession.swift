@@ -77,13 +77,14 @@ extension Upstreams {
     }
 
     /// The connection to which the next request to this address goes: an established one with the fewest streams, else one that is
-    /// being established; nil if all are full.
-    func connectionWithRoom(_ endpoint: EndpointIndex) -> UpstreamIndex? {
+    /// being established; nil if all are full. `isNew`: only those that have not been used.
+    func connectionWithRoom(_ endpoint: EndpointIndex, isNew: Bool) -> UpstreamIndex? {
         var best: UpstreamIndex?
         var least = Int.max
         var at = directory.pools[endpoint.pool].endpoints[endpoint.number].sessionHead
         while let connection = at, let session = connections[connection].session {
             at = sessions[session].next
+            if isNew, sessions[session].wasUsed { continue }
             let isEstablished = connections[connection].phase == .multiplexed
             let load = isEstablished ? sessions[session].load : sessions[session].load + UpstreamSession.mostStreams
             guard load < least, isEstablished ? takesStream(session) : sessions[session].waiting.count < roomWhileConnecting(endpoint) else {
