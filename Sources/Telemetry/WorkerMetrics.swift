@@ -23,11 +23,23 @@ package struct WorkerMetrics: ~Copyable {
         labels = newer
         let newLayout = MetricLayout(newer)
         // Without new names every cell stays where it is.
-        guard newLayout != layout else { return }
-        var newCells = Self.zeros(newLayout)
-        newLayout.add(counted, from: layout, to: &newCells)
-        layout = newLayout
-        cells = UniqueArray(newCells)
+        if newLayout != layout {
+            var newCells = Self.zeros(newLayout)
+            newLayout.add(counted, from: layout, to: &newCells)
+            layout = newLayout
+            cells = UniqueArray(newCells)
+        }
+        clearGaugesOfRemovedUpstreams()
+    }
+
+    /// What is left of an upstream that was removed counts under no name, so nothing would set its gauges again.
+    private mutating func clearGaugesOfRemovedUpstreams() {
+        for family in [MetricFamily.upstreamConnections, .upstreamEjected, .upstreamPanic, .upstreamInFlight] {
+            let shape = layout[family]
+            for series in 0..<shape.seriesCount where !labels.upstreams.isCurrent(shape.values(ofSeries: series).0) {
+                cells[shape.base + series] = 0
+            }
+        }
     }
 
     /// Copies all numbers for another thread.

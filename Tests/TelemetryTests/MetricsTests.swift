@@ -187,6 +187,20 @@ import Wire
         #expect(shown.contains(#"tollgate_upstream_panic{upstream="other"} 0"#))
     }
 
+    /// Counters stay; nothing would set the gauges again.
+    @Test func gaugesOfARemovedUpstreamEnd() {
+        var labels = sampleLabels()
+        var metrics = WorkerMetrics(labels)
+        let content = labels.upstreams[0]
+        metrics.upstreamConnections(upstream: content, .idle, 2)
+        metrics.upstreamState(upstream: content, ejected: 1, isPanicking: true, requests: 3)
+        metrics.upstreamRetry(upstream: content, .stale)
+        labels.declare(routes: ["passages"], upstreams: ["other"], tiers: ["free"], issuers: [])
+        metrics.adopt(labels)
+        let shown = samples([metrics.snapshot()]).filter { $0.contains(#"upstream="content""#) }
+        #expect(shown.count == 1 && shown.allSatisfy { $0.hasPrefix("tollgate_upstream_retries_total") && $0.hasSuffix(" 1") })
+    }
+
     @Test func namesDoNotGrowWithoutBound() {
         var labels = sampleLabels()
         for round in 0..<30 {
