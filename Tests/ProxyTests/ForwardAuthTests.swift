@@ -1,5 +1,6 @@
 import Credentials
 import Gate
+import Synchronization
 import TestThreads
 import Testing
 import Transport
@@ -100,6 +101,26 @@ struct ForwardAuthTests {
         #expect(refusal.status == 403 && refusal.value(of: "X-Tollgate-Status") == "400" && refusal.value(of: "X-Tollgate-Code") == "BAD_REQUEST")
         proxy.close()
     }
+
+    /// Of what the proxy described nothing may stay: neither in the record of the refusal nor in what follows.
+    @Test func aCheckWhoseDescriptionIsMalformedIsRecordedAsItself() throws {
+        let bench = try Bench()
+        defer { bench.end() }
+        let proxy = try Line(to: bench.worker.checkAddress)
+        try proxy.send(check("/a b", method: "PUT") + check("/a"))
+        let (refusal, passed) = (try proxy.receiveMessage(), try proxy.receiveMessage())
+        #expect(refusal.status == 400 && passed.status == 200)
+        let noted = Stories()
+        bench.worker.mailbox.post(.reportRefusals(RefusalQuery(limit: 9)) { stories in noted.all.withLock { $0 = stories } })
+        bench.worker.settle()
+        let stories = noted.all.withLock { $0 }
+        let story = try #require(stories.first)
+        #expect(stories.count == 1 && story.requestID == refusal.value(of: "X-Request-Id"))
+        #expect(story.method == "GET" && story.host == "gate" && story.path == "/auth/check" && story.route == nil)
+        proxy.close()
+    }
+
+    private final class Stories: Sendable { let all = Mutex<[ExplainedRefusal]>([]) }
 
     @Test func limitsAreChargedAndNginxLearnsOfThem() throws {
         let limit = try LimitPolicy(parsing: "2/m", tiers: .standard)

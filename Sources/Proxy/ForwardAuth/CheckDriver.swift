@@ -26,7 +26,7 @@ extension Worker {
         described.removeAll()
         do throws(DescriptionFault) {
             try admission.describe(scratch.request, bytes, at: endpoint, into: &described)
-            judge(handle, described.readable, bytes, isSampled: isSampled, shedding: shedding, &scratch)
+            judge(handle, described.readable, of: bytes, isSampled: isSampled, shedding: shedding, &scratch)
         } catch {
             exchanges[exchange].record.error = error.text
             refuseCheck(exchange, .badRequest(.description(error)), bytes, &scratch)
@@ -35,17 +35,16 @@ extension Worker {
     }
 
     private mutating func judge(
-        _ handle: Handle<Exchange>, _ described: RawSpan, _ bytes: RawSpan, isSampled: Bool, shedding: OverloadReason?,
+        _ handle: Handle<Exchange>, _ described: RawSpan, of bytes: RawSpan, isSampled: Bool, shedding: OverloadReason?,
         _ scratch: inout Scratch
     ) {
-        switch scratch.request.parse(described, limits: settings.headLimits) {
+        switch scratch.describedRequest.parse(described, limits: settings.headLimits) {
         case .complete:
+            swap(&scratch.request, &scratch.describedRequest)
             decide(handle.index, described, isSampled: isSampled, shedding: shedding, &scratch)
             if exchanges.isCurrent(handle) { exchanges[handle.index].hold(described) }
         case .incomplete: preconditionFailure("a described head without an end")
         case .invalid(let fault):
-            // It was read once, so it can be read again.
-            _ = scratch.request.parse(bytes, limits: settings.headLimits)
             exchanges[handle.index].record.error = fault.text
             refuseCheck(handle.index, Refusal(fault), bytes, &scratch)
         }

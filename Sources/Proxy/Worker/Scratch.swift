@@ -11,8 +11,10 @@ struct Scratch: ~Copyable {
     var request = RequestHead()
     /// The field section of HTTP/2 that was decoded last. Its head is moved out while a request begins.
     var section = FieldSection()
-    /// The head of the request that a check describes.
+    /// The head of the request that a check describes, and what was parsed from it; that of the check stays in `request` until it is decided
+    /// about.
     var described = ByteBuffer()
+    var describedRequest = RequestHead()
     /// The body of a refusal while it is written.
     var refusal = ByteBuffer(capacity: 512)
     var response = ResponseHead()
