@@ -144,6 +144,37 @@ import Wire
         await store.close()
     }
 
+    /// A dump keeps the transaction numbers of the server that it was made on. A server with lower ones has not given them out yet: were
+    /// such changes taken for new, each reading would bring all of them until the numbers are reached.
+    @Test func changesWithNumbersOfAnotherServerAreNotReadAgainAndAgain() async throws {
+        // Of its own: elsewhere other tests take the numbers.
+        let cluster = try PostgresCluster()
+        defer { cluster.end() }
+        let source = try cluster.newDatabaseName()
+        let old = try Bench.open(StoreLocation(url: cluster.url(source)))
+        let user = try await old.opened("ada@x").account.id
+        _ = try await old.setTier("premium", until: nil, of: user, at(1))
+        await old.close()
+        // As if it were a server that has done more than the one to which its dump goes.
+        let ahead = 40
+        try cluster.run("UPDATE changes SET mark = pg_snapshot_xmax(pg_current_snapshot())::text::bigint + \(ahead)", in: source)
+        try cluster.run("CREATE DATABASE restored TEMPLATE \(source)")
+        let store = try Bench.open(StoreLocation(url: cluster.url("restored")))
+        var mark = try await store.changes(since: nil).next
+        var read: [Int] = []
+        // The numbers are reached and passed meanwhile.
+        for number in 0..<Int64(2 * ahead) {
+            let entitlement = try #require(try await store.setTier("t\(number)", until: nil, of: user, at(number)))
+            let reading = try await store.changes(since: mark)
+            #expect(reading.isWhole && reading.changes.contains { $0.change == .account(user, entitlement) })
+            read.append(reading.changes.count)
+            mark = reading.next
+        }
+        // The reading in which they are reached finds them, and the next if the server gave that number to work of its own.
+        #expect(read.count { $0 > 1 } <= 2, "\(read)")
+        await store.close()
+    }
+
     @Test(arguments: Backend.databases)
     func changesByOtherProgramsAreLogged(_ backend: Backend) async throws {
         let bench = try backend.bench()

@@ -13,7 +13,7 @@ extension SQLStore {
         try await database.read { sql throws(SQLFault) in
             guard var row = try sql.first("SELECT version, sealed FROM sealed_secrets WHERE name = $1", [.text(name)])
             else { return nil }
-            return SealedSecret(version: try row.integer(), sealed: try row.bytes())
+            return SealedSecret(version: try row.count(), sealed: try row.bytes())
         }
     }
 

@@ -28,8 +28,8 @@ extension SQLTransaction {
         var session = Session(
             id: try row.id(), user: try row.id(), contract: try row.contract(), device: try row.optionalText(), address: nil,
             createdAt: try row.time(), lastUsedAt: try row.time(), idleDeadline: try row.time(),
-            maxDeadline: try row.optionalTime(), counter: UInt64(clamping: try row.integer()),
-            isConfirmed: try row.flag(), rotatedAt: try row.time(), stepsSince: try row.time(), steps: try row.integer(),
+            maxDeadline: try row.optionalTime(), counter: UInt64(try row.count()),
+            isConfirmed: try row.flag(), rotatedAt: try row.time(), stepsSince: try row.time(), steps: try row.count(),
             signedInAt: try row.optionalTime())
         session.address = try row.optionalAddress()
         return session

@@ -36,15 +36,17 @@ extension SQLTransaction {
         return ChangeMark(value: try row.integer(), server: try row.integer(), inProgress: try row.optionalText())
     }
 
+    /// Changes from `mark` on. A restored dump has those of the server that it was made on: its numbers may be ahead of this one's, and
+    /// such a change is read when this server reaches its number, not at each reading until then.
     fileprivate func changes(since mark: ChangeMark) throws(SQLFault) -> [LoggedChange] {
         let (unended, values) = mark.inProgress.map { (dialect.changesInProgress?.contain, [.text($0)]) } ?? (nil, [SQLValue]())
         return try rows(
             """
-            SELECT c.id, \(dialect.clock) - c.at, c.kind, c.identity_provider, c.identity_subject, c.subject, a.tier_version,
+            SELECT c.id, \(dialect.clock), c.at, c.kind, c.identity_provider, c.identity_subject, c.subject, a.tier_version,
                 a.tier, a.tier_until, e.account, e.ended_at, e.reason, e.expires_at
             FROM changes c LEFT JOIN accounts a ON c.kind = 1 AND a.id = c.subject
                 LEFT JOIN ended_sessions e ON c.kind = 2 AND e.id = c.subject
-            WHERE c.\(dialect.changeMark) >= $1\(unended.map { " OR \($0)" } ?? "") ORDER BY c.id
+            WHERE c.\(dialect.changeMark) >= $1 AND c.\(dialect.changeMark) < \(dialect.changeEnd)\(unended.map { " OR \($0)" } ?? "") ORDER BY c.id
             """,
             [.integer(mark.value)] + values
         ).map(Self.change).compactMap { $0 }
@@ -53,7 +55,8 @@ extension SQLTransaction {
     /// nil for an ended session that has been swept, and for kinds of later releases.
     private static func change(_ row: SQLRow) throws(SQLFault) -> LoggedChange? {
         var row = row
-        let (id, age, kind) = (try row.integer(), try row.integer(), ChangeKind(rawValue: try row.integer()))
+        let (id, age) = (try row.integer(), try row.time().microseconds(since: try row.time()))
+        let kind = ChangeKind(rawValue: try row.integer())
         let (provider, name, subject) = (try row.optionalText(), try row.optionalText(), try row.optionalID())
         let (version, tier, until) = (try row.optionalInteger(), try row.optionalText(), try row.optionalTime())
         switch (kind, subject) {
@@ -123,5 +126,13 @@ struct TouchedRows: Sendable {
         case .endedSession, .sealedSecret, .identity: isLogged = true
         case .unlogged: break
         }
+    }
+}
+
+extension WallTime {
+    /// Clamped to the range: `earlier` may be of any clock.
+    fileprivate func microseconds(since earlier: WallTime) -> Int64 {
+        let (age, overflows) = microseconds.subtractingReportingOverflow(earlier.microseconds)
+        return overflows ? (earlier < self ? .max : .min) : age
     }
 }

@@ -9,7 +9,7 @@ struct SQLDialect: Sendable {
     let isClockShared: Bool
     /// The column of `changes` that orders readings of the change log.
     let changeMark: String
-    /// Expression for the value of `changeMark` from which on no change is visible yet.
+    /// Expression for the value of `changeMark` from which on no change of this server is visible yet, in the statement that has it.
     let changeEnd: String
     /// Expression for the values below that whose changes are not visible yet, as a text or NULL, and the condition under which a change
     /// `c` has one of those in `$2`; nil where there are none.

@@ -41,6 +41,13 @@ struct SQLRow: Sendable {
         return value
     }
 
+    /// A number that only the gateway counts up, from 0: one more of it can be stored, too.
+    mutating func count() throws(SQLFault) -> Int64 {
+        let value = try integer()
+        guard 0..<Int64.max ~= value else { throw unfit("a count") }
+        return value
+    }
+
     mutating func optionalInteger() throws(SQLFault) -> Int64? {
         let value = next()
         if value == .null { return nil }

@@ -1,0 +1,71 @@
+import Accounts
+import Foundation
+import Storage
+import TestServers
+import Testing
+import Wire
+
+/// Rows that no gateway has written: an operator's SQL, a script, a broken import. What cannot be reckoned with is an error that names it,
+/// and never ends the process.
+@Suite struct HandWrittenRowTests {
+    /// The counter of a session with this one cannot grow, and no client can have taken these steps.
+    @Test(arguments: Backend.databases, ["counter = 9223372036854775807", "counter = -1", "steps = 9223372036854775807", "steps = -1"])
+    func aSessionThatCannotBeCountedOnIsAnError(_ backend: Backend, _ change: String) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let ada = try await bench.store.opened("ada@x")
+        let bob = try await bench.store.opened("bob@x")
+        let session = try #require(ada.session)
+        try bench.run("UPDATE sessions SET \(change), steps_since = rotated_at WHERE account IN (SELECT id FROM accounts WHERE email_key = 'ada@x')")
+        for counter: UInt64 in [1, UInt64(Int64.max)] {
+            await #expect(throws: StoreFault.self) { try await bench.store.refresh(session, counter, at: 2) }
+        }
+        #expect(try await bench.store.refresh(bob.session, 1, at: 2).verdict == .rotate, "the others go on")
+        // It can still be ended.
+        #expect(try await bench.store.end(session.id, .revoked, at(3)) != nil)
+    }
+
+    @Test(arguments: Backend.databases) func aSecretThatCannotBeReplacedIsAnError(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = try #require(bench.store as? SQLStore)
+        #expect(try await store.keep([1], as: "a", after: 0))
+        try bench.run("UPDATE sealed_secrets SET version = 9223372036854775807")
+        await #expect(throws: StoreFault.self) { try await store.secret("a") }
+    }
+
+    /// The time of a change only tells how late it was read.
+    @Test(arguments: Backend.databases, ["-9223372036854775808", "9223372036854775807", "0"])
+    func aChangeOfAnyTimeIsRead(_ backend: Backend, _ time: String) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let user = try await bench.store.opened("ada@x").account.id
+        let start = try await bench.store.changes(since: nil).next
+        let entitlement = try #require(try await bench.store.setTier("premium", until: nil, of: user, at(1)))
+        try bench.run("UPDATE changes SET at = \(time)")
+        let reading = try await bench.store.changes(since: start)
+        #expect(reading.changes.map(\.change) == [.account(user, entitlement)])
+        let age = try #require(reading.changes.first?.age)
+        #expect(time == "9223372036854775807" ? age < 0 : age > 1_000_000_000_000_000)
+    }
+}
+
+extension Bench {
+    /// Runs one statement beside the store.
+    fileprivate func run(_ statement: String) throws {
+        switch location {
+        case .sqlite(let path):
+            let process = Process()
+            process.executableURL = URL(filePath: "/usr/bin/env")
+            let script = "import sqlite3,sys; d=sqlite3.connect(sys.argv[1]); d.execute(sys.argv[2]); d.commit()"
+            process.arguments = ["python3", "-c", script, path, statement]
+            try process.run()
+            process.waitUntilExit()
+            guard process.terminationStatus == 0 else { throw Fault("SQLite refused \(statement)") }
+        case .postgres(let url):
+            guard let database = url.split(separator: "/").last else { throw Fault("no database in \(url)") }
+            try PostgresCluster.shared.get().run(statement, in: String(database))
+        case nil: throw Fault("no database")
+        }
+    }
+}
