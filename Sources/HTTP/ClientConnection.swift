@@ -83,6 +83,9 @@ package struct ClientConnection: ~Copyable {
     /// Whether the answer is over and the server keeps the connection open for another request.
     package var isReusable: Bool { phase == .ended && keepAlive }
 
+    /// Whether all content of the answer has been found: `end` needs no more bytes.
+    package var isBodyAtEnd: Bool { stream?.isAtEnd ?? body.isAtEnd }
+
     /// Bytes of content still to come; nil if not known.
     package var bodyRemaining: UInt64? { phase == .content ? body.remaining : nil }
 

@@ -50,7 +50,8 @@ final class RunningWorker: Sendable {
         local: [LocalHandler] = [], proxies: [CIDR] = [], counts: Int = 1_024, announces: Bool = false, tls: TLSServerContext? = nil, probes: Bool = false,
         lookUpUser: @escaping @Sendable (TokenUser) -> Void = { _ in },
         refresh: @escaping @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void = { _, _ in },
-        healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in }
+        healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in },
+        bounds: LoadBounds = LoadBounds()
     ) throws {
         let loopback = SocketAddress(parsing: "127.0.0.1:0")!
         let socket = try Socket.listen(on: loopback)
@@ -73,6 +74,7 @@ final class RunningWorker: Sendable {
         declared.refresh = refresh
         declared.healthChanged = healthChanged
         declared.probes = probes
+        declared.bounds = bounds
         let services = declared
         thread = try WorkerThread(name: "worker") {
             do {

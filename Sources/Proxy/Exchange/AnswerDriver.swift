@@ -66,6 +66,7 @@ extension Worker {
         let handle = exchanges.handle(exchange)
         let isStream = upstreams.connections[upstream].isStream
         var hasTrailers = false
+        var last = 0
         scratch.prepareOutput()
         do throws(FilterFailure) {
             while exchanges.isCurrent(handle) {
@@ -76,6 +77,9 @@ extension Worker {
                 var event = upstreams.connections[upstream].http.next(&input, &scratch.response, &scratch.trailers, settings.headLimits)
                 if inputEnded, case .needMore = event { event = upstreams.connections[upstream].http.inputClosed() }
                 switch event {
+                case .content(_, let count) where isWholeForClient(exchange, upstream):
+                    // It stays in `input` until the end, which comes next, has given back what the request held.
+                    last = count
                 case .content(_, let count):
                     pump(.answer, exchange, count, of: &input, &scratch)
                     // All streams of the connection are read, so what the client does not take is held here.
@@ -94,7 +98,7 @@ extension Worker {
                     guard openIfStream(exchange, form, &scratch) else { return }
                 case .upgraded: return tunnelBegan(exchange, upstream, &input, &scratch)
                 case .trailers(_, let length): hasTrailers = pumpTrailers(.answer, exchange, length, of: &input, &scratch)
-                case .end: return try answerReceived(exchange, upstream, hasTrailers: hasTrailers, hasMore: !input.isEmpty, &scratch)
+                case .end: return try answerReceived(exchange, upstream, hasTrailers: hasTrailers, last: last, of: &input, &scratch)
                 case .fault(let fault):
                     guard sendGathered(handle, &scratch) else { return }
                     return lost(upstream, exchanges[exchange].state.answer == .none ? .badAnswer(fault) : .brokenAnswer, &scratch)
@@ -192,6 +196,26 @@ extension Worker {
         }
     }
 
+    /// Whether the client knows that its answer is whole once it has the content that was just found: nothing is to follow it.
+    private func isWholeForClient(_ exchange: ExchangeIndex, _ upstream: UpstreamIndex) -> Bool {
+        upstreams.connections[upstream].http.isBodyAtEnd && !exchanges[exchange].filter.isFiltering
+            && downstream.clients[exchanges[exchange].client.index].http.sendsKnownLength
+    }
+
+    /// Gives back the connection to the upstream, and all bounds that the exchange counts for. Called before the last bytes of the answer
+    /// go out: the client that has them may send its next request at once, to any worker, and finds its place free.
+    mutating func vacate(_ exchange: ExchangeIndex, reusable: Bool = false) {
+        releaseUpstream(exchange, reusable: reusable)
+        releaseCounts(exchange)
+    }
+
+    private mutating func releaseCounts(_ exchange: ExchangeIndex) {
+        if !exchanges[exchange].holdings.isEmpty { release([.request, .pending, .retry], exchange) }
+        releaseSlot(exchange)
+        releaseLocalSlot(exchange)
+        if let socket = exchanges[exchange].socket.take() { admission.closeSocket(socket) }
+    }
+
     /// Ends an exchange without a complete answer: its client has gone, or the answer was cut.
     mutating func cancel(_ exchange: ExchangeIndex, status: Int) {
         if exchanges[exchange].record.status == 0 { exchanges[exchange].record.status = status }
@@ -201,15 +225,12 @@ extension Worker {
 
     private mutating func closeExchange(_ exchange: ExchangeIndex, isComplete: Bool) {
         cancelWait(exchange)
-        if !exchanges[exchange].holdings.isEmpty { release([.request, .pending, .retry], exchange) }
+        releaseCounts(exchange)
         releasePipe(exchange)
-        releaseSlot(exchange)
-        releaseLocalSlot(exchange)
         if exchanges[exchange].live != nil { closeStream(exchange, isComplete: isComplete) }
         if exchanges[exchange].deadline != nil { deadlines.clear(exchange) }
         finishRecord(exchange)
         downstream.clients[exchanges[exchange].client.index].exchange = .none
-        if let socket = exchanges[exchange].socket.take() { admission.closeSocket(socket) }
         exchanges[exchange].end()
         exchanges.release(exchange)
     }

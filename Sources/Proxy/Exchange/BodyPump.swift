@@ -78,7 +78,7 @@ extension Worker {
     }
 
     /// Gathers content of an answer, or sends it after what was gathered.
-    private mutating func copyAnswer(
+    mutating func copyAnswer(
         _ exchange: ExchangeIndex, _ count: Int, of input: inout ByteBuffer, _ scratch: inout Scratch
     ) {
         var count = count
@@ -187,20 +187,29 @@ extension Worker {
         }
     }
 
-    /// The answer's last byte was received: sends its end, and keeps the connection if nothing is left on it.
+    /// The answer's last byte was received: keeps the connection if nothing is left on it, then sends the answer's end. The first `last`
+    /// bytes of `input` are content that was not passed on yet.
     mutating func answerReceived(
-        _ exchange: ExchangeIndex, _ upstream: UpstreamIndex, hasTrailers: Bool, hasMore: Bool, _ scratch: inout Scratch
+        _ exchange: ExchangeIndex, _ upstream: UpstreamIndex, hasTrailers: Bool, last: Int, of input: inout ByteBuffer,
+        _ scratch: inout Scratch
     ) throws(FilterFailure) {
+        let handle = exchanges.handle(exchange)
         let client = exchanges[exchange].client.index
         if exchanges[exchange].filter.isFiltering {
             try exchanges[exchange].endFiltered(&downstream.clients[client].http, into: &scratch.output)
         }
-        if !hasTrailers { downstream.clients[client].http.sendEnd(on: exchanges[exchange].stream, into: &scratch.output) }
-        guard sendGathered(exchanges.handle(exchange), &scratch) else { return }
         let isReusable =
-            upstreams.connections[upstream].http.isReusable && !hasMore && !upstreams.connections[upstream].connection.hasPending
-            && exchanges[exchange].isSent
+            upstreams.connections[upstream].http.isReusable && input.count == last
+            && !upstreams.connections[upstream].connection.hasPending && exchanges[exchange].isSent
         upstreams.directory.answerEnded(exchanges[exchange].endpoint)
+        vacate(exchange, reusable: isReusable)
+        if last > 0 {
+            exchanges[exchange].passed(last, .answer)
+            copyAnswer(exchange, last, of: &input, &scratch)
+            guard exchanges.isCurrent(handle) else { return }
+        }
+        if !hasTrailers { downstream.clients[client].http.sendEnd(on: exchanges[exchange].stream, into: &scratch.output) }
+        guard sendGathered(handle, &scratch) else { return }
         finishAnswer(exchange, reusable: isReusable, &scratch)
     }
 }

@@ -74,6 +74,7 @@ extension Worker {
         out.append(ChunkWriter.lastChunkBeforeTrailers)
         out.append(status.http1)
         out.append("\r\n")
+        vacate(exchange)
         let handle = exchanges.handle(exchange)
         sendToClient(client, out.count, of: &out, &scratch)
         scratch.putBackOutput(out)
@@ -130,6 +131,7 @@ extension Worker {
             saysCaching: saysCaching, persistence: persistence, at: now.wall, into: &out)
         exchanges[exchange].record.status = status
         exchanges[exchange].record.bytesOut = UInt64(body.byteCount)
+        vacate(exchange)
         let handle = exchanges.handle(exchange)
         sendToClient(client, out.count, of: &out, &scratch)
         scratch.putBackOutput(out)

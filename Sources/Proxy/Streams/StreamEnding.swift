@@ -44,6 +44,7 @@ extension Worker {
             downstream.clients[client].http.sendEnd(on: exchanges[exchange].stream, into: &scratch.output)
         case .messages: reason.writeGRPCTrailers(into: &downstream.clients[client].trailers)
         }
+        vacate(exchange)
         guard sendGathered(exchanges.handle(exchange), &scratch) else { return }
         finishAnswer(exchange, reusable: false, &scratch)
     }

@@ -218,7 +218,7 @@ extension Worker {
         upstreams.connections[upstream].exchange = .none
         if wasTunnel, !exchanges[exchange].state.upstreamStoppedReading {
             swap(&upstreams.connections[upstream].output, &exchanges[exchange].pending)
-            return endUpstream(upstream)
+            return endUpstream(upstream, isSilent: exchanges[exchange].tunnel?.hasServersClose ?? false)
         }
         guard reusable, !upstreams.directory[endpoint].isRetired, !upstreams.directory.pools[endpoint.pool].isOverBound else {
             return upstreams.close(upstream)

@@ -48,6 +48,9 @@ final class Tunnel {
         return true
     }
 
+    /// Whether the server has sent its close frame, behind which nothing comes from it.
+    var hasServersClose: Bool { close == nil && fromServer.isOver }
+
     /// Whether both sides have been told of the end, by each other or by the gateway.
     var isOver: Bool { fromClient.isOver && fromServer.isOver }
 }

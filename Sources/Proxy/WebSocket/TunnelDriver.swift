@@ -124,6 +124,8 @@ extension Worker {
             input.readable, endsFrame: exchanges[exchange].tunnel!.close != nil)
         exchanges[exchange].tunnel!.movedAt = now.monotonic
         exchanges[exchange].passed(step.count, .answer)
+        // The server's close frame, after which the client may open its next WebSocket.
+        if exchanges[exchange].tunnel!.isOver { vacate(exchange) }
         if step.count > 0 { sendToClient(exchanges[exchange].client.index, step.count, of: &input, &scratch) }
         guard exchanges.isCurrent(handle) else { return input.removeAll() }
         if exchanges[exchange].tunnel!.fromServer.isOver { exchanges[exchange].noteTunnelEnd(.upstream) }

@@ -34,19 +34,20 @@ extension Worker {
     /// Writes the close frames that are due, and ends the tunnel when both sides have one.
     mutating func settleTunnel(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         if let close = exchanges[exchange].tunnel!.close {
-            let handle = exchanges.handle(exchange)
-            if exchanges[exchange].tunnel!.fromServer.mayClose {
-                exchanges[exchange].tunnel!.fromServer.closed()
-                var frame = ByteBuffer()
-                close.client.write(to: .client, into: &frame)
-                sendToClient(exchanges[exchange].client.index, frame.count, of: &frame, &scratch)
-                guard exchanges.isCurrent(handle) else { return }
-            }
             if exchanges[exchange].tunnel!.fromClient.mayClose {
                 exchanges[exchange].tunnel!.fromClient.closed()
                 var frame = ByteBuffer()
                 close.server.write(to: .server, into: &frame)
                 if !exchanges[exchange].state.upstreamStoppedReading { sendToUpstream(exchange, frame.count, of: &frame) }
+            }
+            if exchanges[exchange].tunnel!.fromServer.mayClose {
+                exchanges[exchange].tunnel!.fromServer.closed()
+                if exchanges[exchange].tunnel!.isOver { vacate(exchange) }
+                let handle = exchanges.handle(exchange)
+                var frame = ByteBuffer()
+                close.client.write(to: .client, into: &frame)
+                sendToClient(exchanges[exchange].client.index, frame.count, of: &frame, &scratch)
+                guard exchanges.isCurrent(handle) else { return }
             }
         }
         if exchanges[exchange].tunnel!.isOver { finishTunnel(exchange, &scratch) }
@@ -86,8 +87,12 @@ extension Worker {
 
     // MARK: the upstream's connection
 
-    /// Its WebSocket is over: sends what waits in `output`, then our end, and drops what still comes.
-    mutating func endUpstream(_ upstream: UpstreamIndex) {
+    /// Its WebSocket is over: sends what waits in `output`, then our end, and drops what still comes. `isSilent`: nothing does.
+    mutating func endUpstream(_ upstream: UpstreamIndex, isSilent: Bool) {
+        if isSilent, upstreams.connections[upstream].output.isEmpty {
+            upstreams.connections[upstream].connection.finishSending()
+            return upstreams.close(upstream)
+        }
         upstreams.connections[upstream].phase = .ending
         upstreams.connections[upstream].input = ByteBuffer()
         upstreams.timers.set(upstream.id, deadline: now.monotonic.advanced(milliseconds: Self.lingerTimeout))
