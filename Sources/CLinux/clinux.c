@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <resolv.h>
 #include <sched.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -123,6 +124,8 @@ int clinux_pin_to_cpu(int cpu) {
 }
 
 int clinux_name_thread(const char *name) { return prctl(PR_SET_NAME, name, 0, 0, 0); }
+
+int clinux_spawn_closing_from(void *actions, int fd) { return posix_spawn_file_actions_addclosefrom_np(actions, fd); }
 
 int clinux_temporary_file(char *template_path) { return mkostemp(template_path, O_CLOEXEC); }
 

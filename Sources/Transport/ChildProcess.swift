@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// A program that this process has started.
@@ -8,7 +9,8 @@ package struct ChildProcess: Sendable {
     package static let givenDescriptor: Int32 = 3
 
     /// Starts `program`, a path or a name on the PATH, with these variables, and with the standard streams and the blocked signals of this process, and with
-    /// `descriptor` as `givenDescriptor`. This process's other descriptors close in it (O_CLOEXEC).
+    /// `descriptor` as `givenDescriptor`. This process's other descriptors close in it, also those that a C library opened without
+    /// O_CLOEXEC.
     package init(
         _ program: String, arguments: [String], variables: [(name: String, value: String)], giving descriptor: Int32
     ) throws(SystemFault) {
@@ -16,6 +18,7 @@ package struct ChildProcess: Sendable {
         unsafe posix_spawn_file_actions_init(&actions)
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
         unsafe posix_spawn_file_actions_adddup2(&actions, descriptor, Self.givenDescriptor)
+        unsafe clinux_spawn_closing_from(&actions, Self.givenDescriptor + 1)
         var words = unsafe ([program] + arguments).map { unsafe strdup($0) } + [nil]
         var pairs = unsafe variables.map { unsafe strdup("\($0.name)=\($0.value)") } + [nil]
         defer { for unsafe text in unsafe words + pairs { unsafe free(text) } }

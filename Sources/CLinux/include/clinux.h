@@ -51,6 +51,8 @@ void clinux_give_way(int nice, uint64_t turn);
 void clinux_set_turn(uint64_t turn);
 // Names the calling thread; the kernel keeps 15 bytes.
 int clinux_name_thread(const char *name);
+// Adds to `actions`, a posix_spawn_file_actions_t, that the program has no descriptor from `fd` on.
+int clinux_spawn_closing_from(void *actions, int fd);
 int clinux_temporary_file(char *template_path);
 // Looks up SRV records by the system's resolver (resolv.conf(5) with its search list). Blocks. With a `port` other than 0 the query
 // goes to `server` alone, an IPv4 address; both in host order. Returns the length of the answer, or the negated h_errno (netdb.h).
