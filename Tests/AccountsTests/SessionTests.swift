@@ -312,6 +312,10 @@ import Wire
         #expect(token.actorID.text == caller.user.text)
         #expect(token.userID.text == caller.user.text)
         #expect(token.expiresAt == office.clock.now.seconds + 900)
+        // As `UUID.uuidString` of Foundation writes it.
+        let shouted = try ActorName(type: "user", id: caller.user.text.uppercased())
+        let same = try office.verified(try await office.sessions.actorToken(shouted, caller: caller)).get()
+        #expect(same.actorID.text == caller.user.text)
         let team = try ActorName(type: "team", id: "t1")
         #expect(await fault { try await office.sessions.actorToken(team, caller: caller) } == ActorTokenRefusal.notGranted)
         try await office.administration.grant(team, to: caller.user)

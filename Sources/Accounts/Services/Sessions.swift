@@ -115,7 +115,7 @@ package struct Sessions: Sendable {
         let signIn: SignIn?
         do throws(AccountFailure) {
             signIn = try await open(caller)
-            if let signIn, let session = signIn.session, try await mayAct(caller, as: actor) {
+            if let signIn, let session = signIn.session, let actor = try await granted(actor, to: caller) {
                 let now = context.clock.now().wall
                 return try context.signing(
                     try mint.actorToken(actor, session, signIn.account, seconds: Self.actorTokenSeconds, now: now))
@@ -126,9 +126,13 @@ package struct Sessions: Sendable {
         throw .refused(signIn == nil ? .sessionEnded : .notGranted)
     }
 
-    private func mayAct(_ caller: CallerSession, as actor: ActorName) async throws(AccountFailure) -> Bool {
-        if actor == ActorName(storedType: "user", id: caller.user.text) { return true }
-        return try await context.ask(await context.store.holdsGrant(actor, user: caller.user))
+    /// The actor as the token names it; nil if the caller may not act as it. Apple's systems write UUIDs in upper case (RFC 9562
+    /// §4: case does not matter), so the caller's own id may come like that.
+    private func granted(_ actor: ActorName, to caller: CallerSession) async throws(AccountFailure) -> ActorName? {
+        if actor.type == "user", UUID(parsing: actor.id) == caller.user {
+            return ActorName(storedType: actor.type, id: caller.user.text)
+        }
+        return try await context.ask(await context.store.holdsGrant(actor, user: caller.user)) ? actor : nil
     }
 
     /// The caller's session and account; nil if the session has ended.
