@@ -10,30 +10,30 @@ package final class DeliveryCourier: Courier {
     /// How long `stop` waits for queued messages, in milliseconds.
     private static let stopMilliseconds: UInt64 = 2_000
 
-    private let thread: DeliveryThread
+    private let threads: DeliveryThreads
     private let templates: Mutex<MessageTemplates>
 
     package init(
         _ plan: MailPlan, outbox: Outbox, onEvent: @escaping @Sendable (DeliveryEvent) -> Void
     ) throws(SystemFault) {
         templates = Mutex(MessageTemplates(plan))
-        thread = try DeliveryThread(plan, outbox: outbox, onEvent: onEvent)
+        threads = try DeliveryThreads(plan, outbox: outbox, onEvent: onEvent)
     }
 
     package func send(_ message: Message, for address: IPAddress?) {
         let bytes = SecureRandom.bytes(16)
         let random = (bytes.rawBytes.load64(0), bytes.rawBytes.load64(8))
-        thread.send(templates.withLock { $0 }.render(message, id: UUID(random: random).text), for: address)
+        threads.send(templates.withLock { $0 }.render(message, id: UUID(random: random).text), for: address)
     }
 
     /// Replaces the plan, also for queued messages.
     package func adopt(_ plan: MailPlan) {
         templates.withLock { $0 = MessageTemplates(plan) }
-        thread.adopt(plan)
+        threads.adopt(plan)
     }
 
-    /// Tries each queued message once more, then ends the thread. Blocks for up to 2 s.
-    package func stop() { thread.stop(within: Self.stopMilliseconds) }
+    /// Tries each queued message once more, then ends the threads. Blocks for a little more than 2 s at most.
+    package func stop() { threads.stop(within: Self.stopMilliseconds) }
 }
 
 extension MessageTemplates {

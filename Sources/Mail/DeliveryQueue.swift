@@ -13,6 +13,7 @@ package enum DeliveryEvent: Sendable, Equatable {
 ///
 /// Clients take turns, as with `FairQueue`: a message that one asked for waits for at most one attempt of every other, and when the
 /// queue is full, the client with the most waiting messages loses its newest one to a client with at least two fewer.
+/// Several may be under way, but one for each recipient: of two codes the newer one comes last.
 struct DeliveryQueue {
     /// The maximum number of messages, those under way included. Beyond it a message is lost at once.
     static let capacity = 1_000
@@ -37,9 +38,6 @@ struct DeliveryQueue {
     private var lastTurn = 0
 
     var isEmpty: Bool { entries.isEmpty }
-
-    /// The message with this id; nil if unknown.
-    func message(_ id: Int) -> OutgoingMessage? { entries.first { $0.id == id }?.message }
 
     /// Adds a message, due now, that the client at `address` asked for. If the queue is full, returns `lost` for it or for one that makes
     /// room, else nil.
@@ -70,9 +68,15 @@ struct DeliveryQueue {
         return entry
     }
 
+    /// The messages that an attempt may begin with: none to the recipient of one that is under way.
+    private var startable: [Int] {
+        let held = Set(entries.lazy.filter(\.isUnderWay).map(\.message.recipient))
+        return entries.indices.filter { !entries[$0].isUnderWay && !held.contains(entries[$0].message.recipient) }
+    }
+
     /// Starts the message that has been due longest of the client whose turn it is; it is under way until `finish`. nil if none is due.
     mutating func startNext(now: MonotonicTime) -> Entry? {
-        let waiting = entries.indices.filter { !entries[$0].isUnderWay && entries[$0].due <= now }
+        let waiting = startable.filter { entries[$0].due <= now }
         let next = waiting.min { (turns[entries[$0].client] ?? 0, entries[$0].due) < (turns[entries[$1].client] ?? 0, entries[$1].due) }
         guard let index = next else { return nil }
         lastTurn += 1
@@ -105,8 +109,8 @@ struct DeliveryQueue {
         return .postponed(entries[index].message, reason: reason, milliseconds: pause)
     }
 
-    /// When the next message is due; nil if none waits.
-    var nextDue: MonotonicTime? { entries.filter { !$0.isUnderWay }.map(\.due).min() }
+    /// When an attempt may begin next; nil if none may before another one ends.
+    var nextDue: MonotonicTime? { startable.map { entries[$0].due }.min() }
 
     /// Makes all waiting messages due, for a last attempt before the end.
     mutating func makeAllDue(now: MonotonicTime) {

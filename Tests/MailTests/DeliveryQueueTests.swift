@@ -4,13 +4,13 @@ import Wire
 
 @testable import Mail
 
-/// A message as tests send it.
+/// A message as tests send it; to ada, or with an id of its own to a recipient of its own.
 func message(
-    to recipient: String = "ada@example.org", body: OutgoingMessage.Body = .mail(sampleLetter), usefulSeconds: Int64 = 600,
+    to recipient: String? = nil, body: OutgoingMessage.Body = .mail(sampleLetter), usefulSeconds: Int64 = 600,
     id: String = "id"
 ) -> OutgoingMessage {
     OutgoingMessage(
-        id: id, kind: "sign-up code", recipient: recipient, body: body, secret: .code("123456"), usefulSeconds: usefulSeconds)
+        id: id, kind: "sign-up code", recipient: recipient ?? (id == "id" ? "ada@example.org" : "\(id)@example.org"), body: body, secret: .code("123456"), usefulSeconds: usefulSeconds)
 }
 
 let sampleLetter = Letter(
@@ -70,6 +70,21 @@ let sampleLetter = Letter(
     @Test mutating func pastItsBoundAMessageIsLostAndSaidSo() {
         for _ in 0..<DeliveryQueue.capacity { #expect(queue.add(message(), now: time(0)) == nil) }
         #expect(queue.add(message(id: "x"), now: time(0)) == .lost(message(id: "x"), reason: "the delivery queue is full"))
+    }
+
+    /// Else of two codes the older one could come last.
+    @Test mutating func oneRecipientHasOneMessageUnderWay() throws {
+        for name in ["a", "b"] { _ = queue.add(message(to: "ada@example.org", id: name), for: try address("192.0.2.1"), now: time(0)) }
+        _ = queue.add(message(to: "bob@example.org", id: "c"), for: try address("192.0.2.1"), now: time(1))
+        let taken = queue.startNext(now: time(1))
+        let first = try #require(taken)
+        #expect(first.message.id == "a")
+        #expect(queue.nextDue == time(1))
+        #expect(queue.startNext(now: time(1))?.message.id == "c")
+        #expect(queue.startNext(now: time(1)) == nil && queue.nextDue == nil)
+        _ = queue.finish(first.id, .failed("away"), now: time(1), jitter: 0)
+        #expect(queue.startNext(now: time(1))?.message.id == "b", "a retry holds nothing up")
+        #expect(queue.startNext(now: time(2)) == nil)
     }
 
     private func address(_ text: String) throws -> IPAddress { try #require(IPAddress(parsing: text)) }

@@ -8,7 +8,7 @@ import Wire
 
 @testable import Mail
 
-/// The thread with real servers at the other end.
+/// The threads with real servers at the other end.
 @Suite(.ownThread) struct DeliveryTests {
     private let folder = TemporaryFolder()
 
@@ -26,9 +26,9 @@ import Wire
         return MailPlan(mail: route, sender: from.name, smsURL: sms, resetURL: nil, publicURL: "https://api.example.org/x")
     }
 
-    private func thread(_ plan: MailPlan) throws -> DeliveryThread {
+    private func thread(_ plan: MailPlan) throws -> DeliveryThreads {
         let log = log
-        return try DeliveryThread(plan, outbox: Outbox(dataDirectory: folder.path)) { log.add($0) }
+        return try DeliveryThreads(plan, outbox: Outbox(dataDirectory: folder.path)) { log.add($0) }
     }
 
     private func eventually(_ what: Comment, _ isReached: () -> Bool) {
@@ -37,7 +37,7 @@ import Wire
         #expect(isReached(), what)
     }
 
-    private func expectSent(_ sink: MailSink, by thread: DeliveryThread, isEncrypted: Bool, login: String?) throws {
+    private func expectSent(_ sink: MailSink, by thread: DeliveryThreads, isEncrypted: Bool, login: String?) throws {
         thread.send(message())
         eventually("the mail arrives") { sink.received.count == 1 }
         let mail = try #require(sink.received.first)
@@ -155,7 +155,7 @@ import Wire
         #expect(try silent.heard() == [])
     }
 
-    @Test func manyMailsGoOutOfOneThread() throws {
+    @Test func manyMailsGoOut() throws {
         let sink = try MailSink()
         let thread = try thread(plan("smtp://127.0.0.1:\(sink.port)"))
         for number in 0..<50 { thread.send(message(to: "u\(number)@example.org", id: "\(number)")) }
@@ -163,6 +163,44 @@ import Wire
         thread.stop(within: 60_000)
         #expect(Set(sink.received.flatMap(\.to)) == Set((0..<50).map { "u\($0)@example.org" }))
         #expect(log.events.count == 50)
+    }
+
+    /// libcurl blocks the thread of a mail until the server has taken it.
+    @Test func aServerThatTakesItsTimeForOneMailHoldsNoOtherUp() throws {
+        let sink = try MailSink()
+        let thread = try thread(plan("smtp://127.0.0.1:\(sink.port)"))
+        let slow = message(to: "slow@example.org", id: "slow")
+        thread.send(slow)
+        for number in 0..<30 { thread.send(message(to: "u\(number)@example.org", id: "\(number)")) }
+        eventually("the others arrive") { log.events.count == 30 }
+        #expect(!sink.received.contains { $0.to == ["slow@example.org"] })
+        thread.send(message(to: "open@example.org", id: "open"))
+        eventually("it arrives, too") { log.events.count == 32 }
+        thread.stop(within: 60_000)
+        #expect(log.events.contains(.sent(slow, attempts: 1)), "\(log.events)")
+    }
+
+    @Test func theEndWaitsForNoServerThatTakesItsTime() throws {
+        let sink = try MailSink()
+        let thread = try thread(plan("smtp://127.0.0.1:\(sink.port)"))
+        let slow = message(to: "slow@example.org", id: "slow")
+        thread.send(slow)
+        thread.send(message(id: "quick"))
+        eventually("the other arrives") { log.events.count == 1 }
+        thread.stop(within: 200)
+        #expect(log.events.last == .lost(slow, reason: "the gateway ends") && log.events.count == 2, "\(log.events)")
+    }
+
+    @Test func messagesToOneRecipientArriveInTheirOrder() throws {
+        let sink = try MailSink()
+        let thread = try thread(plan("smtp://127.0.0.1:\(sink.port)"))
+        for number in 0..<20 { thread.send(message(to: "u\(number % 2)@example.org", id: "\(number)")) }
+        eventually("all arrive") { sink.received.count == 20 }
+        thread.stop(within: 60_000)
+        for user in 0..<2 {
+            let ids = sink.received.filter { $0.to == ["u\(user)@example.org"] }.compactMap { $0.headers["Message-ID"] }
+            #expect(ids == (0..<10).map { "<\($0 * 2 + user)@example.org>" })
+        }
     }
 
     @Test func withoutAServerMailLandsInTheOutbox() throws {

@@ -3,7 +3,7 @@ import Glibc
 import Synchronization
 
 /// A real SMTP server (aiosmtpd) on a free port, which returns the mails it receives as Python's mail library parses them. Ends with
-/// this object.
+/// this object. It takes its time for mails to `slow@`: until one to `open@` has come.
 public final class MailSink: Sendable {
     public enum Security: String, Sendable { case none, starttls, tls }
 
@@ -78,6 +78,8 @@ public final class MailSink: Sendable {
                 envelope.rcpt_tos.append(address)
                 return "250 OK"
             async def handle_DATA(self, server, session, envelope):
+                if envelope.rcpt_tos[0].startswith("slow@"): await gate.wait()
+                if envelope.rcpt_tos[0].startswith("open@"): gate.set()
                 mail = email.message_from_bytes(envelope.content, policy=email.policy.default)
                 lines = envelope.content.split(b"\r\n")
                 print(json.dumps({
@@ -94,6 +96,8 @@ public final class MailSink: Sendable {
             return AuthResult(success=data.login.decode() == user and data.password.decode() == password, handled=False, auth_data=data)
 
         async def main():
+            global gate
+            gate = asyncio.Event()
             context = None
             if chain:
                 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
