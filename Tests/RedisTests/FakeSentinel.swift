@@ -18,6 +18,7 @@ final class FakeSentinel: Sendable {
     let address: SocketAddress
     private let state: Mutex<Mood>
     private let switches = Atomic<Int>(0)
+    private let connections = Atomic<Int>(0)
     private let isEnding = Atomic<Bool>(false)
     private let thread = Mutex<WorkerThread?>(nil)
 
@@ -30,7 +31,10 @@ final class FakeSentinel: Sendable {
             var subscribed: Set<Int32> = []
             var told = 0
             while let self, !self.isEnding.load(ordering: .acquiring) {
-                if case .accepted(let socket, _) = listener.accept() { peers.append(socket) }
+                if case .accepted(let socket, _) = listener.accept() {
+                    peers.append(socket)
+                    self.connections.wrappingAdd(1, ordering: .relaxed)
+                }
                 peers.removeAll { peer in
                     guard self.serve(peer, &subscribed) else {
                         subscribed.remove(peer.descriptor)
@@ -52,6 +56,9 @@ final class FakeSentinel: Sendable {
         }
         thread.withLock { $0 = started }
     }
+
+    /// Connections so far.
+    var accepted: Int { connections.load(ordering: .relaxed) }
 
     /// Ends it: connections are closed and refused.
     func end() {

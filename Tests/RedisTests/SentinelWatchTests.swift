@@ -94,6 +94,37 @@ import Wire
         #expect(other.history.isEmpty)
     }
 
+    @Test func `a sentinel that hangs is told of once for each reason`() throws {
+        let server = try RedisServer(.tcp)
+        let (hung, good) = (try FakeSentinel(mood(server)), try FakeSentinel(mood(server)))
+        let listener = try Listener([hung.address, good.address])
+        try listener.wait("all is well") { $0.problem == nil && $0.server == "\(server.address)" }
+        let first = hung.accepted
+        hung.change { $0.isSilent = true }
+        // It accepts connections, and answers none: each attempt has the same reasons in turn.
+        try listener.wait("attempts") { _ in hung.accepted > first + 6 }
+        let reasons = listener.all.compactMap { event -> String? in
+            if case .sentinel(_, let problem) = event { problem } else { nil }
+        }
+        #expect(!reasons.isEmpty && Set(reasons).count == reasons.count, "\(reasons)")
+        hung.change { $0.isSilent = false }
+        try listener.wait("its end") { listener in
+            listener.all.last.map { if case .sentinel(_, nil) = $0 { true } else { false } } ?? false
+        }
+    }
+
+    @Test func `an outage has some reasons and an end`() {
+        var told = ToldReasons()
+        #expect(!told.isNew(nil) && told.latest == nil)
+        for number in 0..<20 where told.isNew("\(number)") {
+            told.told("\(number)")
+            #expect(!told.isNew("\(number)") && told.latest == "\(number)")
+        }
+        #expect(told.latest == "7" && told.isNew(nil))
+        told.told(nil)
+        #expect(told.isNew("0") && !told.isNew(nil))
+    }
+
     @Test func `a primary that becomes a replica is left before any sentinel says so`() throws {
         let (first, second) = (try RedisServer(.tcp), try RedisServer(.tcp))
         let sentinel = try FakeSentinel(mood(first))

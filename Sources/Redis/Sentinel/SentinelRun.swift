@@ -16,8 +16,8 @@ struct SentinelRun: ~Copyable {
     private var random: SplitMix64
     private var state: SentinelState
     private let sentinels: [SentinelLine]
-    /// The problem of each, as last reported.
-    private var reportedProblems: [String?]
+    /// The problems of each that were reported.
+    private var reportedProblems: [ToldReasons]
     /// The connection to the state's candidate; nil while there is none, or its name is being resolved.
     private var candidate: RoleCheck?
     /// A candidate whose name is being resolved.
@@ -44,7 +44,12 @@ struct SentinelRun: ~Copyable {
             SentinelLine(
                 endpoint, address, master: master, tls: tls, token: UInt64(index) * 2, seed: random.next(), now: now)
         }
-        reportedProblems = sentinels.map(\.problem)
+        // That it is being connected is not told, that it was is.
+        reportedProblems = sentinels.map { sentinel in
+            var told = ToldReasons()
+            if let problem = sentinel.problem { told.told(problem) }
+            return told
+        }
         self.random = random
         namesDue = now
     }
@@ -170,8 +175,8 @@ struct SentinelRun: ~Copyable {
     // MARK: reports
 
     private mutating func reportProblems() {
-        for (number, sentinel) in sentinels.enumerated() where sentinel.problem != reportedProblems[number] {
-            reportedProblems[number] = sentinel.problem
+        for (number, sentinel) in sentinels.enumerated() where reportedProblems[number].isNew(sentinel.problem) {
+            reportedProblems[number].told(sentinel.problem)
             report(.sentinel(sentinel.address, problem: sentinel.problem))
         }
         // A problem that a first round may dispel is none yet.
@@ -187,7 +192,7 @@ struct SentinelRun: ~Copyable {
         case nil: nil
         case .asking: "the sentinels are being asked for the primary"
         case .noSentinelAnswers:
-            "no sentinel answers: " + sentinels.map { "\($0.address): \($0.problem ?? "no answer")" }.joined(separator: "; ")
+            "no sentinel answers: " + zip(sentinels, reportedProblems).map { "\($0.address): \($1.latest ?? "no answer")" }.joined(separator: "; ")
         case .unknownName: "the sentinels know no master named \"\(master)\""
         case .replica(let address): "the sentinels name \(address), which is a replica"
         case .unreachable(let address): "the sentinels name \(address), which is \(lastFault)"

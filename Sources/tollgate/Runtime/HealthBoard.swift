@@ -29,8 +29,10 @@ final class HealthBoard: Sendable {
         var redis: [Int: [String: RedisCondition]] = [:]
         /// Why the nodes of the Redis Cluster are unknown.
         var redisMapProblem: String?
+        var redisMapTold = ToldReasons()
         /// Why the sentinels name no primary, or a failover would not be noticed; nil while all is well.
         var sentinelProblem: String?
+        var sentinelTold = ToldReasons()
     }
 
     let log: ServerLog
@@ -165,7 +167,8 @@ final class HealthBoard: Sendable {
         switch event {
         case .primary(let address): log.info("redis", ("primary", address.description))
         case .changed(let problem):
-            guard isToBeLogged(problem, of: \.sentinelProblem) else { return }
+            // At the start, that all is well is said, too.
+            guard isToBeLogged(problem, of: \.sentinelProblem, told: \.sentinelTold) || problem == nil else { return }
             if let problem { log.warning("redis", ("sentinels", problem)) } else { log.info("redis", ("sentinels", "ready")) }
         case .sentinel(let address, let problem?): log.warning("redis", ("sentinel", address.description), ("error", problem))
         case .sentinel(let address, nil): log.info("redis", ("sentinel", address.description), ("condition", "ready"))
@@ -174,17 +177,23 @@ final class HealthBoard: Sendable {
 
     /// No node of the Redis Cluster tells which there are, or slots have no node; nil: all is well.
     func redisMapChanged(problem: String?) {
-        if isToBeLogged(problem, of: \.redisMapProblem), let problem { log.warning("redis", ("cluster", problem)) }
+        guard isToBeLogged(problem, of: \.redisMapProblem, told: \.redisMapTold) else { return }
+        if let problem { log.warning("redis", ("cluster", problem)) } else { log.info("redis", ("cluster", "ready")) }
     }
 
-    /// Sets a problem of Redis. Its end and the first reason are logged, and of further reasons one in a while: a server that hangs has
-    /// several in turn.
-    private func isToBeLogged(_ problem: String?, of place: any WritableKeyPath<State, String?> & Sendable) -> Bool {
-        let former = state.withLock { state in
-            defer { state[keyPath: place] = problem }
-            return state[keyPath: place]
+    /// Sets a problem of Redis. Its end and the first reason are logged, and of further reasons, each once, one in a while: a server
+    /// that hangs has several in turn.
+    private func isToBeLogged(
+        _ problem: String?, of place: any WritableKeyPath<State, String?> & Sendable,
+        told: any WritableKeyPath<State, ToldReasons> & Sendable
+    ) -> Bool {
+        state.withLock { state in
+            state[keyPath: place] = problem
+            let isFurther = problem != nil && state[keyPath: told].latest != nil
+            guard state[keyPath: told].isNew(problem), !isFurther || redisInterval.begins(at: EventLoop.now().monotonic) else { return false }
+            state[keyPath: told].told(problem)
+            return true
         }
-        return problem == nil || former == nil || redisInterval.begins(at: EventLoop.now().monotonic)
     }
 
     /// The process has no descriptor, port or memory left. Logged once a second.
