@@ -158,12 +158,12 @@ final class ChangeLogPoller: Sendable {
     private func apply(_ changes: [LoggedChange], since start: MonotonicTime) {
         guard !changes.isEmpty else { return }
         let now = EventLoop.now()
-        var (ended, accounts, hasSecrets): ([RevokedSession], [(user: UUID, entitlement: Entitlement?)], Bool) = ([], [], false)
+        var (ended, accounts, hasSecrets): ([RevokedSession], [(user: UUID, standing: AccountStanding?)], Bool) = ([], [], false)
         var identities: [TokenUser] = []
         for logged in changes {
             switch logged.change {
             case .ended(let session): ended.append(RevokedSession(session, heardAt: now.wall.seconds))
-            case .account(let user, let entitlement): accounts.append((user, entitlement))
+            case .account(let user, let standing): accounts.append((user, standing))
             case .accountDeleted(let user): accounts.append((user, nil))
             case .identity(let key): identities.append(TokenUser(key.subject, of: key.source.name))
             case .secrets: hasSecrets = true

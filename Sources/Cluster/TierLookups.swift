@@ -34,6 +34,7 @@ package final class TierLookups: Sendable {
     }
 
     private enum Answer {
+        case standing(Result<AccountStanding?, AccountFailure>)
         case entitlement(Result<Entitlement?, AccountFailure>)
         case server(TierAnswer, TierServer)
         case nowhere
@@ -149,24 +150,24 @@ package final class TierLookups: Sendable {
         }
     }
 
-    /// Accounts were changed to these entitlements, or deleted (nil). Any thread.
-    func changed(_ accounts: [(user: UUID, entitlement: Entitlement?)], at now: WallTime) {
+    /// Accounts were changed, or deleted (nil). Any thread.
+    func changed(_ accounts: [(user: UUID, standing: AccountStanding?)], at now: WallTime) {
         guard !accounts.isEmpty else { return }
         state.withLock { state in
             let scale = state.scale
-            events.broadcast(.tiers(accounts.map { scale.status(of: TokenUser($0.user.text), $0.entitlement, .pushed, at: now) }))
+            events.broadcast(.tiers(accounts.map { scale.status(of: TokenUser($0.user.text), standing: $0.standing, .pushed, at: now) }))
         }
     }
 
     private func answer(to user: TokenUser, _ source: Source?) async -> Answer {
         switch source {
         case .ownAccount?:
-            guard let id = UUID(parsing: user.id) else { return .entitlement(.success(nil)) }
-            return await entitlement { () throws(AccountFailure) in try await directory.tier(of: id) }
+            guard let id = UUID(parsing: user.id) else { return .standing(.success(nil)) }
+            do throws(AccountFailure) { return .standing(.success(try await directory.standing(of: id))) } catch { return .standing(.failure(error)) }
         case .account(let issuer)?:
             // A subject that no identity can have has no account.
             guard let key = IdentityKey(issuer, subject: user.id) else { return .entitlement(.success(nil)) }
-            return await entitlement { () throws(AccountFailure) in try await directory.tier(of: key) }
+            do throws(AccountFailure) { return .entitlement(.success(try await directory.tier(of: key))) } catch { return .entitlement(.failure(error)) }
         case .server(let server)?:
             let answer = await askTier(server, user.id)
             events.report(.tierAsked(issuer: user.issuer ?? "", problem: answer.problem))
@@ -175,18 +176,15 @@ package final class TierLookups: Sendable {
         }
     }
 
-    private func entitlement(_ question: () async throws(AccountFailure) -> Entitlement?) async -> Answer {
-        do throws(AccountFailure) { return .entitlement(.success(try await question())) } catch { return .entitlement(.failure(error)) }
-    }
-
     private static func status(
         of user: TokenUser, _ answer: Answer, _ state: inout State, _ askedAt: WallTime, isKept: Bool = true
     ) -> UserTier {
         let now = EventLoop.now().wall
         switch answer {
-        case .entitlement(.success(nil)):
+        case .standing(.success(nil)), .entitlement(.success(nil)):
             // It may be opened later.
             return UserTier(user: user, status: .noAccount, version: -1, learnedAt: askedAt.seconds)
+        case .standing(.success(let standing)): return state.scale.status(of: user, standing: standing, .lookedUp, at: askedAt)
         case .entitlement(.success(let entitlement)): return state.scale.status(of: user, entitlement, .lookedUp, at: askedAt)
         case .server(.tier(let name), let server):
             let known = KnownTier(
@@ -196,7 +194,7 @@ package final class TierLookups: Sendable {
             return state.scale.status(of: user, known)
         case .server(.failed(_, let isAway), _):
             if let known = state.known.failed(user, at: now, isAway: isAway) { return state.scale.status(of: user, known) }
-        case .entitlement(.failure), .nowhere: break
+        case .standing(.failure), .entitlement(.failure), .nowhere: break
         }
         return UserTier(user: user, status: .unavailable(until: now.seconds + 1), version: -1, learnedAt: askedAt.seconds)
     }

@@ -31,6 +31,15 @@ package struct TierScale: Sendable {
             learnedAt: now.seconds)
     }
 
+    /// An own account's tier and email; nil if there is none.
+    package func status(
+        of user: TokenUser, standing: AccountStanding?, _ source: UserTier.Source, at now: WallTime
+    ) -> UserTier {
+        var status = status(of: user, standing?.entitlement, source, at: now)
+        if let standing { status.email = standing.email?.text ?? "" }
+        return status
+    }
+
     /// The answer of a tier server.
     package func status(of user: TokenUser, _ known: KnownTier) -> UserTier {
         UserTier(user: user, status: status(known.name, until: nil), version: 0, learnedAt: known.askedAt.seconds, freshUntil: known.freshUntil)

@@ -131,7 +131,10 @@ package struct Admission: ~Copyable {
             decision.editAuthorization(bytes)
             // The end of a WebSocket that is only checked is not seen.
             if decision.handshake != nil, check == nil, !chargeSocket(route, gate, head, bytes, &decision) { return false }
-            if !gate.forwardsEmail, let identity = decision.identity { decision.requestEdits.hide(identity.emailLength) }
+            if let identity = decision.identity {
+                let hidden = decision.hidesEmail ? identity.emailEnd : gate.forwardsEmail ? 0 : identity.emailLength
+                decision.requestEdits.hide(hidden)
+            }
             if gate.signsIdentity, !signIdentity(route, now.wall, &decision) { return false }
         case .local(let number):
             // Behind the proxy that asks is something else.

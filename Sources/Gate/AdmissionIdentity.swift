@@ -91,7 +91,8 @@ extension Admission {
     mutating func signIdentity(_ route: Int, _ now: WallTime, _ decision: inout Decision) -> Bool {
         guard let identity = decision.identity else { return true }
         let key = SignedIdentities.Key(
-            token: decision.tokenSerial, route: Int32(truncatingIfNeeded: route), tier: decision.tier, account: decision.account)
+            token: decision.tokenSerial, route: Int32(truncatingIfNeeded: route), tier: decision.tier, account: decision.account,
+            hidesEmail: decision.hidesEmail)
         if key.token != 0, signedIdentities.append(key, at: now.seconds, to: &decision.requestEdits) { return true }
         guard let signer = policy.identitySigner else {
             decision.refuse(.unavailable(.keys, retryAfterSeconds: Self.keysRetrySeconds), .unavailable, .keysUnavailable)

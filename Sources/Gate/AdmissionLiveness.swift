@@ -2,7 +2,7 @@ import Credentials
 import HTTP
 package import Wire
 
-/// Checks of a verified token: whether its session was revoked, and the user's current tier.
+/// Checks of a verified token: whether its session was revoked, the user's current tier, and whether its email is still theirs.
 extension Admission {
     /// `Retry-After` when a tier cannot be looked up, in seconds.
     static var accountsRetrySeconds: UInt32 { 1 }
@@ -34,6 +34,7 @@ extension Admission {
             return false
         }
         decision.replaceUser()
+        if let claimed = identity.email, known.contradicts(claimed, issuedAt: identity.issuedAt) { decision.hidesEmail = true }
         switch known.status {
         case .noAccount where source == .ownAccount: setClaimed(identity, &decision)
         case .noAccount:
@@ -97,7 +98,8 @@ extension Admission {
     /// Updates the tier cache. What was pushed also invalidates the subjects of the account.
     package mutating func learn(_ users: [UserTier]) {
         for user in users {
-            if let key = tierKey(of: user.user) { tierCache.learn(user, of: key) }
+            let email = user.email.map { $0.withRawBytes { LimitSubject.email($0, limiter.hash) } }
+            if let key = tierKey(of: user.user) { tierCache.learn(user, of: key, email: email) }
             if user.source == .pushed, user.user.issuer == nil, let id = UUID(parsing: user.user.id) { subjects.accountChanged(id, limiter.hash) }
         }
     }

@@ -83,6 +83,8 @@ package struct Decision: ~Copyable {
     package internal(set) var forwardsAuthorization = false
     /// Whether the upstream also gets unverified emails.
     var forwardsEmail = false
+    /// Whether the upstream gets no email: the account has another one now than the token claims.
+    package internal(set) var hidesEmail = false
     /// Fields that the route keeps although they are removed by default.
     package internal(set) var keptFields: KeptFields = []
     /// Whether request trailers are forwarded. Not where a limit counts by a field: a trailer of that name would be a second
@@ -160,6 +162,7 @@ package struct Decision: ~Copyable {
         tokenSerial = 0
         forwardsAuthorization = false
         forwardsEmail = false
+        hidesEmail = false
         keptFields = []
         passesTrailers = true
         handshake = nil

@@ -40,6 +40,7 @@ package struct DecisionRecord: ~Copyable {
     private(set) var limitResult = LimitOutcome.Result.none
     private(set) var tightestLimit: UInt8 = 0
     private(set) var sessionEndedAt: Int64?
+    private(set) var hidesEmail = false
     private(set) var routeIndex: Int32 = -1
     private(set) var internalCaller: Int32 = -1
     private(set) var issuerIndex: Int32 = -1
@@ -75,6 +76,7 @@ package struct DecisionRecord: ~Copyable {
         tierOrigin = decision.tierOrigin
         decidedAt = now.seconds
         sessionEndedAt = decision.sessionEndedAt
+        hidesEmail = decision.hidesEmail
         offersRefresh = decision.offersRefresh
         refreshRole = decision.refreshRole
         cors = decision.cors

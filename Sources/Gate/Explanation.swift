@@ -124,7 +124,8 @@ package struct Explanation: Sendable, Equatable {
             return "the session ended \(max(0, note.decidedAt - endedAt)) s ago"
         }
         let session = note.hasOwnSession ? ", and the session is not known to have ended" : ""
-        return tierSentence(note, policy) + session
+        let email = note.hidesEmail ? ", and the token's email is not the account's any more, so the upstream gets none" : ""
+        return tierSentence(note, policy) + session + email
     }
 
     private static func tierSentence(_ note: borrowing DecisionRecord, _ policy: Policy) -> String {

@@ -39,6 +39,10 @@ package struct Identity: Sendable {
     /// Length in bytes of the leading fields that are only for routes with `forward=email`: whether the email is verified,
     /// and the email itself if it is not.
     let emailLength: Int
+    /// Length in bytes of the leading fields about the email.
+    let emailEnd: Int
+    /// Key of the email that an own token claims as proven; nil if it claims none.
+    let email: LimitKey?
     /// Fields of the actor; empty if the token names none.
     let actor: Slice
     /// Where the field of the user begins, if it is the last.
@@ -58,6 +62,8 @@ package struct Identity: Sendable {
         let writer = IdentityWriter(token, issuer: issuerText, userIsLast: outside != nil, &edits)
         guard writer.isSafe else { return nil }
         emailLength = writer.emailLength
+        emailEnd = writer.emailEnd
+        email = token.isOwn && token.isEmailProven ? LimitSubject.email(token.email, hash) : nil
         actor = writer.actor
         userStart = writer.userStart
         userID = writer.userID

@@ -40,6 +40,8 @@ struct IdentityWriter {
     private(set) var sessionID = Slice()
     /// `Identity.emailLength`.
     private(set) var emailLength = 0
+    /// `Identity.emailEnd`.
+    private(set) var emailEnd = 0
     /// The fields of the actor.
     private(set) var actor = Slice()
     /// Where the field of the user begins.
@@ -56,7 +58,8 @@ struct IdentityWriter {
             case .userEmail:
                 emailLength = edits.http1.byteCount
                 _ = write(header, token.email, &edits)
-                if !token.isEmailProven { emailLength = edits.http1.byteCount }
+                emailEnd = edits.http1.byteCount
+                if !token.isEmailProven { emailLength = emailEnd }
             // Rendered per request, because a tier may change during a token's life.
             case .userTier, .userPremium, .signedIdentity: break
             case .sessionID: sessionID = write(header, token.sessionID, &edits)

@@ -4,7 +4,7 @@ import Wire
 /// Cache of a worker: the rendered `X-Tollgate-Identity` of tokens, so that a signature is made once for each token and route and
 /// not for each request.
 ///
-/// The key holds everything that the JWT depends on and that may change during a policy: a JWT of another token, tier or account is
+/// The key holds everything that the JWT depends on and that may change during a policy: a JWT of another token, tier, account or email is
 /// never found. A set-associative table: it begins small and grows while it fills, up to `capacity` entries; a full set evicts the
 /// entry that was signed first. It is emptied when the policy changes.
 struct SignedIdentities: ~Copyable {
@@ -16,6 +16,7 @@ struct SignedIdentities: ~Copyable {
         var tier: Tier?
         /// nil if the user is the token's own.
         var account: UUID?
+        var hidesEmail = false
     }
 
     /// `exp` − `iat`, in seconds.

@@ -21,6 +21,8 @@ package struct UserTier: Equatable, Sendable {
     package var source: Source
     /// Seconds since 1970.
     package var learnedAt: Int64
+    /// The email that the account has proven, empty if none; nil if unknown.
+    package var email: String?
 
     /// How it was learned.
     package enum Source: UInt8, Equatable, Sendable {
@@ -32,7 +34,7 @@ package struct UserTier: Equatable, Sendable {
 
     package init(
         user: TokenUser, status: TierStatus, version: Int64, source: Source = .lookedUp, learnedAt: Int64 = 0,
-        freshUntil: WallTime? = nil
+        freshUntil: WallTime? = nil, email: String? = nil
     ) {
         self.user = user
         self.status = status
@@ -40,6 +42,7 @@ package struct UserTier: Equatable, Sendable {
         self.version = version
         self.source = source
         self.learnedAt = learnedAt
+        self.email = email
     }
 }
 
@@ -75,6 +78,17 @@ struct TierCache {
         fileprivate(set) var source: UserTier.Source
         fileprivate(set) var learnedAt: Int64
         fileprivate var freshUntil: WallTime?
+        /// Of the email that the account has proven, or of an empty one; nil if unknown.
+        fileprivate var email: LimitKey?
+
+        /// Whether the account has another proven email than the one that a token claims. A token that is newer than what was
+        /// looked up may name one of which this gateway has not been told yet; a change that was told ends older tokens' claims
+        /// whatever their `iat`, for it is of another clock.
+        @inline(__always)
+        func contradicts(_ claimed: LimitKey, issuedAt: Int64) -> Bool {
+            guard let email, email != claimed else { return false }
+            return source == .pushed || issuedAt <= learnedAt
+        }
     }
 
     private var entries: RecentTable<Entry>
@@ -96,8 +110,8 @@ struct TierCache {
         return entry
     }
 
-    /// Stores an update, unless something newer is cached.
-    mutating func learn(_ update: UserTier, of user: LimitKey) {
+    /// Stores an update, unless something newer is cached. `email` is the key of its email.
+    mutating func learn(_ update: UserTier, of user: LimitKey, email: LimitKey? = nil) {
         if var known = entries.find(user), !known.isUnavailable {
             if case .unavailable(let until) = update.status {
                 // Unavailability never replaces a known tier; one that is no longer fresh stays until the next attempt.
@@ -111,7 +125,7 @@ struct TierCache {
         entries.put(
             Entry(
                 status: update.status, version: update.version, source: update.source, learnedAt: update.learnedAt,
-                freshUntil: update.freshUntil), user)
+                freshUntil: update.freshUntil, email: email), user)
     }
 
     /// Has `user` looked up again; what was known no longer counts.

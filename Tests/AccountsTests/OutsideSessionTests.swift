@@ -185,6 +185,6 @@ import Wire
         let key = IdentityKey(IdentitySource(stored: "django"), stored: own.text)
         #expect(try await office.directory.account(of: key, orID: true) == nil)
         #expect(try await office.administration.setTier("premium", until: nil, of: key, orID: true).id != own)
-        #expect(try await office.directory.tier(of: own) == Entitlement.none)
+        #expect(try await office.directory.standing(of: own)?.entitlement == Entitlement.none)
     }
 }

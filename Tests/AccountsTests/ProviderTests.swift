@@ -177,15 +177,15 @@ import Wire
         let office = try Office()
         let user = try await office.signUp("a@x").account.id
         let mark = try await office.directory.changes(since: nil).next
-        #expect(try await office.directory.tier(of: user) == Entitlement.none)
+        #expect(try await office.directory.standing(of: user)?.entitlement == Entitlement.none)
         let until = WallTime(seconds: office.clock.now.seconds + 100)
         let set = try await office.administration.setTier("premium", until: until, of: user)
         #expect(set == Entitlement(tier: "premium", until: until, version: 1))
-        #expect(try await office.directory.tier(of: user) == set)
-        #expect(try await office.directory.changes(since: mark).changes.map(\.change) == [.account(user, set)])
+        #expect(try await office.directory.standing(of: user)?.entitlement == set)
+        #expect(try await office.directory.changes(since: mark).changes.map(\.change) == [.account(user, AccountStanding(set))])
         let nobody = UUID(high: 0, low: 0)
         #expect(await fault { try await office.administration.setTier("premium", until: nil, of: nobody) } == AdministrationRefusal.noSuchAccount)
-        #expect(try await office.directory.tier(of: nobody) == nil)
+        #expect(try await office.directory.standing(of: nobody) == nil)
     }
 
     @Test func revokingEndsAllSessions() async throws {
@@ -238,7 +238,7 @@ import Wire
         creation.tierUntil = until
         let account = try await office.administration.create(creation)
         #expect(account.emailConfirmedAt == office.clock.now)
-        #expect(try await office.directory.tier(of: account.id) == Entitlement(tier: "premium", until: until, version: 1))
+        #expect(try await office.directory.standing(of: account.id)?.entitlement == Entitlement(tier: "premium", until: until, version: 1))
         let events = try await office.directory.auditEvents(of: account.id)
         #expect(events.map(\.kind) == [.tierChanged, .emailConfirmed, .accountOpened])
         #expect(events.map(\.detail) == ["premium", nil, "operator"])

@@ -35,6 +35,37 @@ import Testing
         #expect(upstream.requests.now[1]["Authorization"] == String(bearer.dropFirst("Authorization: ".count)))
     }
 
+    /// Its next owner may have an account of their own.
+    @Test func anEmailThatTheUserHasGivenUpIsNotToldByOlderTokens() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(["TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"", Self.settings, Gateway.contracts].joined(separator: "\n"))
+        let (old, new) = ("ada@example.org", "eva@example.org")
+        func email(_ token: String, _ path: String = "/must/x") throws -> String? {
+            let answer = try gateway.send("GET \(path)", bearer: token)
+            #expect(answer.status == 200)
+            return upstream.requests.now.last?["X-User-Email"]
+        }
+        func verify(_ email: String, _ type: String, bearer: String? = nil) throws -> String {
+            let code = try must(try gateway.message(to: email)["code"])
+            let body = #"{"email":"\#(email)","type":"\#(type)","token":"\#(code)"}"#
+            return try must(try JSON(gateway.send("POST /auth/otp/verify", body, bearer: bearer).text)["session"]["access_token"])
+        }
+        _ = try gateway.signUp(old)
+        let first = try verify(old, "signup")
+        let login = try JSON(try gateway.send("POST /api/v1/auth/login", credentials(old)).text)
+        let older = [first, try must(login["tokens"]["access"])]
+        for token in older { #expect(try email(token) == old) }
+        let change = #"{"email":"\#(new)","type":"email_change"}"#
+        #expect(try gateway.send("POST /auth/otp/resend", change, bearer: first).status == 200)
+        let newer = try verify(new, "email_change", bearer: first)
+        for token in older {
+            try eventually("no email") { try email(token) == nil }
+            #expect(try email(token, "/mail/x") == nil)
+            #expect(upstream.requests.now.last?["X-User-Email-Verified"] == nil)
+        }
+        #expect(try email(newer) == new)
+    }
+
     @Test func anEmailThatIsNotProvenIsToldOnlyWhereTheRouteAsksForIt() throws {
         let upstream = try Upstream()
         let gateway = try Gateway("TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\n" + Self.settings)

@@ -178,6 +178,19 @@ import Wire
         #expect(harness.admission.signedIdentities.count == 1)
     }
 
+    @Test func anEmailThatTheAccountHasNoMoreIsNotInTheNextOne() throws {
+        let harness = Self.harness(try Self.policy(key: try Self.makeKey(), hasAccounts: true))
+        let token = Self.token { $0.email = "ada@x"; $0.isEmailVerified = true }
+        func learn(_ email: String) {
+            let status = TierStatus.tier(.lowest, until: .max)
+            harness.admission.learn([UserTier(user: TokenUser(Self.user), status: status, version: 1, source: .pushed, email: email)])
+        }
+        learn("ada@x")
+        #expect(try Self.claims(harness.get("/api/x", token: token)).contains(#""email":"ada@x""#))
+        learn("eva@x")
+        #expect(try !Self.claims(harness.get("/api/x", token: token)).contains("email"))
+    }
+
     @Test func anEndedSessionHasNone() throws {
         let harness = Self.harness(try Self.policy(key: try Self.makeKey()))
         let token = Self.token { $0.sessionID = Self.session }

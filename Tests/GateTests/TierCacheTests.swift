@@ -46,6 +46,71 @@ import Wire
         #expect(judged.identity.suffix(2) == ["X-User-Tier: premium", "X-User-Premium: true"])
     }
 
+    // MARK: emails
+
+    private static var emails: [RouteRule] {
+        var mail = rule("mail", "/mail/*")
+        mail.forwardsEmail = true
+        return [rule("api", "/api/*"), mail]
+    }
+
+    private static func mailToken(_ email: String, isProven: Bool = true) -> String {
+        AdmissionHarness.token(user) {
+            $0.email = email
+            $0.isEmailVerified = isProven
+        }
+    }
+
+    private static func told(_ harness: AdmissionHarness, _ path: String, _ token: String) -> [String] {
+        harness.get(path, token: token).identity.filter { $0.hasPrefix("X-User-Email") }
+    }
+
+    private static func learn(
+        _ email: String?, _ harness: AdmissionHarness, source: UserTier.Source = .pushed, after seconds: Int64 = 0
+    ) {
+        harness.admission.learn([
+            UserTier(
+                user: TokenUser(user), status: .tier(.lowest, until: never), version: 1, source: source,
+                learnedAt: harness.now.wall.seconds + seconds, email: email)
+        ])
+    }
+
+    @Test func anEmailThatTheAccountHasNoMoreIsNotTold() throws {
+        let harness = try Self.harness(Self.emails)
+        let (old, new) = (Self.mailToken("old@x"), Self.mailToken("new@x"))
+        let verified = "X-User-Email-Verified: true"
+        Self.learn("old@x", harness, source: .lookedUp)
+        #expect(Self.told(harness, "/api/x", old) == ["X-User-Email: old@x"])
+        #expect(Self.told(harness, "/mail/x", old) == [verified, "X-User-Email: old@x"])
+        Self.learn("new@x", harness)
+        #expect(Self.told(harness, "/api/x", old) == [] && Self.told(harness, "/mail/x", old) == [])
+        #expect(Self.told(harness, "/api/x", new) == ["X-User-Email: new@x"])
+        #expect(harness.get("/api/x", token: old).hasIdentity("X-User-Id: \(Self.user)"), "the rest is told")
+        let sentence = try #require(harness.get("/api/x", token: old).explanation.step("standing"))
+        #expect(sentence.hasSuffix("the token's email is not the account's any more, so the upstream gets none"))
+        Self.learn("", harness)
+        #expect(Self.told(harness, "/api/x", new) == [])
+        Self.learn(nil, harness)
+        #expect(Self.told(harness, "/api/x", new) == ["X-User-Email: new@x"], "nobody knows better")
+    }
+
+    @Test func anEmailThatIsNotProvenIsToldAsSuch() throws {
+        let harness = try Self.harness(Self.emails)
+        Self.learn("", harness)
+        let token = Self.mailToken("ada@x", isProven: false)
+        #expect(Self.told(harness, "/mail/x", token) == ["X-User-Email-Verified: false", "X-User-Email: ada@x"])
+    }
+
+    /// Another gateway has changed the email and issued the token, and this one is about to be told.
+    @Test func aTokenThatIsNewerThanWhatWasLookedUpIsBelieved() throws {
+        let harness = try Self.harness(Self.emails)
+        let token = Self.mailToken("new@x")
+        Self.learn("old@x", harness, source: .lookedUp, after: -61)
+        #expect(Self.told(harness, "/api/x", token) == ["X-User-Email: new@x"])
+        Self.learn("old@x", harness, source: .lookedUp, after: -60)
+        #expect(Self.told(harness, "/api/x", token) == [])
+    }
+
     @Test func anExpiredSubscriptionIsTheLowestTier() throws {
         let harness = try Self.harness()
         harness.admission.learn([UserTier(user: TokenUser(Self.user), status: .tier(Tier(rawValue: 1), until: now(harness) + 5), version: 1)])

@@ -24,8 +24,8 @@ extension MemoryStore {
         }
     }
 
-    package func entitlement(of user: UUID) async throws(StoreFault) -> Entitlement? {
-        try at { $0.accounts[user]?.entitlement }
+    package func standing(of user: UUID) async throws(StoreFault) -> AccountStanding? {
+        try at { $0.accounts[user].map { AccountStanding($0) } }
     }
 
     package func setTier(
@@ -167,7 +167,7 @@ extension MemoryStore.State {
         switch touch {
         case .ended(let session): .ended(session)
         case .identity(let key): .identity(key)
-        case .account(let id): accounts[id].map { .account(id, $0.entitlement) } ?? .accountDeleted(id)
+        case .account(let id): accounts[id].map { .account(id, AccountStanding($0)) } ?? .accountDeleted(id)
         }
     }
 }

@@ -322,7 +322,7 @@ import Wire
         let json = try await run("user set-tier \(id) plus --until 2030-01-01T00:00:00Z --json").output
         #expect(json.hasSuffix(#""tier":"plus","tier_until":"2030-01-01T00:00:00.000Z","has_active_subscription":true}"# + "\n"))
         #expect(try await run("user set-tier ada@example.org free").output == "ada@example.org has the tier free.\n")
-        #expect(try await store().entitlement(of: id) == Entitlement(tier: nil, until: nil, version: 4))
+        #expect(try await store().standing(of: id)?.entitlement == Entitlement(tier: nil, until: nil, version: 4))
         let events = try await store().auditEvents(of: id, before: nil, limit: 10)
         #expect(events.map(\.kind) == [.tierChanged, .tierChanged, .tierChanged, .tierChanged, .accountOpened])
         #expect(events.map(\.detail) == [nil, "plus", "plus", "premium", "operator"])
@@ -348,7 +348,7 @@ import Wire
         let result = try await run("user set-tier ada@example.org \(words)")
         #expect(result.exitCode == 2)
         #expect(result.errorOutput.hasPrefix("tollgate: \(message)\n"))
-        #expect(try await store().entitlement(of: id) == Entitlement.none)
+        #expect(try await store().standing(of: id)?.entitlement == Entitlement.none)
     }
 
     @Test func revokingEndsTheSessionsAndDeletingTheAccount() async throws {

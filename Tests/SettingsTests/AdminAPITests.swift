@@ -106,7 +106,7 @@ import Wire
         #expect(answer.status == 200)
         #expect(answer.text.contains(#""tier":"premium","tier_until":"2127-01-01T00:00:00.000Z","has_active_subscription":true"#))
         let logged = try await store.changes(since: mark).changes.map(\.change)
-        #expect(logged == [.account(ada, try #require(try await store.entitlement(of: ada)))])
+        #expect(logged == [.account(ada, try #require(try await store.standing(of: ada)))])
         #expect(try await ask("PUT users/\(ada.text)/tier", #"{"tier":"free"}"#).text.contains(#""tier":"free""#))
     }
 

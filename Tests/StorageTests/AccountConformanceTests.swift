@@ -37,7 +37,7 @@ import Wire
         let account = try #require(try await store.account(new.id))
         #expect(account == new.account(now: at(1).now))
         #expect(account.emailConfirmedAt == at(1).now)
-        #expect(try await store.entitlement(of: new.id) == Entitlement(tier: "premium", until: at(100).now, version: 1))
+        #expect(try await store.standing(of: new.id)?.entitlement == Entitlement(tier: "premium", until: at(100).now, version: 1))
         #expect(try await store.setTier(nil, until: nil, of: new.id, at(2))?.version == 2)
         let events = try await store.auditEvents(of: new.id, before: nil, limit: 10)
         #expect(events.map(\.kind) == [.tierChanged, .tierChanged, .emailConfirmed, .accountOpened])
@@ -163,7 +163,7 @@ import Wire
         let store = bench.store
         let user = try await store.opened("a@x").account.id
         let other = try await store.opened("b@x").account.id
-        #expect(try await store.entitlement(of: user) == Entitlement.none)
+        #expect(try await store.standing(of: user)?.entitlement == Entitlement.none)
         let until = WallTime(microseconds: 1_800_000_000_123_456)
         let first = try await store.setTier("premium", until: until, of: user, at(5))
         #expect(first == Entitlement(tier: "premium", until: until, version: 1))
@@ -171,9 +171,9 @@ import Wire
         #expect(second == Entitlement(tier: nil, until: nil, version: 2))
         _ = try await store.setTier("gold", until: nil, of: other, at(7))
         #expect(try await store.account(user)?.entitlement == second)
-        #expect(try await store.entitlement(of: user) == second)
+        #expect(try await store.standing(of: user)?.entitlement == second)
         #expect(try await store.setTier("gold", until: nil, of: newID(), at(8)) == nil)
-        #expect(try await store.entitlement(of: newID()) == nil)
+        #expect(try await store.standing(of: newID()) == nil)
     }
 
     @Test(arguments: Backend.allCases)

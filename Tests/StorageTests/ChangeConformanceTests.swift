@@ -20,7 +20,7 @@ import Wire
         #expect(none.isEmpty)
         let premium = try #require(try await store.setTier("premium", until: at(9).now, of: user, at(1)))
         let tier = Set(try await reader.news())
-        #expect(tier == [.account(user, premium)])
+        #expect(tier == [.account(user, AccountStanding(premium))])
         let noMore = try await reader.news()
         #expect(noMore.isEmpty)
         _ = try await store.grant(ActorName(type: "team", id: "1"), to: user, at(1))
@@ -32,7 +32,7 @@ import Wire
         _ = try await store.signIn(user, proof: PasswordProof(hash: "hash"), session: other, at(3))
         let changed = try #require(try await store.setPassword("new hash", of: user, keeping: session, at(4)))
         let password = Set(try await reader.news())
-        #expect(password == Set(changed.ended.map { StoreChange.ended($0) } + [.account(user, premium)]))
+        #expect(password == Set(changed.ended.map { StoreChange.ended($0) } + [.account(user, AccountStanding(premium))]))
         let ended = try #require(try await store.end(session, .signOut, at(5)))
         let signOut = Set(try await reader.news())
         #expect(signOut == [.ended(ended)])
@@ -52,7 +52,7 @@ import Wire
             var reader = try await ChangeReader(store)
             let entitlement = try #require(try await store.setTier("premium", until: nil, of: user, at(seconds)))
             let news = try await reader.news()
-            #expect(news == [.account(user, entitlement)], "\(seconds)")
+            #expect(news == [.account(user, AccountStanding(entitlement))], "\(seconds)")
         }
     }
 
@@ -106,16 +106,16 @@ import Wire
         while try cluster.run(waits) != "1" { try await Task.sleep(nanoseconds: 1_000_000) }
         let premium = try #require(try await store.setTier("premium", until: nil, of: quick, at(1)))
         let meanwhile = try await store.changes(since: start)
-        #expect(meanwhile.changes.map(\.change) == [.account(quick, premium)])
+        #expect(meanwhile.changes.map(\.change) == [.account(quick, AccountStanding(premium))])
         try cluster.run("INSERT INTO go_on DEFAULT VALUES", in: database)
         var (mark, seen) = (meanwhile.next, [StoreChange]())
-        for _ in 0..<2_000 where !seen.contains(.account(slow, .none)) {
+        for _ in 0..<2_000 where !seen.contains(.account(slow, AccountStanding(.none))) {
             let reading = try await store.changes(since: mark)
             seen += reading.changes.map(\.change)
             mark = reading.next
             try await Task.sleep(nanoseconds: 10_000_000)
         }
-        #expect(seen.contains(.account(slow, .none)))
+        #expect(seen.contains(.account(slow, AccountStanding(.none))))
         await store.close()
     }
 
@@ -136,7 +136,7 @@ import Wire
         for number: Int64 in 1...3 {
             let entitlement = try #require(try await store.setTier("t\(number)", until: nil, of: user, at(number)))
             let reading = try await store.changes(since: mark)
-            #expect(reading.changes.map(\.change) == [.account(user, entitlement)])
+            #expect(reading.changes.map(\.change) == [.account(user, AccountStanding(entitlement))])
             mark = reading.next
         }
         #expect(try await store.changes(since: mark).changes.isEmpty)
@@ -166,7 +166,7 @@ import Wire
         for number in 0..<Int64(2 * ahead) {
             let entitlement = try #require(try await store.setTier("t\(number)", until: nil, of: user, at(number)))
             let reading = try await store.changes(since: mark)
-            #expect(reading.isWhole && reading.changes.contains { $0.change == .account(user, entitlement) })
+            #expect(reading.isWhole && reading.changes.contains { $0.change == .account(user, AccountStanding(entitlement)) })
             read.append(reading.changes.count)
             mark = reading.next
         }
@@ -193,7 +193,7 @@ import Wire
             let database = try #require(url.split(separator: "/").last.map(String.init))
             try PostgresCluster.shared.get().run("UPDATE accounts SET tier = 'gold'", in: database)
         }
-        let expected = StoreChange.account(user, Entitlement(tier: "gold", until: nil, version: 0))
+        let expected = StoreChange.account(user, AccountStanding(Entitlement(tier: "gold", until: nil, version: 0)))
         let news = try await reader.news()
         #expect(news == [expected])
     }

@@ -43,6 +43,30 @@ import Wire
         #expect(try await put(store, try mail("nobody@x")) == nil)
     }
 
+    /// Gateways compare the emails of tokens with it.
+    @Test(arguments: Backend.allCases)
+    func aProvenEmailIsPartOfTheStandingAndItsChangesAreLogged(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let user = try await store.opened("a@x").account.id
+        #expect(try await store.standing(of: user) == AccountStanding(.none))
+        var reader = try await ChangeReader(store)
+        let (old, new) = (try mail("a@x"), try mail("B@y"))
+        _ = try await put(store, old, .signUp)
+        let session = try #require(try await redeem(store, old, .signIn(caller: nil), .signUp).signIn?.session?.id)
+        let proven = AccountStanding(.none, email: try email("a@x"))
+        let first = Set(try await reader.news())
+        #expect(first.contains(.account(user, proven)))
+        #expect(try await store.standing(of: user) == proven)
+        _ = try await put(store, new, .emailChange)
+        #expect(try await redeem(store, new, .change(caller: user), .emailChange, callerSession: session).signIn != nil)
+        let changed = AccountStanding(.none, email: try email("B@y"))
+        let second = Set(try await reader.news())
+        #expect(second.contains(.account(user, changed)))
+        #expect(try await store.standing(of: user) == changed)
+    }
+
     @Test(arguments: Backend.allCases)
     func oneOfManyConcurrentRedemptionsSucceeds(_ backend: Backend) async throws {
         let bench = try backend.bench()

@@ -271,7 +271,7 @@ import Wire
             #expect(read?.id == user)
             _ = try await store.setTier("premium", until: nil, of: user, at(1))
         }
-        #expect(try await store.entitlement(of: user)?.version == 5)
+        #expect(try await store.standing(of: user)?.entitlement.version == 5)
     }
 
     @Test func aServerThatIsNowhereIsUnavailable() async throws {

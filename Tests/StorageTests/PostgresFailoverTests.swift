@@ -149,7 +149,7 @@ import Wire
         let set = try await store.setTier("premium", until: nil, of: user, at(1))
         #expect(cutter.count == 2)
         #expect(set?.version == 11)
-        #expect(try await store.entitlement(of: user) == set)
+        #expect(try await store.standing(of: user)?.entitlement == set)
     }
 
     @Test func aCommitInDoubtIsReportedWhenTheServerStaysAway() async throws {

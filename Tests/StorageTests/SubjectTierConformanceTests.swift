@@ -53,7 +53,7 @@ import Wire
         }
         for (number, other) in others.enumerated() { #expect(try await store.entitlement(of: other)?.tier == "t\(number)", "\(other)") }
         #expect(try await store.entitlement(of: key("42"))?.tier == "premium")
-        #expect(try await store.entitlement(of: own)?.tier == nil)
+        #expect(try await store.standing(of: own)?.entitlement.tier == nil)
     }
 
     @Test(arguments: Backend.allCases) func allThatChangesTheTierOfASubjectIsLogged(_ backend: Backend) async throws {

@@ -32,8 +32,8 @@ package struct AccountDirectory: Sendable {
     }
 
     /// nil if there is no such account.
-    package func tier(of user: UUID) async throws(AccountFailure) -> Entitlement? {
-        try await context.ask(await context.store.entitlement(of: user))
+    package func standing(of user: UUID) async throws(AccountFailure) -> AccountStanding? {
+        try await context.ask(await context.store.standing(of: user))
     }
 
     /// nil if no account is linked to the identity.

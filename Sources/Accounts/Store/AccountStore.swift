@@ -96,7 +96,7 @@ package protocol OperatorRecords: Sendable {
     /// Deletes an account, ends its sessions and erases the addresses in its audit events; nil if there is none.
     func delete(_ user: UUID, _ audit: AuditContext) async throws(StoreFault) -> [EndedSession]?
     /// nil if there is no such account.
-    func entitlement(of user: UUID) async throws(StoreFault) -> Entitlement?
+    func standing(of user: UUID) async throws(StoreFault) -> AccountStanding?
     func setTier(
         _ tier: String?, until: WallTime?, of user: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> Entitlement?

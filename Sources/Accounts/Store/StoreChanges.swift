@@ -3,8 +3,8 @@ package import Wire
 /// A change in the store that invalidates caches of gateways.
 package enum StoreChange: Sendable, Hashable {
     case ended(EndedSession)
-    /// An account changed; its entitlement now.
-    case account(UUID, Entitlement)
+    /// An account changed; its standing now.
+    case account(UUID, AccountStanding)
     case accountDeleted(UUID)
     /// The subject of an outside issuer: its account, the tier of that account, or what a tier server knows of it.
     case identity(IdentityKey)

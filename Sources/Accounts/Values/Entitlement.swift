@@ -34,6 +34,22 @@ package struct Entitlement: Sendable, Hashable {
     }
 }
 
+/// The data of an account that gateways cache and compare its tokens with.
+package struct AccountStanding: Sendable, Hashable {
+    package let entitlement: Entitlement
+    /// nil unless it is proven.
+    package let email: EmailAddress?
+
+    package init(_ entitlement: Entitlement, email: EmailAddress? = nil) {
+        self.entitlement = entitlement
+        self.email = email
+    }
+
+    package init(_ account: Account) {
+        self.init(account.entitlement, email: account.emailConfirmedAt == nil ? nil : account.email)
+    }
+}
+
 extension WallTime {
     /// The time `seconds` later, clamped to the range.
     package func advanced(seconds: Int64) -> WallTime {

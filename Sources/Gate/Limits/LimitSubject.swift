@@ -45,6 +45,7 @@ enum LimitSubject {
     private static let issuerDomain: UInt64 = 6
     private static let subjectDomain: UInt64 = 7
     private static let accountDomain: UInt64 = 8
+    private static let emailDomain: UInt64 = 9
 
     /// The issuer is part of the key, because two issuers may use the same id.
     static func user(_ id: RawSpan, issuer: String, _ hash: KeyedHash) -> LimitKey {
@@ -66,6 +67,8 @@ enum LimitSubject {
     }
 
     static func account(_ id: UUID, _ hash: KeyedHash) -> LimitKey { hash.hash128(id.high, id.low, domain: accountDomain) }
+
+    static func email(_ text: RawSpan, _ hash: KeyedHash) -> LimitKey { hash.hash128(text, domain: emailDomain) }
 
     private static func ofIssuer(_ issuer: String, _ id: RawSpan, _ domain: UInt64, _ hash: KeyedHash) -> LimitKey {
         var bytes = ByteBuffer(capacity: issuer.utf8.count + id.byteCount + 8)

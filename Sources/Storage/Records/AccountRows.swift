@@ -1,6 +1,14 @@
 internal import Accounts
 internal import Wire
 
+extension SQLRow {
+    /// The columns `email` and `email_confirmed_at`: the email, if it is proven.
+    mutating func provenEmail() throws(SQLFault) -> EmailAddress? {
+        let (text, confirmedAt) = (try optionalText(), try optionalTime())
+        return confirmedAt == nil ? nil : text.map { EmailAddress(stored: $0) }
+    }
+}
+
 /// The table `accounts`.
 extension SQLTransaction {
     private static let accountColumns = """

@@ -20,9 +20,12 @@ extension SQLStore {
         }
     }
 
-    package func entitlement(of user: UUID) async throws(StoreFault) -> Entitlement? {
+    package func standing(of user: UUID) async throws(StoreFault) -> AccountStanding? {
         try await database.read { sql throws(SQLFault) in
-            try sql.entitlement("SELECT tier, tier_until, tier_version FROM accounts WHERE id = $1", [.id(user)])
+            let query = "SELECT tier, tier_until, tier_version, email, email_confirmed_at FROM accounts WHERE id = $1"
+            guard var row = try sql.first(query, [.id(user)]) else { return nil }
+            let entitlement = Entitlement(tier: try row.optionalText(), until: try row.optionalTime(), version: try row.integer())
+            return AccountStanding(entitlement, email: try row.provenEmail())
         }
     }
 

@@ -43,7 +43,7 @@ extension SQLTransaction {
         return try rows(
             """
             SELECT c.id, \(dialect.clock), c.at, c.kind, c.identity_provider, c.identity_subject, c.subject, a.tier_version,
-                a.tier, a.tier_until, e.account, e.ended_at, e.reason, e.expires_at
+                a.tier, a.tier_until, a.email, a.email_confirmed_at, e.account, e.ended_at, e.reason, e.expires_at
             FROM changes c LEFT JOIN accounts a ON c.kind = 1 AND a.id = c.subject
                 LEFT JOIN ended_sessions e ON c.kind = 2 AND e.id = c.subject
             WHERE c.\(dialect.changeMark) >= $1 AND c.\(dialect.changeMark) < \(dialect.changeEnd)\(unended.map { " OR \($0)" } ?? "") ORDER BY c.id
@@ -59,14 +59,15 @@ extension SQLTransaction {
         let kind = ChangeKind(rawValue: try row.integer())
         let (provider, name, subject) = (try row.optionalText(), try row.optionalText(), try row.optionalID())
         let (version, tier, until) = (try row.optionalInteger(), try row.optionalText(), try row.optionalTime())
+        let email = try row.provenEmail()
         switch (kind, subject) {
         case (.secrets, _): return LoggedChange(id: id, change: .secrets, age: age)
         case (.identity, _):
             guard let provider, let name else { return nil }
             return LoggedChange(id: id, change: .identity(IdentityKey(IdentitySource(stored: provider), stored: name)), age: age)
         case (.account, let user?):
-            let entitlement = version.map { Entitlement(tier: tier, until: until, version: $0) }
-            return LoggedChange(id: id, change: entitlement.map { .account(user, $0) } ?? .accountDeleted(user), age: age)
+            let standing = version.map { AccountStanding(Entitlement(tier: tier, until: until, version: $0), email: email) }
+            return LoggedChange(id: id, change: standing.map { .account(user, $0) } ?? .accountDeleted(user), age: age)
         case (.ended, let session?):
             guard let user = try row.optionalID() else { return nil }
             let ended = EndedSession(

@@ -119,7 +119,7 @@ struct AccountDiagnosis: Sendable {
         let ended = try await accounts.directory.endedSessions().first { $0.id == session }
         revoked = ended.map { [RevokedSession($0)] } ?? []
         if let account = try await accounts.directory.account(user) {
-            status = TierScale(configuration).status(of: name, account.entitlement, .lookedUp, at: accounts.now)
+            status = TierScale(configuration).status(of: name, standing: AccountStanding(account), .lookedUp, at: accounts.now)
             let answer = AccountView(account, accounts)
             self.account = "\(answer.name), tier \(answer.tierText), as the store has it now"
         } else {
