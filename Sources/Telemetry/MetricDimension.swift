@@ -58,7 +58,7 @@ enum MetricDimension {
         case .limitOutcome: labels.words.limitOutcomes
         case .refusalCode: labels.words.refusalCodes
         case .codeClass: ["aborted", "1xx", "2xx", "3xx", "4xx", "5xx"]
-        case .upstreamCodeClass: ["error", "1xx", "2xx", "3xx", "4xx", "5xx"]
+        case .upstreamCodeClass: ["error", "1xx", "2xx", "3xx", "4xx", "5xx", "cancelled"]
         case .connectionState: ConnectionState.allCases.map(\.text)
         case .upstreamState: UpstreamConnectionState.allCases.map(\.text)
         case .handshake: HandshakeResult.allCases.map(\.text)
@@ -83,6 +83,9 @@ enum MetricDimension {
         case .filterFailure: FilterFailureReason.allCases.map(\.text)
         }
     }
+
+    /// The index of `cancelled` among the values of `upstreamCodeClass`.
+    static let cancelledAttempt = 6
 
     /// Whether a series with the value at `index` is shown even if it is zero: configured names, and closed lists of states.
     /// Methods, reasons and algorithms only once they were seen.

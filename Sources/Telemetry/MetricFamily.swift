@@ -84,10 +84,10 @@ extension MetricFamily {
                 "Requests refused at once because a bound of the gateway was reached, by which; for connections, pauses of accepting.")
         case .upstreamRequests:
             .init("upstream_requests_total", .counter, [.upstream, .upstreamCodeClass],
-                "Attempts to have a request answered by an upstream.")
+                "Attempts to have a request answered by an upstream, by its status; error without one, cancelled if the client left or the gateway answered before.")
         case .upstreamDuration:
             .init("upstream_duration_seconds", .histogram(.latency), [.upstream],
-                "Time from sending a request to an upstream to the end of its answer.")
+                "Time from an attempt's begin to the head of the upstream's answer, or to its end without one.")
         case .upstreamConnections:
             .init("upstream_connections", .gauge, [.upstream, .upstreamState], "Connections to upstreams open now.")
         case .upstreamRetries:

@@ -32,7 +32,7 @@ package struct WorkerMetrics: ~Copyable {
         clearGaugesOfRemovedUpstreams()
     }
 
-    /// What is left of an upstream that was removed counts under no name, so nothing would set its gauges again.
+    /// The connections that a removed upstream still has count under no name, so nothing would set its gauges again.
     private mutating func clearGaugesOfRemovedUpstreams() {
         for family in [MetricFamily.upstreamConnections, .upstreamEjected, .upstreamPanic, .upstreamInFlight] {
             let shape = layout[family]
@@ -140,6 +140,12 @@ extension WorkerMetrics {
     /// An attempt ended; `statusCode` is 0 without a valid answer.
     package mutating func upstreamFinished(upstream: LabelID, statusCode: Int, durationMicros: UInt64) {
         add(1, .upstreamRequests, upstream.index, Self.codeClass(statusCode))
+        observe(durationMicros, .upstreamDuration, HistogramScale.latencyBounds, upstream.index)
+    }
+
+    /// An attempt was given up before an answer began.
+    package mutating func upstreamCancelled(upstream: LabelID, durationMicros: UInt64) {
+        add(1, .upstreamRequests, upstream.index, MetricDimension.cancelledAttempt)
         observe(durationMicros, .upstreamDuration, HistogramScale.latencyBounds, upstream.index)
     }
 

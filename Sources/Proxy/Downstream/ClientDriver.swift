@@ -135,7 +135,7 @@ extension Worker {
             case .trailers(_, let length):
                 pumpTrailers(.request, downstream.clients[client].exchange.index, length, of: &input, &scratch)
             case .end: requestEnded(client)
-            case .reset: cut(client)
+            case .reset: cut(client, &scratch)
             case .fault(let fault): refuse(client, fault, &scratch)
             case .close(let lingering): downstream.closeAfterFlush(client, lingering: lingering, at: now.monotonic, in: loop)
             }
@@ -235,7 +235,7 @@ extension Worker {
             sendToClient(client, out.count, of: &out, &scratch)
             scratch.putBackOutput(out)
         case .refuse: refuse(client, HTTPFault(.truncated), &scratch)
-        case .abort: cut(client)
+        case .abort: cut(client, &scratch)
         case .closeAfterFlush(let lingering): downstream.closeAfterFlush(client, lingering: lingering, at: now.monotonic, in: loop)
         }
     }
@@ -250,7 +250,7 @@ extension Worker {
         }
         switch downstream.clients[client].http.faulted(fault) {
         case .fault(let fault): refuse(client, fault, hasFields: hasFields, &scratch)
-        case .reset: cut(client)
+        case .reset: cut(client, &scratch)
         case .close(let lingering): downstream.closeAfterFlush(client, lingering: lingering, at: now.monotonic, in: loop)
         case .needMore, .headBegun, .head, .content, .trailers, .end: break
         }

@@ -107,12 +107,12 @@ extension Worker {
         switch downstream.clients[client].phase {
         case .free: return
         case .announcing, .handshaking, .greeting, .lingering: return downstream.close(client)
-        case .flushing: return abandon(client, &scratch)
+        case .flushing: return abandon(client, cause: .sendTimeout, &scratch)
         case .multiplexed: return sessionTimedOut(client, &scratch)
         case .tunnel: return tunnelTimedOut(client, &scratch)
         case .open: break
         }
-        guard !downstream.clients[client].hasUnsent else { return abandon(client, &scratch) }
+        guard !downstream.clients[client].hasUnsent else { return abandon(client, cause: .sendTimeout, &scratch) }
         if downstream.lacksWindow(client), isUpstreamPaused(client) { return windowTimedOut(client, &scratch) }
         switch downstream.clients[client].http.reading {
         case .head:
@@ -160,11 +160,14 @@ extension Worker {
     // MARK: end
 
     /// Ends the connection and its exchange.
-    mutating func abandon(_ client: ClientIndex, _ scratch: inout Scratch) {
-        if downstream.clients[client].session != nil { endSession(client, &scratch) }
+    mutating func abandon(_ client: ClientIndex, cause: CutCause = .client, _ scratch: inout Scratch) {
+        if downstream.clients[client].session != nil { endSession(client, cause: cause, &scratch) }
         let looksWhole = cutLooksWhole(client)
         let exchange = downstream.clients[client].exchange
-        if !exchange.isNone { cancel(exchange.index, status: 499) }
+        if !exchange.isNone {
+            noteHeld(exchange.index, &scratch)
+            cancel(exchange.index, status: 499, cause: cause)
+        }
         downstream.close(client, resets: looksWhole)
     }
 
@@ -179,15 +182,35 @@ extension Worker {
 
     /// Ends an answer that cannot be completed so that the client notices. If the head gave a length, or chunks are missing, an
     /// orderly close does, and earlier answers still arrive; if the end of the connection ends the answer, only a reset does.
-    mutating func cut(_ client: ClientIndex) {
+    mutating func cut(_ client: ClientIndex, _ scratch: inout Scratch) {
         let exchange = downstream.clients[client].exchange
         var looksWhole = false
         if !exchange.isNone {
             looksWhole = exchanges[exchange.index].state.answer == .started && downstream.clients[client].http.endsWithConnection
+            noteHeld(exchange.index, &scratch)
             cancel(exchange.index, status: 499)
         }
         // The reset of a stream tells enough.
         guard !looksWhole, !downstream.clients[client].isStream else { return downstream.close(client, resets: true) }
         downstream.closeAfterFlush(client, lingering: true, at: now.monotonic, in: loop)
+    }
+}
+
+/// Who ends an exchange whose answer is not complete.
+enum CutCause {
+    /// The client has gone, or the exchange has an error of its own.
+    case client
+    /// The client took nothing for `TOLLGATE_SEND_TIMEOUT`, or too little.
+    case sendTimeout
+    /// The time of the drain is over.
+    case drain
+
+    /// The access log's `error`; empty for none.
+    var text: StaticString {
+        switch self {
+        case .client: ""
+        case .sendTimeout: "send_timeout"
+        case .drain: "drain"
+        }
     }
 }

@@ -71,7 +71,7 @@ extension Worker {
     mutating func sessionTimedOut(_ client: ClientIndex, _ scratch: inout Scratch) {
         guard let session = downstream.clients[client].session else { return }
         // Frames that leave at the end of this turn do not wait for the client.
-        if downstream.clients[client].connection.interest.contains(.write) { return abandon(client, &scratch) }
+        if downstream.clients[client].connection.interest.contains(.write) { return abandon(client, cause: .sendTimeout, &scratch) }
         if downstream.sessions[session].isInsideFrame { return closeSession(client, session, .enhanceYourCalm, &scratch) }
         if downstream.sessions[session].http2.isDraining, !downstream.sessions[session].http2.acceptsNoMore {
             downstream.sessions[session].http2.finishDraining(into: &downstream.clients[client].output)
@@ -96,7 +96,7 @@ extension Worker {
     /// A timer of a stream that has no window and nothing to send. Other streams may have used the connection's window up a moment ago,
     /// so the send timeout begins unless it was this timer.
     mutating func windowTimedOut(_ stream: ClientIndex, _ scratch: inout Scratch) {
-        guard downstream.clients[stream].stream?.awaitsWindow == false else { return abandon(stream, &scratch) }
+        guard downstream.clients[stream].stream?.awaitsWindow == false else { return abandon(stream, cause: .sendTimeout, &scratch) }
         downstream.clients[stream].stream?.awaitsWindow = true
         downstream.startTakingClock(stream, at: now.monotonic, timeout: settings.sendTimeout)
     }
@@ -136,10 +136,10 @@ extension Worker {
     }
 
     /// Ends all streams and their exchanges.
-    mutating func endSession(_ client: ClientIndex, _ scratch: inout Scratch) {
+    mutating func endSession(_ client: ClientIndex, cause: CutCause = .client, _ scratch: inout Scratch) {
         guard let session = downstream.clients[client].session else { return }
         while downstream.sessions[session].http2.streamCount > 0 {
-            abandon(ClientIndex(number: downstream.sessions[session].http2.owner(at: 0)), &scratch)
+            abandon(ClientIndex(number: downstream.sessions[session].http2.owner(at: 0)), cause: cause, &scratch)
         }
         downstream.releaseSession(client)
     }

@@ -1,5 +1,6 @@
 import Gate
 import HTTP
+import Telemetry
 import Transport
 import Wire
 
@@ -217,8 +218,13 @@ extension Worker {
     }
 
     /// Ends an exchange without a complete answer: its client has gone, or the answer was cut.
-    mutating func cancel(_ exchange: ExchangeIndex, status: Int) {
+    mutating func cancel(_ exchange: ExchangeIndex, status: Int, cause: CutCause = .client) {
         if exchanges[exchange].record.status == 0 { exchanges[exchange].record.status = status }
+        if cause != .client, exchanges[exchange].record.error.utf8CodeUnitCount == 0 {
+            exchanges[exchange].record.error = cause.text
+            // For a stream this is no error: its client took nothing for too long, as good as gone.
+            if exchanges[exchange].live != nil, exchanges[exchange].live?.end == nil { exchanges[exchange].live?.end = .client }
+        }
         releaseUpstream(exchange, reusable: false)
         closeExchange(exchange, isComplete: false)
     }

@@ -56,6 +56,8 @@ extension Worker {
 
     /// The exchange has ended: counts it and completes its line.
     mutating func finishRecord(_ exchange: ExchangeIndex) {
+        let isCancelled = exchanges[exchange].record.attemptIsOpen
+        if isCancelled { telemetry.attemptCancelled(&exchanges[exchange].record, at: now.monotonic) }
         guard exchanges[exchange].record.isRecorded else { return }
         let filtered = exchanges[exchange].filter.counts
         if let filtered { telemetry.noteFiltered(exchanges[exchange].record.route, filtered, isShadow: exchanges[exchange].filter.isShadow) }
@@ -70,7 +72,7 @@ extension Worker {
         if let check = exchanges[exchange].check {
             telemetry.metrics.checked(CheckKind(check), statusCode: exchanges[exchange].record.outcome)
         }
-        if exchanges[exchange].isTraced { endTrace(exchange, micros: micros) }
+        if exchanges[exchange].isTraced { endTrace(exchange, micros: micros, isCancelled: isCancelled) }
         guard telemetry.logs else { return }
         if exchanges[exchange].record.attempts > 0 {
             // The address of the last attempt.
@@ -110,9 +112,18 @@ extension WorkerTelemetry {
 
     /// An attempt ended: with the status of an answer's head, or 0 for none.
     mutating func attemptEnded(_ record: inout RequestRecord, status: Int, at now: MonotonicTime) {
+        record.attemptIsOpen = false
         record.upstreamStatus = status
         record.upstreamMicros = now.nanoseconds(since: record.sentAt) / 1_000
         metrics.upstreamFinished(upstream: record.upstream, statusCode: status, durationMicros: record.upstreamMicros)
+    }
+
+    /// An attempt was given up: its client has gone, or the gateway has answered without waiting for it.
+    fileprivate mutating func attemptCancelled(_ record: inout RequestRecord, at now: MonotonicTime) {
+        record.attemptIsOpen = false
+        record.upstreamStatus = 0
+        record.upstreamMicros = now.nanoseconds(since: record.sentAt) / 1_000
+        metrics.upstreamCancelled(upstream: record.upstream, durationMicros: record.upstreamMicros)
     }
 
     fileprivate mutating func count(_ decision: borrowing Decision, _ route: LabelID, at now: MonotonicTime) {

@@ -170,13 +170,26 @@ extension Worker {
         let client = exchanges[exchange].client.index
         var head = ByteBuffer()
         guard takeHeldHead(exchange, into: &head, &scratch) else { return abandon(client, &scratch) }
-        // Nothing is charged: the limits come behind what it waits for.
-        _ = admission.admit(
-            scratch.request, head.readable, peer: downstream.clients[client].peer, at: now, check: exchanges[exchange].check,
-            &scratch.decision)
-        identify(exchange, head.readable, &scratch)
-        log(exchange, head.readable, &scratch)
+        describeHeld(exchange, head.readable, &scratch)
         answer(exchange, with: refusal, &scratch)
+    }
+
+    /// A request that waits to be decided about ends without an answer: counts it and begins its line, with what is known of it now.
+    mutating func noteHeld(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
+        guard exchanges[exchange].state.waitsForDecision else { return }
+        var head = ByteBuffer()
+        guard takeHeldHead(exchange, into: &head, &scratch) else { return }
+        describeHeld(exchange, head.readable, &scratch)
+    }
+
+    /// Identifies a request that waits to be decided about, and begins its line. Nothing is charged: the limits come behind what it
+    /// waits for.
+    private mutating func describeHeld(_ exchange: ExchangeIndex, _ head: RawSpan, _ scratch: inout Scratch) {
+        _ = admission.admit(
+            scratch.request, head, peer: downstream.clients[exchanges[exchange].client.index].peer, at: now,
+            check: exchanges[exchange].check, &scratch.decision)
+        identify(exchange, head, &scratch)
+        log(exchange, head, &scratch)
     }
 
     /// The deadline of the wait has passed.

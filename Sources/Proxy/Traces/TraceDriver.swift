@@ -89,7 +89,7 @@ extension Worker {
     }
 
     /// The exchange has ended: ends what was under way for it, and its span.
-    mutating func endTrace(_ exchange: ExchangeIndex, micros: UInt64) {
+    mutating func endTrace(_ exchange: ExchangeIndex, micros: UInt64, isCancelled: Bool) {
         let error = exchanges[exchange].record.error
         let (status, outcome) = (exchanges[exchange].record.status, exchanges[exchange].record.outcome)
         // 499 stands in the log for a client that went away before it was answered.
@@ -99,7 +99,7 @@ extension Worker {
             if !isOver { exchanges[exchange].trace.waited.add(.errorType, error.utf8CodeUnitCount > 0 ? error : "cancelled") }
             emitWait(exchange, wait.subject, wait.began, isError: !isOver)
         }
-        if exchanges[exchange].trace.attemptIsUnderWay { endAttempt(exchange, error: isAnswered ? "" : "cancelled") }
+        if exchanges[exchange].trace.attemptIsUnderWay { endAttempt(exchange, error: isCancelled ? "cancelled" : "") }
         if isAnswered { exchanges[exchange].trace.attributes.add(.status, status) }
         exchanges[exchange].trace.attributes.add(.requestBodySize, Int(clamping: exchanges[exchange].record.bytesIn))
         exchanges[exchange].trace.attributes.add(.responseBodySize, Int(clamping: exchanges[exchange].record.bytesOut))

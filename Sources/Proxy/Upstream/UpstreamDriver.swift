@@ -12,6 +12,7 @@ extension Worker {
         let endpoint = exchanges[exchange].endpoint
         upstreams.directory[endpoint].outstanding += 1
         exchanges[exchange].record.attempts += 1
+        exchanges[exchange].record.attemptIsOpen = true
         exchanges[exchange].record.sentAt = now.monotonic
         if exchanges[exchange].isTraced { beginAttempt(exchange) }
         guard mayBeUnderWay(exchange) else { return failed(exchange, .tooManyRequests, wasUsed: false, &scratch) }

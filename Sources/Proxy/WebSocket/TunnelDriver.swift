@@ -163,7 +163,7 @@ extension Worker {
 
     /// The timer is not set with each frame: it finds out how long nothing has come.
     mutating func tunnelTimedOut(_ client: ClientIndex, _ scratch: inout Scratch) {
-        guard !downstream.clients[client].hasUnsent else { return abandon(client, &scratch) }
+        guard !downstream.clients[client].hasUnsent else { return abandon(client, cause: .sendTimeout, &scratch) }
         let exchange = downstream.clients[client].exchange.index
         let deadline = idleDeadline(exchange)
         guard now.monotonic >= deadline else { return downstream.timers.set(client.id, deadline: deadline) }

@@ -23,6 +23,8 @@ struct RequestRecord: ~Copyable {
     var upstreamMicros: UInt64 = 0
     var upstreamStatus = 0
     var attempts = 0
+    /// Whether the latest attempt has neither been answered nor failed.
+    var attemptIsOpen = false
     /// Bytes of content from and to the client.
     var bytesIn: UInt64 = 0
     var bytesOut: UInt64 = 0
