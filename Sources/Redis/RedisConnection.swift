@@ -18,6 +18,8 @@ package struct RedisConnectionSettings: Equatable, Sendable {
     package var replyLimits = RedisReplyLimits()
     /// Whether the server is a node of a cluster: then it has some of the keys, and an error about others is no outage.
     package var isClusterNode = false
+    /// Whether a command that was `late` has a second result, with `isLate`, when its reply arrives or the connection is lost.
+    package var reportsLateReplies = false
 
     package init() {}
 }
@@ -40,7 +42,7 @@ package enum RedisOutcome: Equatable, Sendable {
     case answered
     /// `reader.reply` holds the error. `isOutage` says whether it counts as no reply.
     case refused(RedisErrorKind)
-    /// No reply in time. The server may still execute the command; its reply is dropped.
+    /// No reply in time. The server may still execute the command; its reply is dropped unless `reportsLateReplies`.
     case late
     /// The connection was lost. The server may have executed the command.
     case lost
@@ -66,6 +68,8 @@ package enum RedisOutcome: Equatable, Sendable {
 package struct RedisResult: Equatable, Sendable {
     package let tag: UInt64
     package let outcome: RedisOutcome
+    /// Whether the command was `late` before.
+    package var isLate = false
 }
 
 /// Pipelined connection of one loop to a Redis server; reconnects by itself. Used on the loop's thread, in each turn:
@@ -78,7 +82,7 @@ package struct RedisResult: Equatable, Sendable {
 ///    A caller that can merge several questions into one command appends nothing while `isBatching`, and everything
 ///    afterwards.
 ///
-/// Every accepted command has exactly one result. Nothing blocks. In the steady state nothing allocates, except hiredis's
+/// Every accepted command has exactly one result, or two (`reportsLateReplies`). Nothing blocks. In the steady state nothing allocates, except hiredis's
 /// formatter for plain commands.
 package struct RedisConnection: ~Copyable {
     private let pin = AddressPin()

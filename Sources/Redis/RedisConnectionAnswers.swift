@@ -29,7 +29,13 @@ extension RedisConnection {
         guard let command = unanswered.next else { preconditionFailure("what is lost was unanswered") }
         unanswered.removeNext()
         lost -= 1
-        return command.isAwaited ? RedisResult(tag: command.tag, outcome: .lost) : nil
+        return command.isAwaited ? RedisResult(tag: command.tag, outcome: .lost) : lateResult(command, .lost)
+    }
+
+    /// The second result of a command that was late.
+    private func lateResult(_ command: PendingCommand, _ outcome: RedisOutcome) -> RedisResult? {
+        guard settings.reportsLateReplies, command.isAbandoned else { return nil }
+        return RedisResult(tag: command.tag, outcome: outcome, isLate: true)
     }
 
     private mutating func nextLate(_ now: MonotonicTime) -> RedisResult? {
@@ -49,8 +55,11 @@ extension RedisConnection {
         }
         unanswered.removeNext()
         if case .call(let script?) = command.purpose, !command.isRepeat, reader.reply.errorKind == .noScript {
-            sendAgain(command, script, now)
-            return nil
+            if scripts.begin(script) { appendLoad(script, now) }
+            if command.isAwaited {
+                sendAgain(command)
+                return nil
+            }
         }
         output.removeFirst(command.byteCount)
         switch command.purpose {
@@ -79,7 +88,7 @@ extension RedisConnection {
         // The sentinels have made it a replica: its successor must be asked for.
         if kind == .readOnly, endpoint.hasSentinels { lose(.notPrimary, now) }
         // A late reply does not show that the server is fast enough, and its caller has given up.
-        guard command.isAwaited else { return nil }
+        guard command.isAwaited else { return lateResult(command, kind.map { .refused($0) } ?? .answered) }
         if isOutage {
             breaker.missed(now, random: random.next())
         } else {
@@ -95,15 +104,12 @@ extension RedisConnection {
         return RedisClusterError(reader.reply.bytes(0)) == .down
     }
 
-    /// NOSCRIPT: loads the script and sends the call again behind it. Calls that fail together keep their order.
-    private mutating func sendAgain(_ command: PendingCommand, _ script: RedisScriptID, _ now: MonotonicTime) {
-        if scripts.begin(script) { appendLoad(script, now) }
-        if command.isAwaited {
-            output.repeatFirst(command.byteCount)
-            var again = command
-            again.isRepeat = true
-            unanswered.append(again)
-        }
+    /// NOSCRIPT: sends the call again behind the script that is being loaded. Calls that fail together keep their order.
+    private mutating func sendAgain(_ command: PendingCommand) {
+        output.repeatFirst(command.byteCount)
+        var again = command
+        again.isRepeat = true
+        unanswered.append(again)
         output.removeFirst(command.byteCount)
     }
 }

@@ -79,6 +79,45 @@ import Wire
         if rate.count >= 400 { #expect(world.verdicts[.lease, default: 0] > 20, "leases were spent: \(world.verdicts)") }
     }
 
+    /// Redis around its time-out: replies come late, in time or never, and circuit breakers open and close. The gateways count for
+    /// themselves meanwhile, and all of that lets at most three bursts more pass, however long it lasts.
+    @Test(arguments: 1...3 as ClosedRange<UInt64>, 0...4 as ClosedRange<Int>)
+    func aStoreThatIsLateLetsThreeBurstsMorePass(_ seed: UInt64, _ kind: Int) throws {
+        let world = SharedLimitSimulation(seed: seed, workers: 3) { $0.failureMode = .local }
+        switch kind {
+        case 0: world.delay = { 6_000 + $0.next() % 12_000 }
+        case 1: world.delay = { 10_000 + $0.next() % 5_000 }
+        case 2: world.delay = { $0.next() % 2 == 0 ? 500 : 15_000 }
+        case 3: world.delay = { [world] in world.now / 1_000_000 % 2 == 0 ? 500 + $0.next() % 2_000 : 6_000 + $0.next() % 12_000 }
+        default: (world.delay, world.loses) = ({ 200 + $0.next() % 2_000 }, { $0.next() % 20 == 0 })
+        }
+        let rate = try rate(seed == 3 ? "200/s+burst=30" : "20/s+burst=10")
+        let charge = LimitCharge.of((1, rate))
+        let start = world.now
+        let demand = UInt64(rate.count) * (seed == 2 ? 8 : 4)
+        for number in 0..<demand * 20 {
+            let time = start + number * 1_000_000 / demand + world.random.next() % 5_000
+            world.arrive(at: time, worker: Int(world.random.next() % 3), charge)
+        }
+        for worker in 0..<3 where kind < 4 {
+            var time = start
+            var isReachable = true
+            while time < start + 20_000_000 {
+                time += 300_000 + world.random.next() % 700_000
+                isReachable.toggle()
+                world.reach(at: time, worker: worker, isReachable)
+            }
+            world.reach(at: time + 1_000_000, worker: worker, true)
+        }
+        world.run()
+        let times = try #require(world.admitted[charge[0].key])
+        #expect(
+            keepsItsBound(times, burst: 4 * rate.burst, count: rate.count, windowSeconds: 1),
+            "\(times.count) admitted, sources \(world.verdicts)")
+        #expect(times.count > 20 * Int(rate.count) / 3, "\(times.count) admitted, sources \(world.verdicts)")
+        #expect(world.waiting == 0)
+    }
+
     /// Two gateways, 800 a second for a limit of 500: what the limit allows passes, and no more.
     @Test func aLimitUnderPressureIsUsedUp() throws {
         let world = SharedLimitSimulation(seed: 5, workers: 2)

@@ -21,6 +21,12 @@ final class SharedLimitSimulation {
         case arrive(worker: Int, LimitCharge, count: Int)
         case reachServer(worker: Int, LimitCommand, sentAt: UInt64)
         case answer(worker: Int, LimitCommand, GCRAReply, sentAt: UInt64, stamp: UInt64)
+        /// No reply came before the connection was closed.
+        case fail(worker: Int, LimitCommand)
+        /// A request's deadline.
+        case expire(worker: Int)
+        /// The circuit breaker opens or closes.
+        case reach(worker: Int, Bool)
     }
 
     /// Future events by time, then by order of insertion: a binary heap.
@@ -65,6 +71,8 @@ final class SharedLimitSimulation {
     var random: SplitMix64
     /// Network delay of a command or a reply.
     var delay: (inout SplitMix64) -> UInt64 = { _ in 100 }
+    /// Whether a message between a worker and the server is lost.
+    var loses: (inout SplitMix64) -> Bool = { _ in false }
     /// A worker got its reply; the command was sent at the given time.
     var answered: (SharedLimitSimulation, _ worker: Int, LimitCharge, _ sentAt: UInt64) -> Void = { _, _, _, _ in }
 
@@ -100,6 +108,9 @@ final class SharedLimitSimulation {
         schedule(max(time, now), .arrive(worker: worker, charge, count: count))
     }
 
+    /// From `time` on the worker takes Redis for reachable or for down.
+    func reach(at time: UInt64, worker: Int, _ isReachable: Bool) { schedule(time, .reach(worker: worker, isReachable)) }
+
     func run(until end: UInt64 = .max) {
         while let time = agenda.nextTime, time <= end {
             now = time
@@ -115,12 +126,19 @@ final class SharedLimitSimulation {
         case .reachServer(let worker, let command, let sentAt):
             let reply = store.take(command.charge, want: command.want, now: now)
             let answer = Event.answer(worker: worker, command, reply, sentAt: sentAt, stamp: now)
-            schedule(now + delay(&random), answer)
+            if loses(&random) { schedule(now + 1_000_000, .fail(worker: worker, command)) } else { schedule(now + delay(&random), answer) }
         case .answer(let worker, let command, var reply, let sentAt, let stamp):
             workers[worker].limitClient.expire(monotonic(worker))
             workers[worker].limitClient.answered(command.id, &reply, now: monotonic(worker))
             endTurn(worker, stamp: stamp)
             answered(self, worker, command.charge, sentAt)
+        case .fail(let worker, let command):
+            workers[worker].limitClient.failed(command.id, now: monotonic(worker))
+            endTurn(worker)
+        case .expire(let worker): endTurn(worker)
+        case .reach(let worker, let isReachable):
+            if isReachable { workers[worker].limitClient.storeRecovered() } else { workers[worker].limitClient.storeFailed(monotonic(worker)) }
+            endTurn(worker)
         }
     }
 
@@ -130,7 +148,9 @@ final class SharedLimitSimulation {
         var charge = charge
         var verdict = LimitVerdict()
         let wait = workers[worker].limitClient.charge(&charge, ticket: nextTicket, now: monotonic(worker), into: &verdict)
-        if wait == nil { settle(charge, verdict, stamp: nil) } else { tickets[nextTicket] = charge }
+        guard wait != nil else { return settle(charge, verdict, stamp: nil) }
+        tickets[nextTicket] = charge
+        schedule(now + workers[worker].limitClient.settings.deadline * 1_000, .expire(worker: worker))
     }
 
     private func endTurn(_ worker: Int, stamp: UInt64? = nil) {
@@ -143,6 +163,10 @@ final class SharedLimitSimulation {
         var command = LimitCommand()
         while workers[worker].limitClient.nextCommand(monotonic(worker), into: &command) {
             commands += 1
+            guard !loses(&random) else {
+                schedule(now + 1_000_000, .fail(worker: worker, command))
+                continue
+            }
             schedule(now + delay(&random), .reachServer(worker: worker, command, sentAt: now))
         }
     }

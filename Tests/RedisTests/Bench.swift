@@ -11,6 +11,7 @@ struct Answer: Equatable {
     var outcome: RedisOutcome
     /// Of an answer and of an error.
     var text = ""
+    var isLate = false
 }
 
 /// A connection on a loop that a test turns, as a worker would.
@@ -53,7 +54,7 @@ struct Bench: ~Copyable {
         for index in 0..<count { redis.ready(loop.ready(index), now, loop) }
         redis.timedOut(now, loop)
         while let result = redis.next(now) {
-            var answer = Answer(tag: result.tag, outcome: result.outcome)
+            var answer = Answer(tag: result.tag, outcome: result.outcome, isLate: result.isLate)
             switch result.outcome {
             case .answered, .refused: answer.text = redis.reader.reply.text
             case .late, .lost: break

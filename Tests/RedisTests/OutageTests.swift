@@ -86,6 +86,22 @@ import Wire
         #expect(bench.answers.count == 20 && bench.redis.attempts == 1)
     }
 
+    @Test(arguments: [false, true])
+    func `a late command may have a second result, with its reply or the loss of the connection`(_ isKilled: Bool) throws {
+        let server = try RedisServer()
+        var bench = try Bench(server.url) { ($0.replyDeadline, $0.reportsLateReplies) = (30, true) }
+        try bench.becomeReady()
+        server.pause()
+        for tag in 0..<3 as Range<UInt64> { #expect(bench.append(["ECHO", "old\(tag)"], tag: tag) == .accepted) }
+        try bench.turn { $0.answers.count == 3 }
+        #expect(tags(bench, .late) == [0, 1, 2] && bench.answers.allSatisfy { !$0.isLate })
+        if isKilled { server.kill() } else { server.resume() }
+        try bench.turn { $0.answers.count == 6 }
+        let outcome = isKilled ? RedisOutcome.lost : .answered
+        #expect(bench.answers[3...] == (0..<3).map { Answer(tag: $0, outcome: outcome, text: isKilled ? "" : "\"old\($0)\"", isLate: true) }[...])
+        #expect(bench.redis.inFlight == 0)
+    }
+
     @Test func `a server that hangs is disconnected, and reconnected when it resumes`() throws {
         let server = try RedisServer(.tcp)
         var bench = try Bench(server.url, scripts: RedisScripts.with(Self.set)) {

@@ -11,13 +11,18 @@ import Wire
 /// verdict; if Redis fails before that command, the local limiter lacks the evicted grants, at most one burst.
 ///
 /// Each entry also holds the TAT of this gateway's own grants at its share of the rate, which seeds the local limiter when
-/// Redis fails. It is stored here because the slot is at hand whenever a reply arrives.
+/// Redis fails, and the debt: what this worker admitted by itself since, which Redis has not counted. They are stored here because
+/// the slot is at hand whenever a reply arrives.
 struct DenyCache: ~Copyable {
     struct Slot {
         var key = LimitKey()
         var tat: UInt64 = 0
         /// TAT of a count of this worker's grants alone, at the gateway's share of the rate.
         var ownTAT: UInt64 = 0
+        /// Local grants that Redis has not counted, in microseconds at the gateway's share of the rate.
+        var debt: UInt64 = 0
+        /// When the debt last grew or drained.
+        var owedAt: UInt64 = 0
     }
 
     private var slots: UniqueArray<Slot>
@@ -112,6 +117,55 @@ struct DenyCache: ~Copyable {
         let left = slots[slot].ownTAT - min(slots[slot].ownTAT, clock)
         slots[slot].ownTAT = 0
         return UInt32(clamping: (left &+ share.rate.interval &- 1) / share.rate.interval)
+    }
+
+    // MARK: debts
+
+    /// Microseconds after which a debt that no command has paid is forgiven, unless the count takes longer to recover.
+    private static let forgivenAfter: UInt64 = 10_000_000
+
+    /// Whether one more local grant of this share stays within one burst of debt. From `drainsFrom` on debts drain with time.
+    mutating func mayOwe(_ share: LimitCharge.Item, drainsFrom: UInt64?, _ clock: UInt64) -> Bool {
+        let slot = find(share.key)
+        guard slot >= 0, slots[slot].debt > 0 else { return true }
+        if clock - min(clock, slots[slot].owedAt) > max(share.rate.tolerance, Self.forgivenAfter) {
+            slots[slot].debt = 0
+        } else if let drainsFrom {
+            let since = max(drainsFrom, slots[slot].owedAt)
+            slots[slot].debt -= min(slots[slot].debt, clock - min(clock, since))
+            slots[slot].owedAt = max(since, clock)
+        }
+        return slots[slot].debt &+ share.rate.interval <= share.rate.tolerance
+    }
+
+    /// Adds a local grant of this share to its debt.
+    mutating func owe(_ share: LimitCharge.Item, _ clock: UInt64) {
+        let slot = slotToFill(share.key)
+        if slots[slot].key != share.key { slots[slot] = Slot(key: share.key) }
+        slots[slot].debt = min(slots[slot].debt &+ share.rate.interval, share.rate.tolerance)
+        slots[slot].owedAt = clock
+    }
+
+    /// Whole grants that every count of `charge` owes.
+    mutating func debt(of charge: inout LimitCharge, gateways: UInt32) -> UInt32 {
+        var least = UInt64(UInt32.max)
+        for index in 0..<charge.count {
+            let slot = find(charge[index].key)
+            guard slot >= 0, slots[slot].debt > 0 else { return 0 }
+            least = min(least, slots[slot].debt / charge[index].rate.shareInterval(of: gateways))
+        }
+        return UInt32(truncatingIfNeeded: least)
+    }
+
+    /// Redis has counted `grants` on each count of `charge` whose bit is not set in `missing` beyond those of waiting requests.
+    mutating func pay(_ charge: inout LimitCharge, grants: UInt32, missing: UInt8 = 0, gateways: UInt32) {
+        guard grants > 0 else { return }
+        for index in 0..<charge.count where missing & 1 << index == 0 {
+            let slot = find(charge[index].key)
+            guard slot >= 0, slots[slot].debt > 0 else { continue }
+            let (paid, isAll) = charge[index].rate.shareInterval(of: gateways).multipliedReportingOverflow(by: UInt64(grants))
+            slots[slot].debt -= isAll ? slots[slot].debt : min(paid, slots[slot].debt)
+        }
     }
 
     /// The slot of `key`, or the one to evict for it.

@@ -79,7 +79,8 @@ extension SharedLimitClient {
 
     private mutating func ask(_ queue: Int, _ clock: UInt64, _ command: inout LimitCommand) {
         command.id = UInt64(queues.items[queue].command) << 32 | UInt64(queue)
-        queues.items[queue].ask(clock, holders: gateways &* settings.workers, &command)
+        let debt = denyCache.debt(of: &queues.items[queue].charge, gateways: gateways)
+        queues.items[queue].ask(clock, holders: gateways &* settings.workers, debt: debt, &command)
     }
 
     /// A command in flight: its number of counts, the requests it was sent for, its send time, and the id of the next
@@ -145,17 +146,26 @@ extension SharedLimitClient {
             waiters.settle(
                 queues.items[queue].lists[LimitQueue.asked].first, &own, from: &queues.items[queue].lists[LimitQueue.asked])
         }
+        denyCache.pay(&queues.items[queue].charge, grants: passing, missing: missing, gateways: gateways)
         serveWaiting(queue, now)
     }
 
-    /// The reply to command `id` arrived. Distributes its grants in order of arrival; the surplus becomes a lease.
-    package mutating func answered(_ id: UInt64, _ reply: inout GCRAReply, now: MonotonicTime) {
-        guard let queue = end(id) else { return }
-        record(queue, &reply, Self.clock(now))
-        let left = distribute(queue, reply.granted)
+    /// The reply to command `id` arrived. Distributes its grants in order of arrival; the surplus pays debts, and becomes a lease.
+    ///
+    /// - Returns: the grants of the lease.
+    @discardableResult
+    package mutating func answered(_ id: UInt64, _ reply: inout GCRAReply, now: MonotonicTime) -> UInt32 {
+        guard let queue = end(id) else { return 0 }
+        let passing = min(queues.items[queue].lists[LimitQueue.asked].count, reply.granted)
+        let left = reply.granted - passing
         let lease = queues.items[queue].leaseTime
-        if lease > 0 { queues.items[queue].lease.hold(left, until: queues.items[queue].sentAt + lease) }
+        let held = lease > 0 ? left - min(left, queues.items[queue].debt) : 0
+        record(queue, &reply, granted: passing + held, Self.clock(now))
+        distribute(queue, passing: passing, held: held)
+        denyCache.pay(&queues.items[queue].charge, grants: left - held, gateways: gateways)
+        if lease > 0 { queues.items[queue].lease.hold(held, until: queues.items[queue].sentAt + lease) }
         serveWaiting(queue, now)
+        return held
     }
 
     /// Command `id` got no valid reply. The failure mode decides for the requests it was sent for.
@@ -182,25 +192,23 @@ extension SharedLimitClient {
     }
 
     /// Stores the reply in the deny cache, and makes it the verdict of the granted requests.
-    private mutating func record(_ queue: Int, _ reply: inout GCRAReply, _ clock: UInt64) {
-        let granted = settings.failureMode == .local ? reply.granted : 0
+    private mutating func record(_ queue: Int, _ reply: inout GCRAReply, granted: UInt32, _ clock: UInt64) {
+        let granted = settings.failureMode == .local ? granted : 0
         queues.items[queue].record(&reply, &verdict)
         for index in 0..<verdict.count { queues.items[queue].store(in: &denyCache, index, granted: granted, gateways: gateways, clock) }
     }
 
-    /// Distributes grants to the requests of the command; returns the surplus.
-    private mutating func distribute(_ queue: Int, _ granted: UInt32) -> UInt32 {
+    /// Distributes grants to the requests of the command; `held` are those of the lease.
+    private mutating func distribute(_ queue: Int, passing: UInt32, held: UInt32) {
         let count = verdict.count
-        var passing = min(queues.items[queue].lists[LimitQueue.asked].count, granted)
-        let left = granted - passing
-        if queues.items[queue].leaseTime > 0 { verdict.add(left) }
+        var passing = passing
+        verdict.add(held)
         while queues.items[queue].lists[LimitQueue.asked].first >= 0 {
             if passing == 0 { verdict.becomes(granted: false, .redis, count: count) } else { passing -= 1 }
             waiters.settle(
                 queues.items[queue].lists[LimitQueue.asked].first, &verdict,
                 from: &queues.items[queue].lists[LimitQueue.asked])
         }
-        return left
     }
 
     /// Serves the requests that arrived while a command was in flight: from the lease or the deny cache, or with the next

@@ -11,8 +11,9 @@ struct LimitQueue {
     var isAsking = false
     /// Number of the next command; the one in flight has the number before it.
     var command: UInt32 = 0
-    /// Grants that the command in flight asks for.
+    /// Grants that the command in flight asks for, and those of them that pay debts.
     var want: UInt32 = 0
+    var debt: UInt32 = 0
     /// Id of the next command in the same Redis call; nil for the last.
     var nextInCall: UInt64?
     /// Send time of the command in flight, in microseconds on the worker's clock.
@@ -64,11 +65,12 @@ struct LimitQueue {
         return nextReady
     }
 
-    /// Fills `command` with the next one: all waiting requests, and a lease if the demand is worth it. `holders` is the
+    /// Fills `command` with the next one: all waiting requests, the debt, and a lease if the demand is worth it. `holders` is the
     /// number of workers on all gateways.
-    mutating func ask(_ clock: UInt64, holders: UInt32, _ command: inout LimitCommand) {
+    mutating func ask(_ clock: UInt64, holders: UInt32, debt: UInt32, _ command: inout LimitCommand) {
         command.charge.becomes(&charge)
-        command.want = lists[Self.waiting].count
+        command.want = lists[Self.waiting].count &+ debt
+        self.debt = debt
         if leaseTime > 0 {
             command.want += demand.lease(clock, leaseTime: leaseTime, remaining: remaining, holders: holders)
         }

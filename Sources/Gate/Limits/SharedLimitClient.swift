@@ -22,6 +22,12 @@ package import Wire
 ///
 /// While Redis is down, `local` admits burst / n and 1 / n of the rate in each of n gateways, and continues from the grants
 /// that Redis gave this gateway; the switch may admit one extra burst.
+///
+/// Redis may be neither up nor down: replies that come late, then in time, then not at all. Each local grant is therefore a debt until
+/// Redis has counted it: a command asks for the debts of its counts, too, and what a late reply grants to requests that no longer wait
+/// pays them. A worker owes at most the gateway's share of one burst, then it refuses. Debts drain with time only when Redis has been
+/// down for a second: until then others may be using the whole rate there. So what all admit together exceeds what Redis counts by no
+/// more than the debts, for any sequence of replies.
 package struct SharedLimitClient: ~Copyable {
     private let pin = AddressPin()
     /// Deadlines and bounds of a client.
@@ -48,7 +54,8 @@ package struct SharedLimitClient: ~Copyable {
     let limiter: SharedLimiter
     /// Live gateways, by the latest heartbeat; at least 1.
     private(set) var gateways: UInt32 = 1
-    private var storeIsDown = false
+    /// Since when Redis is down; nil while it answers.
+    private var downSince: UInt64?
     var denyCache: DenyCache
     var queues: LimitQueues
     var waiters: LimitWaiters
@@ -84,7 +91,7 @@ package struct SharedLimitClient: ~Copyable {
             return nil
         }
         if denyCache.refuses(&charge, clock, &verdict) { return nil }
-        if !storeIsDown {
+        if downSince == nil {
             if queue < 0, !mayLease { queue = queues.find(&charge) }
             if queue < 0 { queue = queues.open(&charge) }
             if queue >= 0, let wait = enqueue(Int(queue), ticket, clock) { return wait }
@@ -117,9 +124,31 @@ package struct SharedLimitClient: ~Copyable {
                 let granted = denyCache.drainOwnGrants(share[index], Self.clock(now))
                 if granted > 0 { _ = limiter.take(share[index], now: now, want: granted) }
             }
+            guard mayOwe(Self.clock(now)) else { return refuseDebt(&verdict) }
             limiter.take(&share, now: now, into: &verdict)
-            verdict.becomes(granted: verdict.kind == .granted, .fallback, count: share.count)
+            let isGranted = verdict.kind == .granted
+            verdict.becomes(granted: isGranted, .fallback, count: share.count)
+            if isGranted { for index in 0..<share.count { denyCache.owe(share[index], Self.clock(now)) } }
         }
+    }
+
+    /// The refusal of a request for which no more may be owed.
+    private func refuseDebt(_ verdict: inout LimitVerdict) {
+        verdict.becomes(granted: false, .fallback, count: share.count)
+        for index in 0..<share.count {
+            verdict[index] = LimitReading(remaining: 0, reset: Self.drainDelay, retryAfter: Self.drainDelay)
+        }
+    }
+
+    /// Microseconds for which Redis must be down before debts drain.
+    private static let drainDelay: UInt64 = 1_000_000
+
+    /// Whether every count of `share` may owe another local grant.
+    private mutating func mayOwe(_ clock: UInt64) -> Bool {
+        let drainsFrom = downSince.map { $0 &+ Self.drainDelay }
+        var mayOwe = true
+        for index in 0..<share.count where !denyCache.mayOwe(share[index], drainsFrom: drainsFrom, clock) { mayOwe = false }
+        return mayOwe
     }
 
     // MARK: waiting
@@ -174,12 +203,12 @@ package struct SharedLimitClient: ~Copyable {
     /// Redis is down: sends nothing until `storeRecovered`, and applies the failure mode to waiting requests at once.
     /// Commands in flight must still end in `answered` or `failed`.
     package mutating func storeFailed(_ now: MonotonicTime) {
-        storeIsDown = true
+        downSince = downSince ?? Self.clock(now)
         while waiters.oldest >= 0 { abandon(waiters.oldest, now) }
     }
 
     /// Redis answers again.
-    package mutating func storeRecovered() { storeIsDown = false }
+    package mutating func storeRecovered() { downSince = nil }
 
     /// Number of live gateways, including this one.
     package mutating func gatewayCountChanged(_ count: UInt32) { gateways = max(1, count) }

@@ -147,10 +147,7 @@ extension SharedCounting {
             if cluster.joined(part, reply) { joinEnded(Int(part.join), now) }
             return
         }
-        if let asked = limitClient.inFlight(part.id), reply.granted > asked.waiting {
-            metrics.rateLimitLeased(Int(reply.granted - asked.waiting))
-        }
-        limitClient.answered(part.id, &reply, now: now)
+        metrics.rateLimitLeased(Int(limitClient.answered(part.id, &reply, now: now)))
     }
 
     /// Every part of a charge has a result.

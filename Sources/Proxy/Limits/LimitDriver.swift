@@ -62,7 +62,9 @@ extension SharedCounting {
     /// Reads Redis's replies.
     fileprivate mutating func readResults(_ now: MonotonicTime, _ metrics: inout WorkerMetrics) {
         while let result = nodes.next(now) {
-            if result.tag == Self.probeTag {
+            if result.isLate {
+                if Self.isTake(result.tag) { readTakes(result, now, &metrics) }
+            } else if result.tag == Self.probeTag {
                 nodes.saw(result.outcome)
             } else if result.tag == Self.surplusTag {
                 metrics.redisCommand(.refund, result.outcome.metric, nanoseconds: nil)
@@ -90,13 +92,18 @@ extension SharedCounting {
         let sentAt = limitClient.inFlight(result.tag)?.at
         metrics.redisCommand(
             .take, result.outcome.metric, nanoseconds: isAnswered ? sentAt.map { now.nanoseconds(since: $0) } : nil)
-        guard isAnswered, var replies = GCRAReplies(nodes.bytes(0)) else { return takeFailed(result.tag, now) }
+        // It stays in flight: its late reply says what Redis has counted. Its requests reach their own deadlines.
+        if result.outcome != .late { readTakes(result, now, &metrics) }
+    }
+
+    /// The end of a call of charges, in time or late.
+    private mutating func readTakes(_ result: RedisResult, _ now: MonotonicTime, _ metrics: inout WorkerMetrics) {
+        guard result.outcome.isAnswered, var replies = GCRAReplies(nodes.bytes(0)) else { return takeFailed(result.tag, now) }
         var next = Optional(result.tag)
         while let id = next, let asked = limitClient.inFlight(id) {
             guard var reply = replies.next(counts: asked.counts, nodes.bytes(0)), replies.isAtEnd == (asked.next == nil)
             else { return takeFailed(id, now) }
-            if reply.granted > asked.waiting { metrics.rateLimitLeased(Int(reply.granted - asked.waiting)) }
-            limitClient.answered(id, &reply, now: now)
+            metrics.rateLimitLeased(Int(limitClient.answered(id, &reply, now: now)))
             next = asked.next
         }
     }

@@ -51,6 +51,9 @@ package struct SharedCounting: ~Copyable {
     static let surplusTag = UInt64.max - 1
     static let probeTag = UInt64.max - 2
 
+    /// Whether a result with this tag is that of a limit client's command.
+    static func isTake(_ tag: UInt64) -> Bool { tag < probeTag && !isAsked(tag) }
+
     /// - Parameters:
     ///   - counts: whether this worker sends the heartbeat.
     ///   - connect: makes the connections, with these scripts and, of the first of them, this token in the loop.

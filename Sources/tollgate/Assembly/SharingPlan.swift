@@ -39,6 +39,8 @@ struct SharingPlan: Sendable {
         return SharedCounting(settings, limiter: limiter, gateways: gateways, counts: id == 0, now: now) { [line] scripts, token in
             switch endpoint.topology {
             case .single, .sentinel:
+                var line = line
+                line.reportsLateReplies = true
                 return RedisNodes(
                     RedisConnection(endpoint, addresses: addresses, tls: tls, scripts: scripts, settings: line, token: token, seed: seed, now: now))
             case .cluster:
