@@ -34,6 +34,11 @@ extension Admission {
             decision.refuse(.badRequest(.path(.hiddenRoute)))
             return nil
         }
+        if policy.gates[route].mayHideStricterRoute, hidesStricterRoute(route, path, head, bytes, &decision) {
+            decision.use(policy.gates[route].dialect)
+            decision.refuse(.badRequest(.path(.hiddenStricterRoute)))
+            return nil
+        }
         if decision.check != nil, !decision.pathIsVerbatim, differsAsSent(path, match, head, bytes) {
             decision.use(policy.gates[route].dialect)
             decision.refuse(.badRequest(.path(.notCanonical)))
@@ -96,7 +101,26 @@ extension Admission {
         return false
     }
 
-    /// Whether the canonical form of `path` matches another rule than `match`, or does not exist.
+    /// Whether the path without case, last slash and blanks at its end belongs to a stricter rule than `route`.
+    private func hidesStricterRoute(
+        _ route: Int, _ sent: RawSpan, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
+    ) -> Bool {
+        if decision.pathIsVerbatim { return hidesStricterRoute(route, sent, head, bytes, &decision.bareBytes) }
+        // Taken out of the decision while the decision's path is read.
+        var room = ByteBuffer()
+        swap(&room, &decision.bareBytes)
+        defer { swap(&room, &decision.bareBytes) }
+        return hidesStricterRoute(route, decision.path, head, bytes, &room)
+    }
+
+    private func hidesStricterRoute(
+        _ route: Int, _ path: RawSpan, _ head: borrowing RequestHead, _ bytes: RawSpan, _ room: inout ByteBuffer
+    ) -> Bool {
+        policy.foldedRoutes?.stricter(
+            than: route, host: bytes[head.host], path: path, method: head.method, methodText: bytes[head.methodText], &room) != nil
+    }
+
+    /// Whether the canonical form of `path` matches another rule than `match`, does not exist, or hides a stricter rule.
     private func belongsElsewhere(
         _ path: RawSpan, than match: RouteMatch, _ head: borrowing RequestHead, _ bytes: RawSpan
     ) -> Bool {
@@ -112,9 +136,13 @@ extension Admission {
         case .refused: return true
         }
         switch other {
-        case .route, .methodNotAllowed: return other != match
-        case .none: return false
+        case .route, .methodNotAllowed: if other != match { return true }
+        case .none: break
         }
+        guard case .route(let route) = match, policy.gates[route].mayHideStricterRoute else { return false }
+        var folded = ByteBuffer()
+        if canonical.isEmpty { return hidesStricterRoute(route, path, head, bytes, &folded) }
+        return hidesStricterRoute(route, canonical.readable, head, bytes, &folded)
     }
 
     private func refuseUnrouted(_ match: RouteMatch, _ hasEncodedSlash: Bool, _ decision: inout Decision) {

@@ -11,6 +11,7 @@ package enum PathFault: UInt8, Error, CaseIterable, Sendable {
     case doubledEncoding
     case parameterisedDots
     case hiddenRoute
+    case hiddenStricterRoute
     /// Of a request that is only checked: the proxy forwards the path as it was sent.
     case notCanonical
 
@@ -28,6 +29,7 @@ package enum PathFault: UInt8, Error, CaseIterable, Sendable {
         case .doubledEncoding: "path_doubled_encoding"
         case .parameterisedDots: "path_parameterised_dots"
         case .hiddenRoute: "path_hidden_route"
+        case .hiddenStricterRoute: "path_hidden_stricter_route"
         case .notCanonical: "path_not_canonical"
         }
     }
@@ -45,6 +47,7 @@ package enum PathFault: UInt8, Error, CaseIterable, Sendable {
         case .doubledEncoding: "The path holds a doubled percent-encoding."
         case .parameterisedDots: "The path holds a dot segment with parameters."
         case .hiddenRoute: "The path without its parameters belongs to another route."
+        case .hiddenStricterRoute: "The path without regard to case, its last slash and blanks at its end belongs to a stricter route."
         case .notCanonical: "The path as it was sent belongs to another route than its canonical form, or has dot segments."
         }
     }

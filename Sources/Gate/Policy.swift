@@ -40,6 +40,8 @@ package final class Policy: Sendable {
     let limits: CompiledLimits?
     /// The compiled rules, by index.
     let gates: [RouteGate]
+    /// Finds paths that hide a stricter rule; nil if no rule is stricter than another.
+    let foldedRoutes: FoldedRoutes?
     /// The compiled filters of each rule.
     let filters: [FilterPlan?]
     /// Prefixes to strip and tier fields, referenced by slices.
@@ -71,17 +73,21 @@ package final class Policy: Sendable {
         self.tierSources = trust.issuers.map { issuer in
             issuer.isOwn ? (hasAccounts ? .ownAccount : .claim) : tierSources[issuer.name] ?? .claim
         }
+        let foldedRoutes = try FoldedRoutes(rules)
+        self.foldedRoutes = foldedRoutes
         var gates: [RouteGate] = []
         var texts: [UInt8] = []
         var policies = [cors].compactMap(\.self)
         defaultCORS = policies.count - 1
-        for rule in rules {
+        for (index, rule) in rules.enumerated() {
             var number = -1
             if let policy = rule.cors {
                 number = policies.firstIndex(of: policy) ?? policies.count
                 if number == policies.count { policies.append(policy) }
             }
-            gates.append(try RouteGate(rule, corsNumber: number, trust: trust, texts: &texts))
+            var gate = try RouteGate(rule, corsNumber: number, trust: trust, texts: &texts)
+            gate.mayHideStricterRoute = !rule.target.isLocal && !rule.upstreamPathsAreExact && foldedRoutes?.mayHide(behind: index) == true
+            gates.append(gate)
         }
         self.cors = policies.map(CORSGate.init)
         self.ownOrigin = Array((ownOrigin ?? "").utf8)
@@ -98,10 +104,11 @@ package final class Policy: Sendable {
         original = nil
     }
 
-    private init(_ other: Policy, table: RouteTable, texts: [UInt8], limits: CompiledLimits?) {
+    private init(_ other: Policy, table: RouteTable, folded: FoldedRoutes?, texts: [UInt8], limits: CompiledLimits?) {
         version = other.version
         tiers = other.tiers
         self.table = table
+        foldedRoutes = folded
         trust = other.trust
         trustedProxies = other.trustedProxies
         internals = other.internals
@@ -126,7 +133,8 @@ package final class Policy: Sendable {
 
     /// The same policy with its limits compiled for the limiter of this hash, so that no worker that adopts it has to.
     package convenience init(_ plain: Policy, limitsBy hash: KeyedHash) {
-        self.init(plain, table: plain.table, texts: plain.texts, limits: CompiledLimits(plain.rules, plain.tiers, hash))
+        self.init(
+            plain, table: plain.table, folded: plain.foldedRoutes, texts: plain.texts, limits: CompiledLimits(plain.rules, plain.tiers, hash))
     }
 
     /// The same policy for one worker alone. Requests retain and release its table, its texts and its limits: counted in objects that all
@@ -134,7 +142,8 @@ package final class Policy: Sendable {
     convenience init(unshared other: Policy) {
         // `map`, because an array would share its buffer.
         self.init(
-            other, table: RouteTable(unshared: other.table), texts: other.texts.map { $0 }, limits: other.limits.map(CompiledLimits.init(unshared:)))
+            other, table: RouteTable(unshared: other.table), folded: other.foldedRoutes.map(FoldedRoutes.init(unshared:)),
+            texts: other.texts.map { $0 }, limits: other.limits.map(CompiledLimits.init(unshared:)))
     }
 
     /// The policy without what workers need: for those who keep many old ones to explain decisions.
@@ -209,6 +218,8 @@ struct RouteGate: Sendable {
     /// Index in `Policy.cors`; -1 for none.
     let corsNumber: Int
     let encodedSlashPasses: Bool
+    /// Whether its upstream may serve a request as one of a stricter route.
+    fileprivate(set) var mayHideStricterRoute = false
     /// In the policy's texts; empty to strip nothing.
     let strip: Slice
     let bodyLimit: UInt64

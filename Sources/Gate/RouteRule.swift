@@ -92,6 +92,8 @@ package struct RouteRule: Sendable {
     package var retries: UInt8?
     package var errors: Dialect
     package var encodedSlashPasses: Bool
+    /// Whether the upstream tells paths apart by case, last slash and blanks at the end (`paths=exact` of the upstream).
+    package var upstreamPathsAreExact: Bool
     package var shadow: ShadowSet
     /// Tier filters of JSON answers; at most `FilterPlan.capacity`.
     package var filters: [FilterPath]
@@ -140,6 +142,7 @@ package struct RouteRule: Sendable {
         retries = nil
         errors = .password
         encodedSlashPasses = false
+        upstreamPathsAreExact = false
         shadow = []
         filters = []
         filterIsStrict = true

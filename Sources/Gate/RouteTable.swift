@@ -61,14 +61,29 @@ package final class RouteTable: Sendable {
     private let entries: [PathTrie.Entry]
     private let labels: [UInt8]
 
-    package init(_ rules: [RouteRule]) throws(RouteFault) {
+    /// Whether a folded path of a rule differs from the rule's own, in a table of folded paths.
+    let hasUnfoldedRules: Bool
+
+    package convenience init(_ rules: [RouteRule]) throws(RouteFault) {
+        try self.init(rules, Array(rules.indices), folds: false)
+    }
+
+    /// The table of the folded paths of the `strictest` of the rules. Of two that still take the same requests the first counts.
+    convenience init(folding rules: [RouteRule], strictest: [Int]) throws(RouteFault) {
+        try self.init(rules, strictest, folds: true)
+    }
+
+    private init(_ rules: [RouteRule], _ indices: [Int], folds: Bool) throws(RouteFault) {
         var methods = MethodNames()
         var builder = PathTrie()
         var hosts = HostIndex.Builder()
         let anyHost = builder.newRoot()
-        for (index, rule) in rules.enumerated() {
+        var hasUnfoldedRules = false
+        for index in indices {
+            let rule = rules[index]
             let set = try Self.methodSet(rule, &methods)
-            let path = try Self.pattern(rule)
+            let path = try folds ? Self.foldedPattern(rule) : Self.pattern(rule)
+            if folds, try path != Self.pattern(rule) { hasUnfoldedRules = true }
             var root = anyHost
             if let host = rule.host { root = try hosts.root(of: host, rule.name) { builder.newRoot() } }
             let entry = PathTrie.Entry(route: Int32(index), methods: set, isEndpoint: rule.isEndpoint)
@@ -76,9 +91,10 @@ package final class RouteTable: Sendable {
             if rule.isEndpoint {
                 twin = twin ?? builder.insert(entry, path: path.appendingSlash, isPrefix: false, root: root)
             }
-            if let twin { throw .equal(rules[twin].name, rule.name) }
+            if let twin, !folds { throw .equal(rules[twin].name, rule.name) }
         }
         self.rules = rules
+        self.hasUnfoldedRules = hasUnfoldedRules
         self.methods = methods
         self.hosts = hosts.finish()
         namesHosts = rules.contains { $0.host != nil }
@@ -92,6 +108,7 @@ package final class RouteTable: Sendable {
     /// Another object for the same table: see `Policy.init(unshared:)`.
     init(unshared other: RouteTable) {
         rules = other.rules
+        hasUnfoldedRules = other.hasUnfoldedRules
         methods = other.methods
         hosts = other.hosts
         namesHosts = other.namesHosts
@@ -123,8 +140,17 @@ package final class RouteTable: Sendable {
         }
     }
 
-    private static func pattern(_ rule: RouteRule) throws(RouteFault) -> PathPattern {
+    private static func pattern(_ rule: RouteRule) throws(RouteFault) -> PathPattern { try pattern(rule, of: canonicalPath(rule)) }
+
+    /// The pattern of a rule's folded path.
+    static func foldedPattern(_ rule: RouteRule) throws(RouteFault) -> PathPattern {
         let path = try canonicalPath(rule)
+        var folded = ByteBuffer()
+        CanonicalPath.appendFolded(path.rawBytes, isPrefix: rule.isPrefix, to: &folded)
+        return try pattern(rule, of: folded.readable.array)
+    }
+
+    private static func pattern(_ rule: RouteRule, of path: [UInt8]) throws(RouteFault) -> PathPattern {
         // `/a/{x}*` would match more than the segment of the name.
         let isStarred = rule.isPrefix && path.last == UInt8(ascii: "}")
         guard let pattern = PathPattern(path), !isStarred else { throw .badBraces(rule.name) }

@@ -45,6 +45,8 @@ package struct UpstreamDeclaration: Hashable, Sendable {
     package var speaksHTTP2 = false
     /// Whether the upstream receives its own name as `Host` in place of the client's.
     package var sendsOwnHost = false
+    /// Whether it tells paths apart by case, last slash and blanks at the end (`paths=exact`).
+    package var pathsAreExact = false
     /// PEM file of the CA for the upstream's certificate; nil for the system's.
     package var authorityFile: String?
     package var origin: Origin
@@ -78,6 +80,7 @@ extension LineOption {
         LineOption("max-connections", "unbounded", "the maximum number of connections of all workers to all addresses, health checks excepted; beyond it 503"),
         LineOption("http2", "off or on", "HTTP/2, many requests on one connection: by ALPN over https://, by prior knowledge otherwise"),
         LineOption("host", "client or upstream", "the `Host` that the upstream receives: the client's, or the address's own"),
+        LineOption("paths", "loose or exact", "`exact` if it tells paths apart by case, last slash and blanks at the end; otherwise a path that differs only in these from one of a stricter route is refused"),
         LineOption("tls-ca", "a PEM file", "the CA of its certificate; the system's CAs by default"),
     ] + upstreamLimits
 }
@@ -111,6 +114,7 @@ enum UpstreamLine {
         upstream.limits = line.upstreamLimits()
         upstream.speaksHTTP2 = line.choice("http2", ["off", "on"]) == "on"
         upstream.sendsOwnHost = line.choice("host", ["client", "upstream"]) == "upstream"
+        upstream.pathsAreExact = line.choice("paths", ["loose", "exact"]) == "exact"
         upstream.health = line.value("health") { text throws(ParseError) in
             text == "grpc" ? .grpc : .path(try originPath(text))
         }

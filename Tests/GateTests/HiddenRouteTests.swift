@@ -1,4 +1,6 @@
+import Credentials
 import Testing
+import Wire
 
 @testable import Gate
 
@@ -69,5 +71,109 @@ struct HiddenRouteTests {
     @Test func aRouteThatNamesParametersTakesThem() throws {
         let harness = try AdmissionHarness([rule("v", "/a;v=1/*", auth: .none)])
         #expect(harness.get("/a;v=1/b").route == "v")
+    }
+
+    /// A table with an open route for all paths beside stricter ones. `demand` makes `/export` stricter.
+    private static func beside(_ change: (inout RouteRule) -> Void = { _ in }, open: (inout RouteRule) -> Void = { _ in }) throws -> AdmissionHarness {
+        var all = rule("open", "/*", auth: .none)
+        all.errors = .apple
+        open(&all)
+        var export = rule("export", "/export", auth: .none)
+        change(&export)
+        return try AdmissionHarness([
+            all, export, rule("premium", "/Premium/*"), rule("slashed", "/feed/"), rule("post", "POST /post"),
+            rule("braced", "/a/{Name}/x"), rule("kit", "/kits"), rule("static", "/static/*", auth: .optional),
+        ])
+    }
+
+    /// Frameworks route without regard to case, the last slash, or blanks at the end.
+    @Test func aSpellingHidesNoStricterRoute() throws {
+        let harness = try Self.beside { $0.auth = .required }
+        let hiding = [
+            "/PREMIUM/x", "/premium/x", "/premium", "/Premiu%6D/../PREMIUM", "/export/", "/export/.", "/export/./", "/export/x/..", "/export//",
+            "/EXPORT", "/export%20", "/export%09", "/export%0A", "/export%0d/", "/export/%20", "/export+", "/export%20%20", "/export%C2%A0",
+            "/export%E3%80%80", "/export%E2%80%83", "/export%EF%BB%BF", "/export%1F", "/EXPORT;x", "/export%20;x", "/;/Export", "/feed",
+            "/FEED", "/A/any/X", "/a/any/x/", "/%E2%84%AAits", "/kit%C5%BF", "/k%C4%B0ts", "/k%c4%b1ts",
+        ]
+        for path in hiding {
+            let judged = harness.get(path)
+            #expect(judged.status == 400 && judged.code == "BAD_REQUEST" && judged.route == "" && judged.dialect == .apple, "\(path)")
+        }
+        #expect(harness.get("/EXPORT").explanation.step("path")?.contains("belongs to a stricter route") == true)
+        let passing = [
+            "/", "/X", "/x/", "/x%20", "/exports", "/EXPORTS/", "/export/y", "/expor%20t", "/Static", "/static/X/", "/POST", "/a/x", "/+",
+            "/%20", "/%E2%80%94", "/export%E2%80%94", "/export%21", "/Caf%C3%A9", "/eXport.", "/A//x",
+        ]
+        for path in passing { #expect(["open", "static"].contains(harness.get(path).route), "\(path)") }
+        #expect(harness.ask("POST /POST HTTP/1.1\nHost: a").status == 400)
+        #expect(harness.get("/export", token: AdmissionHarness.token()).route == "export")
+        let exact = try Self.beside({ $0.auth = .required }, open: { $0.upstreamPathsAreExact = true })
+        for path in hiding where !path.contains(";") { #expect(exact.get(path).route == "open", "\(path)") }
+    }
+
+    /// Each of the demands that make a route stricter than the open one, alone.
+    @Test func aRouteIsStricterByWhatItDemands() throws {
+        let tiers = TierList.standard
+        func limit(_ text: String) throws -> [LimitPolicy] { [try LimitPolicy(parsing: text, tiers: tiers)] }
+        let five = try limit("5/m"), ten = try limit("10/m"), byAddress = try limit("10/m+by=address")
+        let filter = try FilterPath(parsing: "tier")
+        let claim = ClaimRequirement(name: "a", value: "b")
+        typealias Change = (inout RouteRule) -> Void
+        let stricter: [(String, Change, Change)] = [
+            ("auth", { $0.auth = .required }, { _ in }), ("internal", { $0.auth = .internal }, { $0.auth = .required }),
+            ("tier", { $0.auth = .optional; $0.tier = Tier(rawValue: 1) }, { $0.auth = .optional }),
+            ("max-age", { $0.auth = .optional; $0.maxAgeSeconds = 60 }, { $0.auth = .optional; $0.maxAgeSeconds = 61 }),
+            ("filter", { $0.auth = .optional; $0.filters = [filter] }, { _ in }),
+            ("unlabelled", { $0.auth = .optional; $0.filters = [filter]; $0.unlabelled = .drop }, { $0.auth = .optional; $0.filters = [filter] }),
+            ("claims", { $0.auth = .optional; $0.claims = [claim] }, { $0.auth = .optional }), ("limit", { $0.limits = five }, { _ in }),
+            ("less", { $0.limits = five }, { $0.limits = ten }), ("other subject", { $0.limits = byAddress }, { $0.limits = ten }),
+            ("two", { $0.limits = byAddress + ten }, { $0.limits = ten }),
+        ]
+        for (name, change, open) in stricter {
+            #expect(try Self.alone(change, open).get("/EXPORT", token: AdmissionHarness.token()).status == 400, "\(name)")
+        }
+        let equal: [(String, Change, Change)] = [
+            ("same", { _ in }, { _ in }), ("optional", { $0.auth = .optional }, { _ in }), ("looser", { _ in }, { $0.auth = .required }),
+            ("observed", { $0.auth = .optional; $0.tier = Tier(rawValue: 1); $0.shadow = .tier }, { _ in }),
+            ("more", { $0.limits = ten }, { $0.limits = five }), ("observed limit", { $0.limits = five; $0.shadow = .limit }, { _ in }),
+            ("claims", { $0.claims = [claim] }, { $0.auth = .required; $0.claims = [claim] }), ("lowest", { $0.tier = .lowest }, { $0.auth = .required }),
+        ]
+        for (name, change, open) in equal {
+            #expect(try Self.alone({ $0.auth = .optional; change(&$0) }, open).get("/EXPORT", token: AdmissionHarness.token()).status != 400, "\(name)")
+        }
+    }
+
+    private static func alone(_ change: (inout RouteRule) -> Void, _ open: (inout RouteRule) -> Void) throws -> AdmissionHarness {
+        var all = rule("open", "/*", auth: .none)
+        open(&all)
+        var export = rule("export", "/export", auth: .none)
+        change(&export)
+        return try AdmissionHarness([all, export])
+    }
+
+    /// Of rules whose folded paths are the same, the strictest counts.
+    @Test func theStrictestOfTwoSpellingsCounts() throws {
+        for reversed in [false, true] {
+            let pair = [rule("one", "/Export", auth: .none), rule("two", "/eXport")]
+            let harness = try AdmissionHarness([rule("open", "/*", auth: .none)] + (reversed ? pair.reversed() : pair))
+            #expect(harness.get("/export").status == 400 && harness.get("/Export").status == 400 && harness.get("/x").route == "open")
+        }
+        let pairs = FoldedRoutes.pairs(of: [rule("open", "/*", auth: .none), rule("me", "/Me/*"), rule("exact", "POST /a/{b}"), rule("free", "/c", auth: .none)])
+        #expect(pairs.map(\.rule.name) == ["open"] && pairs.first?.stricter.map(\.name) == ["me", "exact"])
+    }
+
+    /// A path that needs folding differs from its folded form, and a folded one needs none.
+    @Test func foldingIsFoundAndIdempotent() {
+        let pieces = ["/", "a", "Z", "%20", "+", "%C3%A9", "%E2%84%AA", "abcdefgh", "@", "[", "~", "{"]
+        var random = SplitMix64(seed: 7)
+        for _ in 0..<20_000 {
+            var path = Array("/".utf8)
+            for _ in 0..<Int(random.next() % 9) { path += Array(pieces[Int(random.next() % UInt64(pieces.count))].utf8) }
+            var folded = ByteBuffer(), again = ByteBuffer()
+            CanonicalPath.appendFolded(path.rawBytes, to: &folded)
+            CanonicalPath.appendFolded(folded.readable, to: &again)
+            let isRight = again.readable.equals(folded.readable) && (folded.readable.array == path || CanonicalPath.needsFolding(path.rawBytes))
+            if !isRight { Issue.record("\(path.rawBytes.text) is folded to \(folded.readable.text)") }
+        }
     }
 }

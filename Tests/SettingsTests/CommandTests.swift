@@ -179,6 +179,17 @@ import Wire
         #expect(json.contains(#""authorization":"forwarded""#))
     }
 
+    @Test func checkNamesTheRoutesThatRefuseSpellingsOfStricterOnes() throws {
+        for (paths, isNamed) in [("", true), (" paths=exact", false)] {
+            let lines = "TOLLGATE_UPSTREAM_W=\"http://127.0.0.1:9009\(paths)\"\nTOLLGATE_ROUTE_ALL=\"/* upstream=w auth=none\""
+            try FileBytes.write(Array(lines.utf8), to: folder.path + "/b.env")
+            let text = run("check", "--env-file", folder.path + "/b.env").output
+            #expect(text.contains("only in case, the last slash or blanks at the end are refused with 400, unless the upstream has paths=exact:\n  all: ") == isNamed)
+            let json = run("check", "--json", "--env-file", folder.path + "/b.env").output
+            #expect(json.contains(#""refused_spellings":[{"route":"all","stricter":["#) == isNamed)
+        }
+    }
+
     @Test func explainAnswersInJSONAndForMalformedRequestsToo() {
         let json = run("explain", "GET", "/gold", "--json").output
         #expect(json.contains(#""passes":false,"status":401,"code":"UNAUTHORIZED"}"#))

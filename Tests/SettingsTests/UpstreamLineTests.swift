@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test func everyOptionIsRead() {
-        let (upstream, faults) = parse("https://h:1 balance=round health=/up?x=1 timeout=500ms connect-timeout=1s retries=0 max-connections=5 http2=on host=upstream tls-ca=ca.pem")
+        let (upstream, faults) = parse("https://h:1 balance=round health=/up?x=1 timeout=500ms connect-timeout=1s retries=0 max-connections=5 http2=on host=upstream paths=exact tls-ca=ca.pem")
         #expect(faults == [])
         #expect(upstream.balance == .round)
         #expect(upstream.health == .path("/up?x=1"))
@@ -82,6 +82,7 @@ import Testing
         #expect(upstream.maxConnections == 5)
         #expect(upstream.speaksHTTP2)
         #expect(upstream.sendsOwnHost)
+        #expect(upstream.pathsAreExact && !parse("http://h").0.pathsAreExact)
         #expect(upstream.authorityFile == "ca.pem")
     }
 

@@ -43,6 +43,12 @@ enum CheckCommand {
         json.array("upstreams", settings.upstreams, write)
         json.array("issuers", settings.trusts, write)
         writeRoutes(configuration, &json)
+        json.array("refused_spellings", configuration.routePairs) { json, pair in
+            json.beginObject()
+            json.field("route", pair.rule.name)
+            json.array("stricter", pair.stricter) { $0.string($1.name) }
+            json.endObject()
+        }
     }
 
     /// Writes the routes and the contracts' endpoints. `more` adds members to the route of a name.
@@ -74,6 +80,7 @@ enum CheckCommand {
         json.field("connect_timeout_ms", Int(upstream.connectTimeoutMilliseconds))
         json.field("retries", Int(upstream.retries))
         json.field("http2", upstream.speaksHTTP2)
+        json.field("paths_exact", upstream.pathsAreExact)
         json.endObject()
     }
 
@@ -133,6 +140,13 @@ enum CheckCommand {
     }
 }
 
+extension GatewayConfiguration {
+    /// The routes that refuse other spellings of stricter routes' paths.
+    fileprivate var routePairs: [(rule: RouteRule, stricter: [RouteRule])] {
+        FoldedRoutes.pairs(of: endpoints.map(\.rule) + settings.routes.map(\.rule))
+    }
+}
+
 extension RedisEndpoint.Topology {
     /// The servers of `seeds` in a word or two.
     var name: String {
@@ -168,7 +182,7 @@ enum CheckTable {
         let routes = settings.routes.map { route($0, configuration) } + configuration.endpoints.map { endpoint($0, settings.corsRule) }
         text += "\n" + table(["ROUTE", "MATCHES", "UPSTREAM", "AUTH", "TIER", "LIMIT", "MORE"], routes)
         let sum = "\(settings.routes.count) routes, \(settings.upstreams.count) upstreams, \(settings.trusts.count) outside issuers"
-        return text + bearers(settings.routes) + "\nThe configuration is good: \(sum).\n"
+        return text + bearers(settings.routes) + spellings(configuration) + "\nThe configuration is good: \(sum).\n"
     }
 
     /// Which upstreams get the client's `Authorization`.
@@ -180,6 +194,15 @@ enum CheckTable {
         let text = "\nAuthorization is removed before the upstream"
         if kept.isEmpty { return text + "; forward=authorization on a route keeps it.\n" }
         return text + ", except on \(kept.joined(separator: ", ")).\n"
+    }
+
+    /// Which routes refuse other spellings of the paths of which stricter ones.
+    private static func spellings(_ configuration: GatewayConfiguration) -> String {
+        let pairs = configuration.routePairs
+        guard !pairs.isEmpty else { return "" }
+        let lines = pairs.map { "  \($0.rule.name): \($0.stricter.map(\.name).joined(separator: ", "))\n" }
+        return "\nPaths that differ from those of a stricter route only in case, the last slash or blanks at the end are refused with 400, "
+            + "unless the upstream has paths=exact:\n" + lines.joined()
     }
 
     private static func listeners(_ configuration: GatewayConfiguration) -> String {

@@ -1,0 +1,83 @@
+import Wire
+
+/// The folded form of a canonical path, in which paths are equal that some frameworks route alike: ASCII letters in lower case, and
+/// without slashes and blanks at the end. Express, ASP.NET and Spring match without case or the last slash; others trim blanks.
+extension CanonicalPath {
+    /// Whether `path` may differ from its folded form. Reads eight bytes at a time; an encoding with a letter counts as upper case.
+    static func needsFolding(_ path: RawSpan) -> Bool {
+        let count = path.byteCount
+        guard count > 1 else { return false }
+        switch path[count - 1] {
+        case UInt8(ascii: "/"), UInt8(ascii: "+"): return true
+        default: if endOfBlank(path, before: count) < count { return true }
+        }
+        var offset = 0
+        while offset + 8 <= count {
+            let word = path.load64(offset)
+            // Canonical paths are ASCII, so no sum carries into the next byte.
+            let fromA = word &+ UInt64(repeatingByte: 0x80 - UInt8(ascii: "A"))
+            let beyondZ = word &+ UInt64(repeatingByte: 0x7F - UInt8(ascii: "Z"))
+            if fromA & ~beyondZ & UInt64(repeatingByte: 0x80) != 0 { return true }
+            offset += 8
+        }
+        while offset < count {
+            if path[offset] != path[offset].lowercasedASCII { return true }
+            offset += 1
+        }
+        return false
+    }
+
+    /// Appends the folded form of the canonical `path`. A prefix rule's path keeps its end.
+    static func appendFolded(_ path: RawSpan, isPrefix: Bool = false, to out: inout ByteBuffer) {
+        var end = path.byteCount
+        while !isPrefix, end > 1 {
+            let shorter = path[end - 1] == UInt8(ascii: "/") ? end - 1 : endOfBlank(path, before: end)
+            if shorter == end { break }
+            end = max(shorter, 1)
+        }
+        var offset = 0
+        while offset < end {
+            if path[offset] == UInt8(ascii: "%"), let letter = lookalike(path.extracting(offset..<end)) {
+                out.append(letter.byte)
+                offset += letter.width
+            } else {
+                out.append(path[offset].lowercasedASCII)
+                offset += 1
+            }
+        }
+    }
+
+    /// The ASCII letter that one encoded character becomes in another case: the Kelvin sign, the long s, and two of i.
+    private static func lookalike(_ rest: RawSpan) -> (byte: UInt8, width: Int)? {
+        if rest.hasPrefix("%E2%84%AA") { return (UInt8(ascii: "k"), 9) }
+        if rest.hasPrefix("%C5%BF") { return (UInt8(ascii: "s"), 6) }
+        if rest.hasPrefix("%C4%B0") || rest.hasPrefix("%C4%B1") { return (UInt8(ascii: "i"), 6) }
+        return nil
+    }
+
+    /// The end of `path` up to `end` without the blank there; `end` if there is none. Blanks are the encoded controls and spaces of
+    /// ASCII, `+`, and the encoded spaces of Unicode.
+    private static func endOfBlank(_ path: RawSpan, before end: Int) -> Int {
+        if path[end - 1] == UInt8(ascii: "+") { return end - 1 }
+        for width in stride(from: 3, through: 9, by: 3) where end > width && path[end - width] == UInt8(ascii: "%") {
+            if isBlank(path.extracting(end - width..<end)) { return end - width }
+        }
+        return end
+    }
+
+    /// Whether `text`, one encoding or several, is that of a single blank.
+    private static func isBlank(_ text: RawSpan) -> Bool {
+        switch text.byteCount {
+        case 3: return text[1] < UInt8(ascii: "2") || text.equals("%20") || text.equals("%7F")
+        case 6: return text.equals("%C2%85") || text.equals("%C2%A0")
+        default:
+            if text.hasPrefix("%E2%80%") {
+                guard let last = text[8].hexValue else { return false }
+                // U+2000 to U+200B, U+2028, U+2029 and U+202F.
+                return text[7] == UInt8(ascii: "8") && last <= 11
+                    || text[7] == UInt8(ascii: "A") && (last == 8 || last == 9 || last == 15)
+            }
+            return text.equals("%E1%9A%80") || text.equals("%E2%81%9F") || text.equals("%E3%80%80") || text.equals("%EF%BB%BF")
+        }
+    }
+}

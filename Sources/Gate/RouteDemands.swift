@@ -1,0 +1,173 @@
+import Credentials
+import HTTP
+import Wire
+
+/// The part of a rule by which one route is stricter than another: its demands of callers, and its filters. Those in shadow mode are
+/// not enforced, so they are left out.
+struct RouteDemands: Hashable, Sendable {
+    /// A limit with its subject.
+    private struct Limit: Hashable {
+        /// For anonymous callers, then by tier.
+        let rules: [LimitRule]
+
+        init(_ policy: LimitPolicy, by subject: LimitBy) {
+            rules = ([policy.anonymous] + policy.tiers).map { LimitRule($0.rate, by: $0.by ?? subject) }
+        }
+
+        /// Whether it admits no more than `other` to anyone.
+        func isWithin(_ other: Self) -> Bool {
+            rules.count == other.rules.count
+                && zip(rules, other.rules).allSatisfy {
+                    $0.by == $1.by && $0.rate.burst <= $1.rate.burst && $0.rate.interval >= $1.rate.interval
+                }
+        }
+    }
+
+    private struct Filter: Hashable {
+        let paths: [FilterPath]
+        let isStrict: Bool
+        let unlabelled: UnlabelledRule
+    }
+
+    private let auth: Int
+    private let tier: Tier
+    private let claims: [ClaimRequirement]
+    private let maxAgeSeconds: UInt32
+    private let limits: [Limit]
+    private let filter: Filter?
+
+    init(_ rule: RouteRule) {
+        auth = Self.rank(rule.auth)
+        tier = rule.shadow.contains(.tier) ? .lowest : rule.tier ?? .lowest
+        claims = rule.claims
+        maxAgeSeconds = rule.maxAgeSeconds ?? .max
+        limits = rule.shadow.contains(.limit) ? [] : rule.limits.map { Limit($0, by: rule.limitBy) }
+        let isFiltered = !rule.filters.isEmpty && !rule.shadow.contains(.filter)
+        filter = isFiltered ? Filter(paths: rule.filters, isStrict: rule.filterIsStrict, unlabelled: rule.unlabelled) : nil
+    }
+
+    /// `optional` protects nothing by itself: a caller can leave the token out.
+    private static func rank(_ auth: AuthMode) -> Int {
+        switch auth {
+        case .none, .optional: 0
+        case .required: 1
+        case .internal: 2
+        }
+    }
+
+    /// Whether it refuses a caller, or withholds from one, what `other` lets through. Each of two may be stricter than the other.
+    func isStricter(than other: Self) -> Bool {
+        if auth > other.auth || tier > other.tier || maxAgeSeconds < other.maxAgeSeconds { return true }
+        if let filter, filter != other.filter { return true }
+        if !claims.allSatisfy(other.claims.contains) { return true }
+        return !limits.allSatisfy { mine in other.limits.contains { $0.isWithin(mine) } }
+    }
+}
+
+/// The rules by their folded paths (`CanonicalPath.appendFolded`): finds the paths that an upstream may serve as those of a stricter route.
+package struct FoldedRoutes: Sendable {
+    private let table: RouteTable
+    /// The distinct demands of all rules, and which of them each rule has.
+    private let demands: [RouteDemands]
+    private let demandsOfRule: [Int]
+
+    /// nil if all rules demand the same.
+    init?(_ rules: [RouteRule]) throws(RouteFault) {
+        var numbers: [RouteDemands: Int] = [:]
+        var distinct: [RouteDemands] = []
+        demandsOfRule = rules.map { rule in
+            let demands = RouteDemands(rule)
+            if let known = numbers[demands] { return known }
+            numbers[demands] = distinct.count
+            distinct.append(demands)
+            return distinct.count - 1
+        }
+        guard distinct.count > 1 else { return nil }
+        demands = distinct
+        table = try RouteTable(folding: rules, strictest: Self.strictest(rules, demandsOfRule, distinct))
+    }
+
+    /// The same, for one worker alone: see `Policy.init(unshared:)`.
+    init(unshared other: Self) {
+        table = RouteTable(unshared: other.table)
+        demands = other.demands.map { $0 }
+        demandsOfRule = other.demandsOfRule.map { $0 }
+    }
+
+    /// The indices of the rules to keep: of those with the same folded pattern one than which no other is stricter.
+    private static func strictest(_ rules: [RouteRule], _ demandsOfRule: [Int], _ demands: [RouteDemands]) throws(RouteFault) -> [Int] {
+        var kept: [String: Int] = [:]
+        for (index, rule) in rules.enumerated() {
+            let path = String(decoding: try RouteTable.foldedPattern(rule).bytes, as: UTF8.self)
+            let methods = rule.methods.sorted().joined(separator: ",")
+            let pattern = "\(methods) \(rule.host?.lowercased() ?? "")\(path)\(rule.isPrefix ? "*" : "")"
+            guard let other = kept[pattern], !demands[demandsOfRule[index]].isStricter(than: demands[demandsOfRule[other]]) else {
+                kept[pattern] = index
+                continue
+            }
+        }
+        return kept.values.sorted()
+    }
+
+    /// Whether a rule is stricter than `rule`. Compares it with so many kinds of demands at most; with more it may be wrong about one
+    /// that is not, which costs its requests a look-up.
+    func mayHide(behind rule: Int) -> Bool {
+        let mine = demands[demandsOfRule[rule]]
+        return demands.count > 64 || demands.contains { $0.isStricter(than: mine) }
+    }
+
+    /// The stricter rule than `rule` to which the canonical `path` of its request belongs when it is folded; nil if there is none.
+    /// `room` is for the folded path.
+    func stricter(than rule: Int, host: RawSpan, path: RawSpan, method: Method, methodText: RawSpan, _ room: inout ByteBuffer) -> Int? {
+        guard table.hasUnfoldedRules || CanonicalPath.needsFolding(path) else { return nil }
+        room.removeAll()
+        CanonicalPath.appendFolded(path, to: &room)
+        guard case .route(let other) = table.match(host: host, path: room.readable, method: method, methodText: methodText),
+            demandsOfRule[other] != demandsOfRule[rule],
+            demands[demandsOfRule[other]].isStricter(than: demands[demandsOfRule[rule]])
+        else { return nil }
+        return other
+    }
+}
+
+extension FoldedRoutes {
+    /// The rules some of whose paths are refused because they may be read as those of stricter rules, with these, for `check`.
+    package static func pairs(of rules: [RouteRule]) -> [(rule: RouteRule, stricter: [RouteRule])] {
+        do throws(RouteFault) {
+            guard let folded = try FoldedRoutes(rules) else { return [] }
+            return try pairs(rules, RouteTable(rules), folded)
+        } catch {
+            return []  // Such rules have been reported.
+        }
+    }
+
+    private static func pairs(
+        _ rules: [RouteRule], _ table: RouteTable, _ folded: Self
+    ) throws(RouteFault) -> [(rule: RouteRule, stricter: [RouteRule])] {
+        var found: [Int: Set<Int>] = [:]
+        for rule in rules {
+            for spelling in try spellings(rule) {
+                let host = Array((rule.host ?? "").utf8)
+                let text = Array((rule.methods.first ?? "GET").utf8)
+                let method = Method(text.rawBytes)
+                var room = ByteBuffer()
+                guard
+                    case .route(let route) = table.match(
+                        host: host.rawBytes, path: spelling.rawBytes, method: method, methodText: text.rawBytes),
+                    !rules[route].target.isLocal, !rules[route].upstreamPathsAreExact,
+                    let other = folded.stricter(
+                        than: route, host: host.rawBytes, path: spelling.rawBytes, method: method, methodText: text.rawBytes, &room)
+                else { continue }
+                found[route, default: []].insert(other)
+            }
+        }
+        return found.sorted { $0.key < $1.key }.map { (rules[$0.key], $0.value.sorted().map { rules[$0] }) }
+    }
+
+    /// Paths that differ from one of the rule in case, the last slash, or a blank at the end.
+    private static func spellings(_ rule: RouteRule) throws(RouteFault) -> [[UInt8]] {
+        let path = Array(try RouteTable.foldedPattern(rule).literals.joined(separator: [UInt8(ascii: "x")])) + (rule.isPrefix ? [UInt8(ascii: "x")] : [])
+        let upper = String(decoding: path, as: UTF8.self).uppercased()
+        return [path, Array(upper.utf8), path + [UInt8(ascii: "/")], path + Array("%20".utf8)]
+    }
+}
