@@ -52,7 +52,7 @@ extension JSONMembers {
         case .string(let text)?: self.text(text, equals: ("true" as StaticString).rawBytes)
         case .number(let slice)? where fallback: !source(slice).equals("0")
         case nil, .null?: fallback
-        case .number?, .array?, .object?: false
+        case .halved?, .number?, .array?, .object?: false
         }
     }
 
@@ -71,12 +71,12 @@ extension JSONMembers {
         case .number(let slice): !stringsOnly && source(slice).equals(expected)
         case .bool(let value): !stringsOnly && expected.equals(value ? "true" : "false")
         case .array(let slice): array(slice, contains: expected, stringsOnly: stringsOnly)
-        case .null, .object: false
+        case .halved, .null, .object: false
         }
     }
 
     private func array(_ slice: Slice, contains expected: RawSpan, stringsOnly: Bool) -> Bool {
-        var reader = JSONReader(source(slice))
+        var reader = JSONReader(source(slice), takesHalves: true)
         do throws(JSONFault) {
             while true {
                 switch try reader.next() {

@@ -130,7 +130,7 @@ extension JSONMembers {
     /// Whether `aud` is an array of more than one element of any type.
     fileprivate var haveSeveralAudiences: Bool {
         guard case .array(let slice)? = self["aud"] else { return false }
-        var reader = JSONReader(source(slice))
+        var reader = JSONReader(source(slice), takesHalves: true)
         var count = 0
         do throws(JSONFault) {
             while true {

@@ -7,6 +7,8 @@ struct JSONMembers: ~Copyable {
     /// A member's value; slices refer to the object's text.
     enum Value {
         case string(JSONText)
+        /// A string with half a surrogate pair, which is no Unicode text and equals none.
+        case halved
         case number(Slice)
         case bool(Bool)
         case null
@@ -27,15 +29,15 @@ struct JSONMembers: ~Copyable {
     mutating func load(_ json: RawSpan) throws(Fault) {
         text.removeAll()
         text.append(json)
-        try index.load(text)
+        try index.load(text, takesHalves: false)
     }
 
-    /// Loads the object whose JSON is `letters` in base64url.
-    mutating func load(base64URL letters: RawSpan) throws(Fault) {
+    /// Loads the object whose JSON is `letters` in base64url. Half a surrogate pair in a string is malformed unless `takesHalves`.
+    mutating func load(base64URL letters: RawSpan, takesHalves: Bool = false) throws(Fault) {
         text.removeAll()
         index.removeAll()
         guard Base64URL.decode(letters, into: &text) else { throw .malformed }
-        try index.load(text)
+        try index.load(text, takesHalves: takesHalves)
     }
 
     /// The value of a member; names are case-sensitive.

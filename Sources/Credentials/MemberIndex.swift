@@ -23,10 +23,10 @@ struct MemberIndex: ~Copyable {
     }
 
     /// Indexes the object in `text`.
-    mutating func load(_ text: borrowing ByteBuffer) throws(JSONMembers.Fault) {
+    mutating func load(_ text: borrowing ByteBuffer, takesHalves: Bool) throws(JSONMembers.Fault) {
         removeAll()
         do throws(JSONMembers.Fault) {
-            var reader = JSONReader(text.readable, maximumDepth: 32)
+            var reader = JSONReader(text.readable, maximumDepth: 32, takesHalves: takesHalves)
             guard Self.next(&reader) == .beginObject else { throw .malformed }
             while try readMember(&reader) {}
             guard Self.next(&reader) == .end else { throw .malformed }
@@ -88,7 +88,7 @@ struct MemberIndex: ~Copyable {
 
     private static func readValue(_ reader: inout JSONReader) throws(JSONMembers.Fault) -> JSONMembers.Value {
         switch next(&reader) {
-        case .string(let text)?: return .string(text)
+        case .string(let text)?: return text.hasHalves ? .halved : .string(text)
         case .number(let slice)?: return .number(slice)
         case .bool(let value)?: return .bool(value)
         case .null?: return .null

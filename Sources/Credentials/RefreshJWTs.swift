@@ -80,7 +80,7 @@ package struct RefreshJWTs: Sendable {
         case .number(let slice)?:
             guard let number = claims.floor(slice), let contract = UInt8(exactly: number) else { throw .badClaim }
             return contract
-        case .string?, .bool?, .null?, .array?, .object?: throw .badClaim
+        case .string?, .halved?, .bool?, .null?, .array?, .object?: throw .badClaim
         }
     }
 }

@@ -51,7 +51,7 @@ struct TokenHeader: ~Copyable {
         guard members["crit"] == nil else { throw .criticalExtension }
         switch members["b64"] {
         case nil, .bool(true)?: return
-        case .bool(false)?, .string?, .number?, .null?, .array?, .object?: throw .criticalExtension
+        case .bool(false)?, .string?, .halved?, .number?, .null?, .array?, .object?: throw .criticalExtension
         }
     }
 
@@ -63,7 +63,7 @@ struct TokenHeader: ~Copyable {
         case .string(let text)?:
             members.append(text, to: &keyIDBytes)
             hasKeyID = true
-        case .number?, .bool?, .null?, .array?, .object?: throw .malformed
+        case .halved?, .number?, .bool?, .null?, .array?, .object?: throw .malformed
         }
     }
 }

@@ -18,7 +18,7 @@ package struct TokenInspection: Sendable {
 
     private static func json(_ letters: RawSpan) -> String? {
         guard let bytes = Base64URL.decode(letters) else { return nil }
-        var reader = JSONReader(bytes.rawBytes)
+        var reader = JSONReader(bytes.rawBytes, takesHalves: true)
         do throws(JSONFault) {
             while try reader.next() != .end {}
         } catch {

@@ -33,7 +33,7 @@ extension JSONMembers {
         self.init()
         let parts = try TokenParts(token)
         do throws(Fault) {
-            try load(base64URL: token[parts.payload])
+            try load(base64URL: token[parts.payload], takesHalves: true)
         } catch {
             throw TokenFault(error)
         }

@@ -20,7 +20,7 @@ struct TokenTimes {
         if notBefore == nil && claims["nbf"] != nil { throw .badClaim }
         switch claims["iat"] {
         case nil, .number?: issuedAt = Self.date("iat", claims)
-        case .string?, .bool?, .null?, .array?, .object?: throw .badClaim
+        case .string?, .halved?, .bool?, .null?, .array?, .object?: throw .badClaim
         }
     }
 

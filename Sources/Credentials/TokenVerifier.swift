@@ -45,7 +45,7 @@ package struct TokenVerifier: ~Copyable {
         signature.removeAll()
         guard Base64URL.decode(token[parts.signature], into: &signature) else { throw .malformed }
         do throws(JSONMembers.Fault) {
-            try claims.load(base64URL: token[parts.payload])
+            try claims.load(base64URL: token[parts.payload], takesHalves: true)
         } catch {
             throw TokenFault(error)
         }

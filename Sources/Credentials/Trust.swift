@@ -137,7 +137,7 @@ final class IssuerRules: Sendable {
         switch claims["iss"] {
         case nil: issuer == nil
         case .string(let text)?: issuer.map { claims.text(text, equals: $0.rawBytes) } ?? false
-        case .number?, .bool?, .null?, .array?, .object?: false
+        case .halved?, .number?, .bool?, .null?, .array?, .object?: false
         }
     }
 }

@@ -29,7 +29,7 @@ package struct UnverifiedClaims: Sendable, Equatable {
             claims.append(text, to: &out)
             return out.readable.text
         case .number(let slice)?: return claims.source(slice).text
-        case nil, .bool?, .null?, .array?, .object?: return nil
+        case nil, .halved?, .bool?, .null?, .array?, .object?: return nil
         }
     }
 }
@@ -39,12 +39,12 @@ extension JSONMembers {
         switch self["aud"] {
         case .string?: return [string("aud")].compactMap(\.self)
         case .array(let slice)?:
-            var reader = JSONReader(source(slice))
+            var reader = JSONReader(source(slice), takesHalves: true)
             var found: [String] = []
             do throws(JSONFault) {
                 while true {
                     switch try reader.next() {
-                    case .string(let text) where reader.depth == 1: found.append(reader.string(text))
+                    case .string(let text) where reader.depth == 1 && !text.hasHalves: found.append(reader.string(text))
                     case .end: return found
                     case .string, .number, .bool, .null, .key, .beginArray, .endArray, .beginObject, .endObject: continue
                     }
@@ -52,7 +52,7 @@ extension JSONMembers {
             } catch {
                 return found  // Cannot happen: the array was validated when it was loaded.
             }
-        case nil, .number?, .bool?, .null?, .object?: return []
+        case nil, .halved?, .number?, .bool?, .null?, .object?: return []
         }
     }
 }

@@ -80,7 +80,7 @@ extension JSONMembers {
         switch self[name] {
         case nil, .null?: false
         case .string(let text)?: !text.slice.isEmpty
-        case .number?, .bool?, .array?, .object?: true
+        case .halved?, .number?, .bool?, .array?, .object?: true
         }
     }
 }

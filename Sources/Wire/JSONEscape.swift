@@ -1,10 +1,14 @@
 /// One escape in a JSON string: its scalar and its length in bytes. A surrogate pair is one escape (RFC 8259 §7).
 struct JSONEscape {
+    /// A surrogate for half a pair, which is no scalar.
     var scalar: UInt32
     var length: Int
 
-    /// Reads the escape whose backslash is at `offset`.
-    init(in bytes: RawSpan, at offset: Int) throws(JSONFault) {
+    /// Whether it is a surrogate without the other half (RFC 8259 §8.2): what `JSON.stringify` writes for a string that was cut in an emoji.
+    var isHalf: Bool { scalar & 0xFFFF_F800 == 0xD800 }
+
+    /// Reads the escape whose backslash is at `offset`. Half a pair is a fault unless `takesHalves`.
+    init(in bytes: RawSpan, at offset: Int, takesHalves: Bool) throws(JSONFault) {
         guard offset + 1 < bytes.byteCount else { throw JSONFault(kind: .endsEarly, offset: bytes.byteCount) }
         length = 2
         switch bytes[offset + 1] {
@@ -20,26 +24,29 @@ struct JSONEscape {
             length = 6
             scalar = try Self.unit(in: bytes, at: offset)
             guard scalar & 0xF800 == 0xD800 else { return }
-            try pair(in: bytes, at: offset)
+            try pair(in: bytes, at: offset, takesHalves)
         default: throw JSONFault(kind: .unexpectedByte, offset: offset + 1)
         }
     }
 
-    /// Joins the high surrogate just read to the low one that must follow it.
-    private mutating func pair(in bytes: RawSpan, at offset: Int) throws(JSONFault) {
-        guard scalar < 0xDC00 else { throw JSONFault(kind: .notUnicode, offset: offset) }
+    /// Joins the surrogate just read to the low one behind it, if it is a high one.
+    private mutating func pair(in bytes: RawSpan, at offset: Int, _ takesHalves: Bool) throws(JSONFault) {
         let next = offset + 6
-        try expect(UInt8(ascii: "\\"), in: bytes, at: next, of: offset)
-        try expect(UInt8(ascii: "u"), in: bytes, at: next + 1, of: offset)
-        let low = try Self.unit(in: bytes, at: next)
-        guard low & 0xFC00 == 0xDC00 else { throw JSONFault(kind: .notUnicode, offset: next) }
-        scalar = 0x10000 + (scalar & 0x3FF) << 10 + (low & 0x3FF)
-        length = 12
+        let isFollowed = scalar < 0xDC00 ? try beginsUnit(bytes, at: next) : false
+        let low = isFollowed ? try Self.unit(in: bytes, at: next) : 0
+        if low & 0xFC00 == 0xDC00 {
+            scalar = 0x10000 + (scalar & 0x3FF) << 10 + (low & 0x3FF)
+            length = 12
+        } else if !takesHalves {
+            throw JSONFault(kind: .notUnicode, offset: isFollowed ? next : offset)
+        }
     }
 
-    private func expect(_ byte: UInt8, in bytes: RawSpan, at index: Int, of escape: Int) throws(JSONFault) {
-        guard index < bytes.byteCount else { throw JSONFault(kind: .endsEarly, offset: index) }
-        guard bytes[index] == byte else { throw JSONFault(kind: .notUnicode, offset: escape) }
+    private func beginsUnit(_ bytes: RawSpan, at offset: Int) throws(JSONFault) -> Bool {
+        guard offset < bytes.byteCount else { throw JSONFault(kind: .endsEarly, offset: offset) }
+        guard bytes[offset] == UInt8(ascii: "\\") else { return false }
+        guard offset + 1 < bytes.byteCount else { throw JSONFault(kind: .endsEarly, offset: offset + 1) }
+        return bytes[offset + 1] == UInt8(ascii: "u")
     }
 
     /// The four hexadecimal digits behind the `\u` at `offset`.

@@ -21,6 +21,8 @@ package struct JSONFault: Error, Equatable, Sendable {
 package struct JSONText: Equatable, Sendable {
     package var slice: Slice
     package var hasEscapes: Bool
+    /// Whether an escape is half a surrogate pair: the string is no Unicode text then, and equals none.
+    package var hasHalves = false
 }
 
 /// A token of `JSONReader`.
@@ -37,8 +39,8 @@ package enum JSONToken: Equatable, Sendable {
     case end
 }
 
-/// A strict pull reader over one complete JSON text (RFC 8259): no comments, no trailing commas, no lone surrogates,
-/// UTF-8 only, without a byte order mark.
+/// A strict pull reader over one complete JSON text (RFC 8259): no comments, no trailing commas, UTF-8 only,
+/// without a byte order mark. Half a surrogate pair is a fault in a name, and in a string unless the reader takes halves.
 ///
 /// Duplicate keys are all returned, so that a caller can refuse them. Each byte is read once; nothing is copied or allocated.
 /// After a fault every further call throws the same fault.
@@ -47,6 +49,7 @@ package struct JSONReader: ~Escapable {
     package let bytes: RawSpan
     /// The maximum number of open arrays and objects.
     let maximumDepth: Int
+    private let takesHalves: Bool
     /// Arrays and objects open now.
     package private(set) var depth = 0
     /// The offset of the first unread byte.
@@ -67,12 +70,14 @@ package struct JSONReader: ~Escapable {
         case afterValue
     }
 
-    /// A reader at the start of `bytes` that follows at most `maximumDepth` (1 to 64) open arrays and objects.
+    /// A reader at the start of `bytes` that follows at most `maximumDepth` (1 to 64) open arrays and objects. With `takesHalves` it
+    /// hands out strings that hold half a surrogate pair, for a caller that looks at `hasHalves`.
     @_lifetime(copy bytes)
-    package init(_ bytes: RawSpan, maximumDepth: Int = 32) {
+    package init(_ bytes: RawSpan, maximumDepth: Int = 32, takesHalves: Bool = false) {
         precondition((1...64).contains(maximumDepth))
         self.bytes = bytes
         self.maximumDepth = maximumDepth
+        self.takesHalves = takesHalves
         if bytes.byteCount > Int(Int32.max) { fault = JSONFault(kind: .tooLong, offset: 0) }
     }
 
@@ -134,7 +139,7 @@ package struct JSONReader: ~Escapable {
         case UInt8(ascii: "["): return try open(object: false)
         case UInt8(ascii: "\""):
             expects = .afterValue
-            return .string(try text())
+            return .string(try text(takesHalves: takesHalves))
         case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
             expects = .afterValue
             return .number(try number())
@@ -169,7 +174,7 @@ package struct JSONReader: ~Escapable {
     @_lifetime(self: copy self)
     private mutating func key() throws(JSONFault) -> JSONToken {
         guard peek() == UInt8(ascii: "\"") else { throw unexpected() }
-        let name = try text()
+        let name = try text(takesHalves: false)
         skipWhiteSpace()
         guard peek() == UInt8(ascii: ":") else { throw unexpected() }
         offset += 1
@@ -190,9 +195,10 @@ package struct JSONReader: ~Escapable {
 
     /// A string, both quotes included.
     @_lifetime(self: copy self)
-    private mutating func text() throws(JSONFault) -> JSONText {
+    private mutating func text(takesHalves: Bool) throws(JSONFault) -> JSONText {
         let start = offset + 1
         var hasEscapes = false
+        var hasHalves = false
         offset = start
         while true {
             offset = bytes.endOfPlainText(from: offset)
@@ -200,10 +206,11 @@ package struct JSONReader: ~Escapable {
             switch byte {
             case UInt8(ascii: "\""):
                 offset += 1
-                return JSONText(slice: Slice(start: start, count: offset - 1 - start), hasEscapes: hasEscapes)
+                return JSONText(slice: Slice(start: start, count: offset - 1 - start), hasEscapes: hasEscapes, hasHalves: hasHalves)
             case UInt8(ascii: "\\"):
                 hasEscapes = true
-                let escape = try JSONEscape(in: bytes, at: offset)
+                let escape = try JSONEscape(in: bytes, at: offset, takesHalves: takesHalves)
+                if escape.isHalf { hasHalves = true }
                 offset += escape.length
             case 0x80...:
                 let length = UTF8Sequence.length(in: bytes, at: offset)

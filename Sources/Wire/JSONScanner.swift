@@ -67,6 +67,8 @@ package struct JSONScanner: ~Copyable {
     var isSpelled = false
     /// Whether the text just read exceeded `longestText`.
     package internal(set) var isTooLong = false
+    /// Whether the string just read holds half a surrogate pair; in a name that is a fault.
+    package internal(set) var hasHalves = false
     var spelled = ByteBuffer()
     /// The first bytes of an escape or of a non-ASCII scalar that the end of a piece has cut.
     var fragment = ByteBuffer()
@@ -154,7 +156,7 @@ package struct JSONScanner: ~Copyable {
         switch phase {
         case .inKey:
             guard try resumeText(bytes) else { return .starved }
-            return keyEnded(bytes)
+            return try keyEnded(bytes)
         case .inString:
             guard try resumeText(bytes) else { return .starved }
         case .inNumber:

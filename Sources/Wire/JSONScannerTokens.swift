@@ -15,11 +15,12 @@ extension JSONScanner {
         beginText()
         phase = .inKey
         guard try readText(bytes) else { return .starved }
-        return keyEnded(bytes)
+        return try keyEnded(bytes)
     }
 
     @inline(__always)
-    mutating func keyEnded(_ bytes: RawSpan) -> JSONStep? {
+    mutating func keyEnded(_ bytes: RawSpan) throws(JSONFault) -> JSONStep? {
+        if isSpelled, hasHalves { throw JSONFault(kind: .notUnicode, offset: offset) }
         if offset < bytes.byteCount, bytes[offset] == UInt8(ascii: ":") {
             offset &+= 1
             phase = .value
@@ -39,6 +40,7 @@ extension JSONScanner {
         textStart = offset
         isSpelled = false
         isTooLong = false
+        hasHalves = false
     }
 
     /// Reads a text up to and including its closing quote; false if the piece ends first.
@@ -93,7 +95,7 @@ extension JSONScanner {
     /// The escape at `offset`; nil if the piece ends within it.
     func escape(_ bytes: RawSpan) throws(JSONFault) -> JSONEscape? {
         do throws(JSONFault) {
-            return try JSONEscape(in: bytes, at: offset)
+            return try JSONEscape(in: bytes, at: offset, takesHalves: true)
         } catch {
             guard error.kind == .endsEarly else { throw error }
             return nil
@@ -125,12 +127,7 @@ extension JSONScanner {
         swap(&whole, &fragment)
         defer { swap(&whole, &fragment) }
         if whole.readable[0] == UInt8(ascii: "\\") {
-            do throws(JSONFault) {
-                spell(try JSONEscape(in: whole.readable, at: 0))
-            } catch {
-                guard error.kind == .endsEarly else { throw JSONFault(kind: error.kind, offset: offset) }
-                return
-            }
+            return try completeEscapes(&whole)
         } else {
             guard UTF8Sequence.length(in: whole.readable, at: 0) > 0 else {
                 guard UTF8Sequence.isCut(in: whole.readable, at: 0) else { throw JSONFault(kind: .notUnicode, offset: offset) }
@@ -141,6 +138,25 @@ extension JSONScanner {
         whole.removeAll()
     }
 
+    /// Removes the whole escapes of `text`: one, or half a surrogate pair and the escape behind it. A byte behind such a half that
+    /// begins no escape is left to the piece, from which it has just come.
+    private mutating func completeEscapes(_ text: inout ByteBuffer) throws(JSONFault) {
+        while !text.isEmpty {
+            guard text.readable[0] == UInt8(ascii: "\\") else {
+                offset &-= 1
+                return text.removeAll()
+            }
+            do throws(JSONFault) {
+                let escape = try JSONEscape(in: text.readable, at: 0, takesHalves: true)
+                spell(escape)
+                text.discard(escape.length)
+            } catch {
+                guard error.kind == .endsEarly else { throw JSONFault(kind: error.kind, offset: offset) }
+                return
+            }
+        }
+    }
+
     mutating func spell(_ text: RawSpan) {
         guard keepsText, !text.isEmpty else { return }
         guard spelled.count + text.byteCount <= Self.longestText else { return isTooLong = true }
@@ -148,6 +164,7 @@ extension JSONScanner {
     }
 
     mutating func spell(_ escape: JSONEscape) {
+        if escape.isHalf { hasHalves = true }
         guard keepsText, spelled.count + 4 <= Self.longestText else { return isTooLong = true }
         spelled.append(scalar: Unicode.Scalar(escape.scalar) ?? "\u{FFFD}")
     }

@@ -6,6 +6,7 @@ extension JSONReader {
     /// Whether `text`, unescaped, is `other`.
     package func text(_ text: JSONText, equals other: RawSpan) -> Bool {
         guard text.hasEscapes else { return bytes[text.slice].equals(other) }
+        guard !text.hasHalves else { return false }
         var plain = ByteBuffer(capacity: Int(text.slice.count))
         unescape(text, into: &plain)
         return plain.readable.equals(other)
@@ -15,24 +16,26 @@ extension JSONReader {
         self.text(text, equals: other.rawBytes)
     }
 
-    /// Unescapes `text` and appends it to `out`: UTF-8, never more bytes than the source.
+    /// Unescapes `text` and appends it to `out`: UTF-8, never more bytes than the source. Half a surrogate pair becomes U+FFFD.
     package func unescape(_ text: JSONText, into out: inout ByteBuffer) {
         let inner = bytes[text.slice]
         guard text.hasEscapes else { return out.append(inner) }
+        // With the closing quote, which shows that a half at the end has no other.
+        let quoted = bytes.extracting(Int(text.slice.start)..<text.slice.end + 1)
         var offset = 0
         while offset < inner.byteCount {
             let next = inner.firstIndex(of: UInt8(ascii: "\\"), from: offset) ?? inner.byteCount
             out.append(inner.extracting(offset..<next))
             offset = next
             guard offset < inner.byteCount else { return }
-            offset += Self.appendUnescaped(inner, at: offset, to: &out)
+            offset += Self.appendUnescaped(quoted, at: offset, to: &out)
         }
     }
 
     /// Appends the scalar of the escape at `offset`; returns the escape's length.
     private static func appendUnescaped(_ text: RawSpan, at offset: Int, to out: inout ByteBuffer) -> Int {
         do {
-            let escape = try JSONEscape(in: text, at: offset)
+            let escape = try JSONEscape(in: text, at: offset, takesHalves: true)
             out.append(scalar: Unicode.Scalar(escape.scalar) ?? "\u{FFFD}")
             return escape.length
         } catch {

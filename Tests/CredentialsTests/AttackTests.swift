@@ -175,11 +175,28 @@ import Wire
     }
 
     @Test(arguments: [
-        "null", "[]", "\"x\"", "1", "{", #"{"a":1}x"#, #"{"a":1,}"#, "{'a':1}", "\u{FEFF}{}", #"{"a":01}"#, #"{"a":"\ud800"}"#,
+        "null", "[]", "\"x\"", "1", "{", #"{"a":1}x"#, #"{"a":1,}"#, "{'a':1}", "\u{FEFF}{}", #"{"a":01}"#, #"{"\ud800":"a"}"#,
         #"{"a":NaN}"#, " ",
     ])
     func aPayloadThatIsNoObjectIsRefused(_ payload: String) {
         #expect(fault(Forge.token(payload: payload, key: Keys.hs256), trusted) == .malformed)
+    }
+
+    /// Half a surrogate pair (RFC 8259 §8.2) in a claim that nothing reads does no harm; one that is read is as if it had no text.
+    @Test func halfASurrogatePairIsNoTextOfAClaim() {
+        func payload(_ sub: String, _ more: String, aud: String = "\"api\"") -> String {
+            Forge.token(payload: #"{"iss":"https://issuer.test","aud":\#(aud),"sub":"\#(sub)","exp":1700000600\#(more)}"#, key: Keys.hs256)
+        }
+        let half = #""x\ud83d""#
+        for more in [#","name":\#(half)"#, #","a":[\#(half),{"b":\#(half)}]"#, #","tier":\#(half)"#, #","email":\#(half)"#, #","jti":\#(half)"#] {
+            #expect(fault(payload("u1", more), trusted) == nil, "\(more)")
+        }
+        #expect(fault(payload("u1", "", aud: #"[\#(half),"api"]"#), trusted) == nil)
+        #expect(fault(payload("u1", "", aud: half), trusted) == .wrongAudience)
+        #expect(fault(payload(#"x\ud83d"#, ""), trusted) == fault(payload("", ""), trusted) && fault(payload("", ""), trusted) != nil)
+        for more in [#","iat":\#(half)"#, #","nbf":\#(half)"#, #","\ud83d":1"#] { #expect(fault(payload("u1", more), trusted) != nil, "\(more)") }
+        let header = #"{"alg":"HS256","kid":"x\ud83d"}"#
+        #expect(fault(Forge.token(header: header, key: Keys.hs256), trusted) == .malformed)
     }
 
     @Test func textThatIsNotUnicodeIsRefused() {

@@ -17,7 +17,7 @@ package struct FilterDocuments {
     private static let spaces = ["", "", "", " ", "\n  ", "\t\r\n", "          "]
     private static let forbidden = [
         #""premium""#, #""gold""#, "null", "1", "true", #"["free"]"#, #"{"tier":"free"}"#, #""FREE""#, #""free ""#, #""""#,
-        #""pr\u0065mium""#, #""\ud83d\ude42""#,
+        #""pr\u0065mium""#, #""\ud83d\ude42""#, #""free\ud83d""#,
     ]
     private static let keys = [#""tier""#, #""ti\u0065r""#, #""\u0074\u0069\u0065\u0072""#]
     private static let names = [
@@ -80,7 +80,7 @@ package struct FilterDocuments {
         if isSecret { return "\"\(Self.marker) \(pick(0...99))\"" }
         return [
             "1", "-0.5e+10", "true", "false", "null", #""a longer text, which takes more than one or two words: é漢🙂 and \n \" \ud83d\ude42""#,
-            #""""#, "12345678901234567890", #""tier""#, #""{\"tier\":\"premium\"}""#,
+            #""""#, "12345678901234567890", #""tier""#, #""cut \ud83d""#, #""\ude42\ud83d\u0041""#, #""{\"tier\":\"premium\"}""#,
         ].randomElement(using: &random)!
     }
 

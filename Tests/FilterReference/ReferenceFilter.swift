@@ -224,6 +224,8 @@ struct Node {
 struct TreeReader {
     private let text: [UInt8]
     private var at = 0
+    /// Whether the latest string holds half a surrogate pair.
+    private var hasHalves = false
 
     init(_ text: [UInt8]) { self.text = text }
 
@@ -245,7 +247,7 @@ struct TreeReader {
             var members: [(name: String, value: Node)] = []
             guard let commas = list(UInt8(ascii: "}"), { reader in
                 reader.space()
-                guard let name = reader.string() else { return false }
+                guard let name = reader.string(), !reader.hasHalves else { return false }
                 reader.space()
                 guard reader.byte == UInt8(ascii: ":") else { return false }
                 reader.at += 1
@@ -308,7 +310,9 @@ struct TreeReader {
             }
         }
         at += 1
-        return at <= text.count ? String(decoding: units, as: UTF16.self) : nil
+        let string = String(decoding: units, as: UTF16.self)
+        hasHalves = !string.utf16.elementsEqual(units)
+        return at <= text.count ? string : nil
     }
 
     private mutating func escaped() -> UInt16? {

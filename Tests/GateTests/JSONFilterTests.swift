@@ -359,7 +359,7 @@ import Wire
     }
 
     @Test(arguments: [
-        #"{"a":}"#, "[1,]", #"[{"tier":"free"}"#, "nul", "[1]]", "{} {}", "\u{FEFF}{}", #"{"a":"\ud800"}"#, "[01]", "[\"\u{1}\"]", #"{"a":1"#, "[1}",
+        #"{"a":}"#, "[1,]", #"[{"tier":"free"}"#, "nul", "[1]]", "{} {}", "\u{FEFF}{}", #"{"\ud800":"a"}"#, #"{"ti\ud83der":"free"}"#, "[01]", "[\"\u{1}\"]", #"{"a":1"#, "[1}",
     ])
     func brokenJSONGoesNoFurther(_ text: String) throws {
         let plan = try Self.plan(["tier"])
@@ -368,6 +368,23 @@ import Wire
             guard case .broken = Run(plan, bytes, cuts: cuts).fault else {
                 Issue.record("\(text) went on")
                 continue
+            }
+        }
+    }
+
+    /// `JSON.stringify` writes such escapes for strings that were cut inside an emoji.
+    @Test func halfASurrogatePairPassesOutsideOfNamesAndTheTier() throws {
+        let plan = try Self.plan(["tier"])
+        let cases = [
+            (#"[{"tier":"free","a":"x\ud83d"},"\ude42",{"a":"\ud83d\n\ud83d\u0041"}]"#, #"[{"tier":"free","a":"x\ud83d"},"\ude42",{"a":"\ud83d\n\ud83d\u0041"}]"#),
+            (#"[{"tier":"free\ud83d"},{"tier":"free"},{"a":"\ud83d","tier":"premium"}]"#, #"[{"tier":"free"}]"#),
+            (#"[1,{"tier":"\ud83d"}]"#, "[1]"),
+        ]
+        for (text, filtered) in cases {
+            let bytes = Array(text.utf8)
+            for cuts in [[], Array(0..<bytes.count)] + (0..<bytes.count).map({ [$0] }) {
+                let run = Run(plan, bytes, cuts: cuts)
+                if run.fault != nil || run.text != filtered { Issue.record("\(text) cut at \(cuts) is \(run.text)") }
             }
         }
     }

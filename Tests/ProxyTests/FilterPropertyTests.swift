@@ -258,7 +258,7 @@ struct RandomAnswer: CustomStringConvertible {
 private enum StrictJSON {
     static func isValid(_ bytes: [UInt8]) -> Bool {
         do throws(JSONFault) {
-            var reader = JSONReader(bytes.rawBytes)
+            var reader = JSONReader(bytes.rawBytes, takesHalves: true)
             while try reader.next() != .end {}
             return true
         } catch {

@@ -47,6 +47,29 @@ import Wire
         }
     }
 
+    @Test func halfASurrogatePairIsHandedOutToReadersThatTakeIt() throws {
+        let cases = [(#"\ud83d"#, "\u{FFFD}"), (#"a\ude42b"#, "a\u{FFFD}b"), (#"\ud83d\ud83d\ude42"#, "\u{FFFD}🙂"), (#"\ud83d\n"#, "\u{FFFD}\n")]
+        for (text, plain) in cases {
+            let bytes = "[\"\(text)\",{\"k\":\"\(text)\"}]".utf8Bytes
+            var reader = JSONReader(bytes.rawBytes, takesHalves: true)
+            var found: [String] = []
+            var token = try reader.next()
+            while token != .end {
+                if case .string(let string) = token {
+                    found.append(reader.string(string))
+                    #expect(string.hasHalves && !reader.text(string, equals: reader.string(string).utf8Bytes.rawBytes))
+                }
+                token = try reader.next()
+            }
+            #expect(found == [plain, plain])
+            #expect(fault(bytes)?.kind == .notUnicode)
+            let name = "{\"\(text)\":1}".utf8Bytes
+            var strict = JSONReader(name.rawBytes, takesHalves: true)
+            _ = try strict.next()
+            #expect(throws: JSONFault.self) { _ = try strict.next() }
+        }
+    }
+
     @Test func itRefusesMoreThanTheMaximumDepth() {
         for depth in [1, 2, 32, 64] {
             for (open, close) in [("[", "]"), (#"{"a":"#, "}")] {

@@ -44,7 +44,7 @@ import Testing
 
     /// The same steps by `JSONReader`, the oracle; scalars only as values of names.
     private func read(_ text: [UInt8], watched: String? = nil) -> String? {
-        var reader = JSONReader(text.rawBytes, maximumDepth: 64)
+        var reader = JSONReader(text.rawBytes, maximumDepth: 64, takesHalves: true)
         var words: [String] = []
         var isNamed = false
         do throws(JSONFault) {
@@ -81,6 +81,8 @@ import Testing
         "1 2", "[] []", "truex", "\u{FEFF}1", "\u{c}1", "1\u{0}", "01", "-", "+1", ".5", "1.", "1e", "1e+", "0x10", #"""#, #""\x""#, #""\u12g4""#,
         "\"a\nb\"", "\"\u{1f}\"", #""\ud83d""#, #""\ude42""#, #""\ud83dx""#, #""\ud83d\u0041""#, #"{"a":01}"#, #"{"a":1x}"#, #"{"a":"b"x}"#, #"{"a":1"b":2}"#,
         #"{"a":1,,"b":2}"#, #"{"a":"b":1}"#,
+        #"{"a":"x\ud83d","b":["\ude42\ud83d\ud83d\ude42"]}"#, #"{"a":"\ud83d\n","b":"\ud83d\u0041","c":"\ud83d漢"}"#, #"{"\ud83d":1}"#, #"{"b":{"a\ude42":1}}"#,
+        #"{"a":"\ud83d\x"}"#, #"{"a":"\ud83d\u00g"}"#, #"{"a":"\ud83d\u004"}"#, #"{"a":"\ud83d\\","b":"\ud83d\""}"#,
     ])
     func aTextInPiecesReadsLikeAWholeOne(_ text: String) {
         let bytes = text.utf8Bytes

@@ -319,7 +319,7 @@ extension JSONFilter {
     /// Judges the value of a tier field: a visible tier keeps its unit, anything else removes it.
     private mutating func judgeLabel(_ piece: RawSpan) throws(FilterFault) {
         let tier = tier
-        let isVisible = scanner.isString && !scanner.isTooLong && plan.isVisible(scanner.text(piece), to: tier)
+        let isVisible = scanner.isString && !scanner.isTooLong && !scanner.hasHalves && plan.isVisible(scanner.text(piece), to: tier)
         guard isVisible else { return try condemnUnits(isLabelled: true, piece) }
         var left = fields
         fields = 0
