@@ -293,6 +293,19 @@ private struct Told {
         #expect(harness.command()?.want == 1)
     }
 
+    @Test func aWrongReplyRefusesForOneIntervalAtMost() throws {
+        let harness = LimitClientHarness()
+        let charge = try LimitCharge.of((1, rate("5/s")))
+        #expect(harness.waits(charge))
+        var reply = GCRAReply()
+        (reply.at, reply.tats[0]) = (1_800_000_000_000_000, 1 << 53)
+        harness.answer(try #require(harness.command()), reply)
+        #expect(harness.verdicts().map(\.verdict.kind) == [.refused])
+        #expect(harness.ask(charge).verdict?[0].retryAfter == 200_000)
+        harness.now += 200_000
+        #expect(harness.waits(charge))
+    }
+
     @Test func theDenyCacheRefusesWhileRedisIsDown() throws {
         let harness = LimitClientHarness { $0.failureMode = .open }
         #expect(harness.waits(charge))

@@ -135,8 +135,11 @@ package struct GCRAReply: Equatable, Sendable {
         self = reply
     }
 
-    /// The state of count `index` under `rate`.
-    package func reading(_ index: Int, _ rate: LimitRate) -> LimitReading { LimitReading(tat: tats[index], rate, at: at) }
+    /// The state of count `index` under `rate`. A TAT beyond the rate's tolerance, which no script leaves, counts as exhausted: a wrong
+    /// reply refuses for one interval, and not for the years that it says.
+    package func reading(_ index: Int, _ rate: LimitRate) -> LimitReading {
+        LimitReading(tat: min(tats[index], at &+ rate.storedTolerance), rate, at: at)
+    }
 
     package static func == (left: Self, right: Self) -> Bool {
         left.granted == right.granted && left.at == right.at
