@@ -131,6 +131,17 @@ import Wire
         #expect(load(secret + "TOLLGATE_TIER_GRACE=3d\n" + oneRoute).partial.settings.tierGraceSeconds == 3 * 86_400)
     }
 
+    @Test func theDatabaseOfTheLongerNameWins() {
+        let settings = load("DATABASE_URL=mysql://django\nTOLLGATE_DATABASE_URL=sqlite:///own\nTOLLGATE_DATABASE_SCHEMA=second\n" + oneRoute).partial
+        #expect(settings.database == .sqlite(path: "/own"))
+        let direct = "TOLLGATE_KEY_SECRET=" + String(repeating: "s", count: 32) + "\nDATABASE_URL=postgres://a/d\nDATABASE_URL_DIRECT=sqlite:///x\n"
+        let both = load(direct + "TOLLGATE_DATABASE_URL_DIRECT=postgres://b/d\nTOLLGATE_DATABASE_SCHEMA=second\n" + oneRoute)
+        #expect(both.findings.faults.isEmpty && both.partial.directDatabase == .postgres(url: "postgres://b/d", schema: "second"))
+        #expect(faults("TOLLGATE_DATABASE_URL=mysql://me\n" + oneRoute).first?.hasPrefix("a.env:1: TOLLGATE_DATABASE_URL: is neither") == true)
+        let names = ["public", "pg_x", "Tollgate", "1a", "a\"b", "a.b", String(repeating: "a", count: 49)]
+        #expect(names.allSatisfy { faults("TOLLGATE_DATABASE_SCHEMA='\($0)'\n" + oneRoute).count == 1 })
+    }
+
     @Test func probableMistakesAreWarnings() {
         #expect(warnings("TOLGATE_LOG=info\n" + oneRoute) == ["a.env:1: TOLGATE_LOG: is no setting and is ignored, the nearest is TOLLGATE_LOG"])
         for (name, nearest) in [("REDIS_ULR", "REDIS_URL"), ("database_url", "DATABASE_URL"), ("SMTP_URL_FLE", "SMTP_URL_FILE"), ("OTEL_EXPORTER_OTLP_ENDPONT", "OTEL_EXPORTER_OTLP_ENDPOINT")] {

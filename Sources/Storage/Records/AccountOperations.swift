@@ -47,7 +47,7 @@ extension SQLStore {
     package func open(
         _ new: NewAccount, session: NewSession?, _ audit: AuditContext
     ) async throws(StoreFault) -> Opening {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(locking: new.email.map { .contact($0.key) }) { sql throws(SQLFault) in
             let account = new.account(now: audit.now)
             guard try sql.insert(account, passwordHash: new.passwordHash) else {
                 return try sql.startAnew(new, session: session, audit)
@@ -62,7 +62,7 @@ extension SQLStore {
     package func signIn(
         _ user: UUID, proof: PasswordProof, session: NewSession?, _ audit: AuditContext
     ) async throws(StoreFault) -> SignIn? {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(locking: .account(user)) { sql throws(SQLFault) in
             guard let account = try sql.lockedAccount(user), try sql.passwordHash(of: user) == proof.hash else { return nil }
             if let replacement = proof.replacement { try sql.setPasswordHash(replacement, of: user) }
             let opened = try sql.openSession(session, of: user, audit)
@@ -74,7 +74,7 @@ extension SQLStore {
     package func setPassword(
         _ hash: String, of user: UUID, keeping session: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> SignIn? {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(locking: .account(user)) { sql throws(SQLFault) in
             guard var account = try sql.lockedAccount(user), let kept = try sql.lockedSession(session), kept.user == user
             else { return nil }
             try sql.setPassword(hash, of: &account, audit)

@@ -14,7 +14,7 @@ extension SQLStore {
     package func redeem(
         _ redemption: CodeRedemption, _ audit: AuditContext
     ) async throws(StoreFault) -> Redemption {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(locking: .contact(redemption.recipient.key)) { sql throws(SQLFault) in
             guard let code = try sql.use(redemption, now: audit.now) else { return .wrongCode }
             var kept: Session?
             if let caller = redemption.proof.caller {

@@ -5,7 +5,7 @@ extension SQLStore {
     package func signIn(
         _ proof: IdentityProof, newUser: UUID, session: NewSession, _ audit: AuditContext
     ) async throws(StoreFault) -> SignIn {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(locking: .identity(proof.key)) { sql throws(SQLFault) in
             let linked = try sql.account(of: proof.key)
             let holder = try sql.holder(of: proof.verifiedEmail)
             let verdict = IdentityRule.verdict(linked: linked, holder: holder)
