@@ -66,6 +66,8 @@ package struct Configuration: Sendable {
     /// The secret that gateways with a common database or Redis share, at least 32 bytes.
     package var keySecret: [UInt8]?
     package var mustConfirmEmail = false
+    /// Of one account.
+    package var maxSessions = 0
     /// The rate of sign-ups for each client address.
     package var signUpLimit: LimitRate = LimitRate(defaultOf: .signUpLimit)
     /// The rate of SMS over all gateways.

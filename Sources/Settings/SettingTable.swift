@@ -161,6 +161,9 @@ extension Setting {
     package static let refreshLifetime = Setting(
         "TOLLGATE_REFRESH_TTL_", .text, .entries(\.refreshLifetimes), shown: "the contract's",
         "The time for which a session can be refreshed, from its last refresh (for `PASSWORD` from the sign-in); at most what the contract's document says: `PASSWORD`, `PROVIDER` and `DLAUTH` 30 d, `ANONYMOUS` 7 d. `APPLE` has no refresh tokens. Sessions that are open already keep their time until the next refresh.")
+    package static let maxSessions = Setting(
+        "TOLLGATE_MAX_SESSIONS", .count(1...100_000), .count(\.maxSessions), default: "100",
+        "The maximum number of sessions of one account; a sign-in beyond it ends the one that was not used for longest.")
     package static let signUpLimit = Setting(
         "TOLLGATE_SIGNUP_LIMIT", .rate, .rate(\.signUpLimit), default: "300/h+burst=100",
         "The rate of sign-ups from one client address (IPv6: from one /64), over all contracts.")
@@ -196,7 +199,7 @@ extension Setting {
     package static let all: [Setting] = [
         listen, listenTLS, tlsCert, tlsKey, adminListen, checkListen, adminToken, adminHosts, workers, dataDirectory, publicURL, issuer, audience,
         jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, rateLimitFailure, redisTimeout,
-        tokenCache, contracts, dlauthPath, provider, databaseURL, databaseDirectURL, ownDatabaseURL, ownDatabaseDirectURL, databaseSchema, requireConfirmedEmail, signUpLimit, accessLifetime, refreshLifetime,
+        tokenCache, contracts, dlauthPath, provider, databaseURL, databaseDirectURL, ownDatabaseURL, ownDatabaseDirectURL, databaseSchema, requireConfirmedEmail, maxSessions, signUpLimit, accessLifetime, refreshLifetime,
         refreshGrace, tierGrace,
         headerTimeout, bodyTimeout, sendTimeout, idleTimeout, drainTimeout, maxConnections, maxRequests, maxLocalRequests, maxBuffers, dnsRefresh, http2Streams, http2StreamWindow,
         http2ConnectionWindow, upgradeURL, cors, log, accessLog,

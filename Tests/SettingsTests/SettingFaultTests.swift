@@ -2,6 +2,7 @@ import Gate
 import Testing
 import Wire
 
+import Storage
 @testable import Settings
 @testable import tollgate
 

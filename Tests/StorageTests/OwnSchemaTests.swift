@@ -8,7 +8,7 @@ import Wire
 
 /// A database that another program has, too.
 @Suite struct SharedDatabaseTests {
-    /// What Django has made: tables with names that are common.
+    /// Tables of Django, some with names that are common.
     private static let django = """
         CREATE TABLE public.accounts (id INT); CREATE TABLE public.sessions (id INT); CREATE TABLE public.schema_versions (version TEXT);
         CREATE TABLE public.auth_user (id INT)
@@ -202,7 +202,7 @@ import Wire
         #expect(try await store.openSession(newSession(), of: ada, at(2)) != nil)
     }
 
-    /// Nothing is to be migrated, so nobody asks for the lock.
+    /// There is nothing to migrate, so the lock is not taken.
     @Test func aStartOverTheNewestSchemaTakesNoLock() async throws {
         let cluster = try PostgresCluster.shared.get()
         let database = try cluster.newDatabaseName()
@@ -217,7 +217,7 @@ import Wire
         #expect(refusal?.absence?.contains("pg_terminate_backend") == true && refusal?.absence?.contains("a local socket") == true, "\(String(describing: refusal))")
     }
 
-    /// What the gateway asks of the server for its sessions.
+    /// By settings of each transaction.
     @Test func sessionsAreBoundAtTheServer() async throws {
         let cluster = try PostgresCluster.shared.get()
         let database = try cluster.newDatabaseName()

@@ -8,11 +8,11 @@ internal import Glibc
     private static let connectSeconds = "3"
     private static let answerMilliseconds: Int32 = 5_000
     private static let migrationMilliseconds: Int32 = 3_600_000
-    /// What the server keeps to in each transaction, in milliseconds. It gives up a lock and a statement before `answerMilliseconds`, so
+    /// The server's bounds of each transaction, in milliseconds. It gives up a lock and a statement before `answerMilliseconds`, so
     /// that no statement goes on there once its call is answered; a transaction whose gateway has stopped ends before others give up
     /// their waiting for its locks. Set in each transaction: a pooler keeps nothing else for a client.
-    private static let limits = "SET LOCAL lock_timeout = 3000; SET LOCAL statement_timeout = 4000; SET LOCAL idle_in_transaction_session_timeout = 2000"
-    private static let migrationLimits = "SET LOCAL lock_timeout = 10000; SET LOCAL statement_timeout = 3600000; SET LOCAL idle_in_transaction_session_timeout = 10000"
+    private static let limits = settings(lock: 3_000, statement: 4_000, idle: 2_000)
+    private static let migrationLimits = settings(lock: 10_000, statement: migrationMilliseconds, idle: 10_000)
     /// How long a program waits for another one that migrates the schema, and between two tries.
     private static let schemaPatience = Duration.seconds(10)
     private static let schemaPause: UInt32 = 50_000
@@ -20,7 +20,7 @@ internal import Glibc
     private static let keepalives = [
         ("keepalives_idle", "5"), ("keepalives_interval", "2"), ("keepalives_count", "3"), ("tcp_user_timeout", "10000"),
     ]
-    private static let serverKeepalives = "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; SET tcp_user_timeout = 10000"
+    private static let serverKeepalives = keepalives.map { "SET \($0.0.hasPrefix("tcp_") ? "" : "tcp_")\($0.0) = \($0.1)" }.joined(separator: "; ")
 
     private let handle: OpaquePointer
     private let statements: PreparedStatements
@@ -88,7 +88,10 @@ internal import Glibc
     /// Ends a process of the same server that may still be at work for a connection that was given up.
     func end(_ process: ServerProcess) throws(SQLFault) {
         _ = try run(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_get_activity(CAST(CAST($1 AS BIGINT) AS INTEGER)) WHERE \(ServerProcess.start) = $2",
+            """
+            SELECT pg_terminate_backend(pid) FROM pg_stat_get_activity(CAST(CAST($1 AS BIGINT) AS INTEGER))
+            WHERE \(ServerProcess.start) = $2
+            """,
             [.integer(process.id), .integer(process.start)], as: nil)
     }
 
@@ -149,6 +152,11 @@ internal import Glibc
         do throws(SQLFault) { try command("ROLLBACK") } catch { isBroken = true }
     }
 
+    private static func settings(lock: Int32, statement: Int32, idle: Int32) -> String {
+        [("lock_timeout", lock), ("statement_timeout", statement), ("idle_in_transaction_session_timeout", idle)]
+            .map { "SET LOCAL \($0) = \($1)" }.joined(separator: "; ")
+    }
+
     // MARK: the schema
 
     func findTables() throws(SQLFault) -> Bool {
@@ -177,7 +185,10 @@ internal import Glibc
         if try holds("to_regnamespace(\(literal(PostgresSchema.quoted(place)))) IS NOT NULL") { return }
         guard try holds("has_database_privilege(current_database(), 'CREATE')") else {
             throw .failed(
-                "the role may not create the schema \(place) in the database: let an administrator run CREATE SCHEMA \(place) AUTHORIZATION the role, or GRANT CREATE ON DATABASE")
+                """
+                the role may not create the schema \(place) in the database: let an administrator run \
+                CREATE SCHEMA \(place) AUTHORIZATION the role, or GRANT CREATE ON DATABASE
+                """)
         }
         try command("CREATE SCHEMA \(PostgresSchema.quoted(place))")
     }
@@ -200,7 +211,10 @@ internal import Glibc
         guard var row = holder.rows.first else { return .busy("another program migrates the schema of the database") }
         let (id, address) = (try row.integer(), try row.text())
         return .busy(
-            "another program holds the lock for migrating the schema of the database: process \(id) of the server, from \(address); wait until it is done, or end it by SELECT pg_terminate_backend(\(id))")
+            """
+            another program holds the lock for migrating the schema of the database: process \(id) of the server, from \(address); \
+            wait until it is done, or end it by SELECT pg_terminate_backend(\(id))
+            """)
     }
 
     private func literal(_ text: String) -> String { "'" + text.replacing("'", with: "''") + "'" }

@@ -40,7 +40,7 @@ extension SQLStore {
     ) async throws(StoreFault) -> SignIn? {
         try await database.write(locking: .account(user)) { sql throws(SQLFault) in
             guard let account = try sql.lockedAccount(user) else { return nil }
-            let opened = try sql.open(new, of: user, at: audit.now)
+            let opened = try sql.open(new, of: user, audit)
             try sql.log(.signedIn, user, audit, session: opened.id, detail: "operator")
             return SignIn(account: account, session: opened)
         }

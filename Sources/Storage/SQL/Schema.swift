@@ -13,6 +13,7 @@ enum Schema {
         { _ in origins },
         { _ in ["CREATE TABLE sweeps (id BIGINT PRIMARY KEY, at BIGINT NOT NULL)"] },
         { _ in ["CREATE INDEX audit_events_addresses ON audit_events (at) WHERE address IS NOT NULL"] },
+        { _ in carriedSignIns },
     ]
     static var newest: Int64 { Int64(steps.count) }
 
@@ -75,6 +76,11 @@ enum Schema {
         WHERE NOT EXISTS (SELECT 1 FROM adopted_tokens WHERE adopted_tokens.session = sessions.id)
         """,
     ]
+
+    /// `CarriedSignIns`; NULL for credentials from before.
+    private static let carriedSignIns =
+        ["password", "email", "phone"].map { "ALTER TABLE accounts ADD COLUMN \($0)_carried_at BIGINT" }
+        + ["ALTER TABLE identities ADD COLUMN carried_at BIGINT"]
 
     private static let outsideSessions = [
         "ALTER TABLE accounts ADD COLUMN outside_ended_at BIGINT",

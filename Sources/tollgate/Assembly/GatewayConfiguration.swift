@@ -71,7 +71,7 @@ extension StoreLocation {
         let origin = settings.origin(of: setting)
         do throws(Fault) {
             let location = try StoreLocation(url: url, schema: settings.databaseSchema)
-            if let reason = location.otherProgram { throw Fault(description: reason) }
+            if let reason = location.otherProgram { throw Fault(description: "names a file that \(reason)") }
             if location.isServer, settings.keySecret == nil, settings.jwtSecret == nil {
                 let message = "is a database that several gateways can share, but this one keeps its signing keys to itself: set TOLLGATE_KEY_SECRET, the same on all of them, or each refuses the tokens of the others"
                 findings.warn(Finding(origin, setting.name, message))
