@@ -1,8 +1,8 @@
 import Gate
+import Storage
 import Testing
 import Wire
 
-import Storage
 @testable import Settings
 @testable import tollgate
 
