@@ -1,5 +1,6 @@
 internal import Fetch
 package import Gate
+internal import Synchronization
 internal import Transport
 internal import Wire
 
@@ -26,6 +27,7 @@ package final class ExternalRefresher: Sendable {
     static let queuedMilliseconds: UInt64 = 2_000
     static let totalMilliseconds = 8_000
 
+    private let pauses = Mutex(IssuerPauses())
     private let transfers = IssuerTransfers(
         name: "refresh", IssuerTransfers.Limits(underWay: 1_024, queued: 1_024, queuedMilliseconds: queuedMilliseconds))
 
@@ -49,11 +51,15 @@ package final class ExternalRefresher: Sendable {
     }
 
     private func send(_ order: RefreshOrder, to server: RefreshServer) async -> TokenRefreshOutcome {
+        if let seconds = pauses.withLock({ $0.left(of: order.issuer, at: EventLoop.now().monotonic) }) {
+            return .unavailable(retryAfterSeconds: seconds)
+        }
         // No redirects: a refresh token is sent to the configured URL only. No resend: it may be valid only once.
         let answer = await transfers.send(
             HTTPTransfer(
                 url: server.url, connectMilliseconds: 3_000, totalMilliseconds: Self.totalMilliseconds, largestBody: 65_536,
                 body: server.form.request(order.token), isSentOnce: true))
+        pauses.withLock { $0.note(answer.status, answer.retryAfter, of: order.issuer, at: EventLoop.now().monotonic) }
         let outcome = Self.outcome(answer, server.form, order)
         if case .unavailable = outcome {
             let why = answer.failure ?? (answer.status / 100 == 2 ? "the answer is not understood" : "the answer has the status \(answer.status)")

@@ -9,6 +9,8 @@ final class IssuerTransfers: Sendable {
     struct Answer: Sendable {
         var status = 0
         var body: [UInt8] = []
+        /// `Retry-After`, if there is one.
+        var retryAfter: String?
         /// The error if there is no response; otherwise nil.
         var failure: String?
     }
@@ -120,7 +122,8 @@ final class IssuerTransfers: Sendable {
             for order in orders { begin(order) }
             for ended in group.wait(milliseconds: pause) {
                 let failure = ended.isTooLarge ? "the answer is too large" : ended.failure
-                replies.removeValue(forKey: ended.id)?(Answer(status: ended.status, body: ended.body, failure: failure))
+                let answer = Answer(status: ended.status, body: ended.body, retryAfter: ended.retryAfter, failure: failure)
+                replies.removeValue(forKey: ended.id)?(answer)
             }
         }
 

@@ -2,7 +2,7 @@ package import Accounts
 package import Credentials
 internal import Gate
 internal import Transport
-internal import Wire
+package import Wire
 
 /// An outside issuer whose subjects stand for accounts, and whose refresh tokens are redeemed at its own endpoint.
 package struct RedeemingIssuer: Sendable {
@@ -40,13 +40,14 @@ package struct OutsideRedeemer: Sendable {
         refreshes = TokenRefreshes(own: { _ in .refused }, outside: refresher)
     }
 
-    package func redeem(_ token: String, _ contract: ContractID) async -> OutsideRefresh.Outcome {
+    /// `address` is the client's, which may hold a share of the flights.
+    package func redeem(_ token: String, _ contract: ContractID, from address: IPAddress?) async -> OutsideRefresh.Outcome {
         guard RefreshedTokens.isSendable(Array(token.utf8)), token.utf8.count <= Self.longestToken,
             let asked = issuer(of: token, contract)
         else { return .refused }
         let order = RefreshOrder(issuer: asked.issuer.name, isOwn: false, user: "", session: "", token: Array(token.utf8))
         let answer = await withCheckedContinuation { continuation in
-            refreshes.refresh(order) { continuation.resume(returning: $0) }
+            refreshes.refresh(order, from: address) { continuation.resume(returning: $0) }
         }
         switch answer.outcome {
         case .refused: return .refused

@@ -12,7 +12,7 @@ struct RefreshFlights<Waiter> {
         case follower
         /// The caller must refresh and then call `ended`.
         case leader
-        /// Refused: too many refreshes are under way.
+        /// Refused: too many refreshes are under way, or of the address.
         case full
     }
 
@@ -23,22 +23,32 @@ struct RefreshFlights<Waiter> {
     /// How long failures are cached, in milliseconds.
     private static var failureMilliseconds: UInt64 { 1_000 }
 
-    private var flights: [RefreshOrder: [Waiter]] = [:]
+    /// One address may hold so many times what is free: one alone gets most, another always finds room.
+    private static var share: Int { 4 }
+
+    private var flights: [RefreshOrder: (address: IPAddress?, waiters: [Waiter])] = [:]
+    private var held: [IPAddress: Int] = [:]
     private var cached: [RefreshOrder: (outcome: TokenRefreshOutcome, until: MonotonicTime)] = [:]
 
     /// Joins the refresh of `order` or starts it. Orders are compared in full, so only holders of the same refresh token share
     /// an outcome.
-    mutating func join(_ order: RefreshOrder, _ waiter: Waiter, now: MonotonicTime) -> Role {
+    mutating func join(_ order: RefreshOrder, _ waiter: Waiter, from address: IPAddress? = nil, now: MonotonicTime) -> Role {
         if let entry = cached[order] {
             if now < entry.until { return .cached(entry.outcome) }
             cached[order] = nil
         }
         if flights[order] != nil {
-            flights[order]?.append(waiter)
+            flights[order]?.waiters.append(waiter)
             return .follower
         }
-        guard flights.count < Self.maximumFlights else { return .full }
-        flights[order] = []
+        let free = Self.maximumFlights - flights.count
+        guard free > 0 else { return .full }
+        if let address {
+            let own = held[address] ?? 0
+            guard own < Self.share * free else { return .full }
+            held[address] = own + 1
+        }
+        flights[order] = (address, [])
         return .leader
     }
 
@@ -48,7 +58,9 @@ struct RefreshFlights<Waiter> {
         if cached.count < Self.maximumCached {
             cached[order] = (outcome, now.advanced(milliseconds: Self.milliseconds(outcome)))
         }
-        return flights.removeValue(forKey: order) ?? []
+        guard let flight = flights.removeValue(forKey: order) else { return [] }
+        if let address = flight.address { held[address] = held[address].flatMap { $0 > 1 ? $0 - 1 : nil } }
+        return flight.waiters
     }
 
     private static func milliseconds(_ outcome: TokenRefreshOutcome) -> UInt64 {

@@ -1,7 +1,7 @@
 package import Gate
 internal import Synchronization
 internal import Transport
-internal import Wire
+package import Wire
 
 /// Transparent refresh of internal callers' expired tokens: own tokens through the accounts, outside issuers' at their endpoints.
 package final class TokenRefreshes: Sendable {
@@ -20,9 +20,10 @@ package final class TokenRefreshes: Sendable {
         self.outside = outside
     }
 
-    /// Refreshes a token and calls `reply` once, in bounded time. Any thread; returns at once.
-    package func refresh(_ order: RefreshOrder, _ reply: @escaping Reply) {
-        let role = flights.withLock { $0.join(order, reply, now: EventLoop.now().monotonic) }
+    /// Refreshes a token and calls `reply` once, in bounded time. Any thread; returns at once. `address`: whose share of the flights it
+    /// counts to; nil for internal callers.
+    package func refresh(_ order: RefreshOrder, from address: IPAddress? = nil, _ reply: @escaping Reply) {
+        let role = flights.withLock { $0.join(order, reply, from: address?.limitPrefix, now: EventLoop.now().monotonic) }
         switch role {
         case .cached(let outcome): reply(RefreshAnswer(outcome, .follower))
         case .follower: break

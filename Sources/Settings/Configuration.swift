@@ -57,13 +57,17 @@ package struct Configuration: Sendable {
     /// Paths of the `dlauth` contract, each with the full name of its variable.
     package var dlauthPaths: [EnvEntry] = []
     package var providers: [ProviderDeclaration] = []
-    /// `DATABASE_URL` unparsed; it may contain a password. nil: a SQLite file in the data folder.
-    package var databaseURL: String?
-    /// `DATABASE_URL_DIRECT` unparsed; it may contain a password.
-    package var databaseDirectURL: String?
+    /// `TOLLGATE_DATABASE_URL`, `DATABASE_URL` and the same with `_DIRECT`, unparsed; they may contain a password.
+    var ownDatabaseURL: String?
+    var commonDatabaseURL: String?
+    var ownDatabaseDirectURL: String?
+    var commonDatabaseDirectURL: String?
+    package var databaseSchema = ""
     /// The secret that gateways with a common database or Redis share, at least 32 bytes.
     package var keySecret: [UInt8]?
     package var mustConfirmEmail = false
+    /// Of one account.
+    package var maxSessions = 0
     /// The rate of sign-ups for each client address.
     package var signUpLimit: LimitRate = LimitRate(defaultOf: .signUpLimit)
     /// The rate of SMS over all gateways.
@@ -138,6 +142,13 @@ package struct Configuration: Sendable {
 
     /// The CORS policy of routes without `cors=`, of contracts and of answers without a route; nil for none.
     package var corsRule: CORSRule? { cors.origins.map(CORSRule.init) }
+
+    /// The URL of the database in force, unparsed; nil: a SQLite file in the data folder. And that of the server behind a pooler.
+    package var databaseURL: String? { ownDatabaseURL ?? commonDatabaseURL }
+    package var databaseDirectURL: String? { ownDatabaseDirectURL ?? commonDatabaseDirectURL }
+    /// The settings that have them.
+    package var databaseSetting: Setting { ownDatabaseURL == nil ? .databaseURL : .ownDatabaseURL }
+    package var databaseDirectSetting: Setting { ownDatabaseDirectURL == nil ? .databaseDirectURL : .ownDatabaseDirectURL }
 
     /// The origin of a setting, for messages.
     package func origin(of setting: Setting) -> Origin { origins[setting.name] ?? .builtIn }

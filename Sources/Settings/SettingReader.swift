@@ -143,6 +143,10 @@ struct SettingReader: Sendable {
         reader.parse(setting, reader.text(setting)) { text throws(ParseError) in try CORSOptions.choice(ofSetting: text) }
     }
 
+    static let databaseSchema = SettingReader(\.databaseSchema) { reader, setting in
+        reader.parse(setting, reader.text(setting), TypedText.schemaName)
+    }
+
     static let tiers = SettingReader(\.tiers) { reader, setting in
         do throws(TierList.Fault) {
             return try TierList(reader.words(setting))

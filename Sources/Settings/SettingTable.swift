@@ -134,11 +134,20 @@ extension Setting {
     package static let provider = Setting(
         "TOLLGATE_PROVIDER_", .line, .lines(\.providers) { ProviderLine.parse($0, name: $1, $2.sources) },
         "Sign-in with ID tokens of `APPLE` or `GOOGLE`: `client-ids=A,B` are the accepted audiences; `issuer=… jwks=URL-or-file` override the provider's own.")
+    package static let ownDatabaseURL = Setting(
+        "TOLLGATE_DATABASE_URL", .url, .secretText(\.ownDatabaseURL), shown: "`DATABASE_URL`", secret: true, restart: true,
+        "The database of accounts, where `DATABASE_URL` is another program's: it wins.")
+    package static let ownDatabaseDirectURL = Setting(
+        "TOLLGATE_DATABASE_URL_DIRECT", .url, .secretText(\.ownDatabaseDirectURL), shown: "`DATABASE_URL_DIRECT`", secret: true, restart: true,
+        "The server beside `TOLLGATE_DATABASE_URL`; it wins over `DATABASE_URL_DIRECT`.")
+    package static let databaseSchema = Setting(
+        "TOLLGATE_DATABASE_SCHEMA", .text, .databaseSchema, default: "tollgate", restart: true,
+        "The schema of PostgreSQL in which a new installation keeps its tables; it is made if it is missing. With the default an older installation, which has its tables in the default search path, stays where it is.")
     package static let databaseURL = Setting(
-        "DATABASE_URL", .url, .secretText(\.databaseURL), shown: "embedded SQLite", secret: true, restart: true,
+        "DATABASE_URL", .url, .secretText(\.commonDatabaseURL), shown: "embedded SQLite", secret: true, restart: true,
         "The database of accounts: `postgres://user:password@host/database` or `sqlite:///path/to/file`; by default a SQLite file in `TOLLGATE_DATA_DIR`.")
     package static let databaseDirectURL = Setting(
-        "DATABASE_URL_DIRECT", .url, .secretText(\.databaseDirectURL), shown: "`DATABASE_URL`", secret: true, restart: true,
+        "DATABASE_URL_DIRECT", .url, .secretText(\.commonDatabaseDirectURL), shown: "`DATABASE_URL`", secret: true, restart: true,
         "The PostgreSQL server itself, `postgres://…`, where `DATABASE_URL` names a pooler in transaction mode: its notifications come from there.")
     package static let requireConfirmedEmail = Setting(
         "TOLLGATE_REQUIRE_CONFIRMED_EMAIL", .choice(["false", "true"]), .choice(\.mustConfirmEmail) { $0 == "true" }, default: "false",
@@ -152,6 +161,9 @@ extension Setting {
     package static let refreshLifetime = Setting(
         "TOLLGATE_REFRESH_TTL_", .text, .entries(\.refreshLifetimes), shown: "the contract's",
         "The time for which a session can be refreshed, from its last refresh (for `PASSWORD` from the sign-in); at most what the contract's document says: `PASSWORD`, `PROVIDER` and `DLAUTH` 30 d, `ANONYMOUS` 7 d. `APPLE` has no refresh tokens. Sessions that are open already keep their time until the next refresh.")
+    package static let maxSessions = Setting(
+        "TOLLGATE_MAX_SESSIONS", .count(1...100_000), .count(\.maxSessions), default: "100",
+        "The maximum number of sessions of one account; a sign-in beyond it ends the one that was not used for longest.")
     package static let signUpLimit = Setting(
         "TOLLGATE_SIGNUP_LIMIT", .rate, .rate(\.signUpLimit), default: "300/h+burst=100",
         "The rate of sign-ups from one client address (IPv6: from one /64), over all contracts.")
@@ -187,7 +199,7 @@ extension Setting {
     package static let all: [Setting] = [
         listen, listenTLS, tlsCert, tlsKey, adminListen, checkListen, adminToken, adminHosts, workers, dataDirectory, publicURL, issuer, audience,
         jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, rateLimitFailure, redisTimeout,
-        tokenCache, contracts, dlauthPath, provider, databaseURL, databaseDirectURL, requireConfirmedEmail, signUpLimit, accessLifetime, refreshLifetime,
+        tokenCache, contracts, dlauthPath, provider, databaseURL, databaseDirectURL, ownDatabaseURL, ownDatabaseDirectURL, databaseSchema, requireConfirmedEmail, maxSessions, signUpLimit, accessLifetime, refreshLifetime,
         refreshGrace, tierGrace,
         headerTimeout, bodyTimeout, sendTimeout, idleTimeout, drainTimeout, maxConnections, maxRequests, maxLocalRequests, maxBuffers, dnsRefresh, http2Streams, http2StreamWindow,
         http2ConnectionWindow, upgradeURL, cors, log, accessLog,

@@ -63,6 +63,17 @@ package enum TypedText {
         return rate
     }
 
+    /// A schema of PostgreSQL: a plain identifier that is not one of the server's, nor that which programs share.
+    package static func schemaName(_ text: String) throws(ParseError) -> String {
+        let isPlain = (1...48).contains(text.utf8.count) && text.utf8.first?.isASCIIDigit == false
+            && text.utf8.allSatisfy { $0.isASCIIDigit || $0 == UInt8(ascii: "_") || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) }
+        guard isPlain else { throw ParseError("is no name of a schema, write up to 48 lower-case letters, digits and _, not a digit first") }
+        guard !text.hasPrefix("pg_"), text != "information_schema", text != "public" else {
+            throw ParseError("is a schema of PostgreSQL's or of all programs, write a name of Tollgate's own, such as tollgate")
+        }
+        return text
+    }
+
     /// One of `choices`.
     package static func choice(_ text: String, _ choices: [String]) throws(ParseError) -> String {
         guard choices.contains(text) else { throw ParseError("is not known, write \(alternatives(choices))") }

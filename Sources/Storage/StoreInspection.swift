@@ -36,12 +36,12 @@ package struct StoreInspection: Equatable, Sendable {
         do throws(SQLFault) {
             switch location {
             case .sqlite(let path): try look(at: SQLiteConnection(inspecting: path), path)
-            case .postgres(let url): try look(at: PostgresConnection(url: url))
+            case .postgres(let url, let schema): try look(at: PostgresConnection(url: url, schema: PostgresSchema(schema)))
             }
         } catch {
             switch error {
             case .conflict: throw Fault(reason: "it is busy")
-            case .lost(let reason), .failed(let reason): throw Fault(reason: reason)
+            case .busy(let reason), .lost(let reason), .failed(let reason): throw Fault(reason: reason)
             }
         }
     }
@@ -49,28 +49,26 @@ package struct StoreInspection: Equatable, Sendable {
     private mutating func look(at file: SQLiteConnection, _ path: String) throws(SQLFault) {
         var mode = try file.run("PRAGMA journal_mode", []).rows.first
         journalMode = SQLiteConnection.keepsWriteAheadLog(path) ? "wal" : try mode?.text()
-        guard try !file.run("SELECT 1 FROM sqlite_master WHERE name = 'schema_versions'", []).rows.isEmpty else { return }
-        try readSchema(file)
+        guard try file.findTables() else { return }
+        try readSchema(SQLTransaction(file))
     }
 
     private mutating func look(at server: PostgresConnection) throws(SQLFault) {
         let question = """
-            SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT), CAST(pg_is_in_recovery() AS INTEGER),
-                CAST(to_regclass('schema_versions') IS NOT NULL AS INTEGER)
+            SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT), CAST(pg_is_in_recovery() AS INTEGER)
             """
         guard var row = try server.run(question, []).rows.first else { return }
         clock = try row.time()
         isStandby = try row.flag()
-        guard try row.flag() else { return }
-        try readSchema(server)
+        guard try server.findTables() else { return }
+        try server.transaction(isWriting: false) { sql throws(SQLFault) in try readSchema(sql) }
     }
 
-    private mutating func readSchema(_ connection: some SQLConnection) throws(SQLFault) {
-        var row = try connection.run("SELECT MAX(version) FROM schema_versions", []).rows.first
-        version = try row?.optionalInteger()
+    private mutating func readSchema(_ sql: SQLTransaction) throws(SQLFault) {
+        version = try Schema.version(sql)
         // The second step of the schema makes the table.
         guard let version, version > 1 else { return }
-        for var row in try connection.run("SELECT name, sealed FROM sealed_secrets", []).rows {
+        for var row in try sql.rows("SELECT name, sealed FROM sealed_secrets", []) {
             sealed.append((try row.text(), try row.bytes()))
         }
     }

@@ -1,12 +1,12 @@
 package import Accounts
 internal import Wire
 
-/// The database in `DATABASE_URL`. Another database is a case here and a folder beside `SQLite`.
+/// The database of `TOLLGATE_DATABASE_URL` or `DATABASE_URL`. Another database is a case here and a folder beside `SQLite`.
 package enum StoreLocation: Sendable, Equatable {
     /// A file, by its path.
     case sqlite(path: String)
-    /// A server, by its libpq URL.
-    case postgres(url: String)
+    /// A server, by its libpq URL, and the schema of new installations.
+    case postgres(url: String, schema: String = "tollgate")
 
     /// Why a URL is not accepted, as a message for the operator. Never contains the URL, which may hold a password.
     package struct Fault: Error, Equatable, Sendable, CustomStringConvertible {
@@ -16,10 +16,10 @@ package enum StoreLocation: Sendable, Equatable {
     }
 
     /// `sqlite:///path/to/file` (three slashes: the path is absolute) or `postgres://user:password@host/database`.
-    package init(url: String) throws(Fault) {
+    package init(url: String, schema: String = "tollgate") throws(Fault) {
         if url.hasPrefix("postgres://") || url.hasPrefix("postgresql://") {
             if let fault = Self.fault(ofServer: url) { throw Fault(description: fault) }
-            self = .postgres(url: url)
+            self = .postgres(url: url, schema: schema)
         } else if url.hasPrefix("sqlite://") {
             guard let path = Self.decoded(url.dropFirst(9)), path.hasPrefix("/"), path.count > 1 else {
                 throw Fault(description: "names no file; write sqlite:///path/to/file, with three slashes")
@@ -37,8 +37,9 @@ package enum StoreLocation: Sendable, Equatable {
     ) -> SQLStore? {
         switch self {
         case .sqlite(let path): SQLiteDatabase(path: path, start: start, onChange: onChange).map { SQLStore($0) }
-        case .postgres(let url):
-            PostgresDatabase(url: url, connections: connections, start: start, onChange: onChange).map { SQLStore($0) }
+        case .postgres(let url, let schema):
+            PostgresDatabase(url: url, schema: PostgresSchema(schema), connections: connections, start: start, onChange: onChange)
+                .map { SQLStore($0) }
         }
     }
 
@@ -49,7 +50,9 @@ package enum StoreLocation: Sendable, Equatable {
     ) -> PostgresListener? {
         switch self {
         case .sqlite: nil
-        case .postgres(let url): PostgresListener(url: url, isDirect: isDirect, start: start, heard: heard, changed: changed)
+        case .postgres(let url, let schema):
+            PostgresListener(
+                url: url, schema: PostgresSchema(schema), isDirect: isDirect, start: start, heard: heard, changed: changed)
         }
     }
 
@@ -59,6 +62,13 @@ package enum StoreLocation: Sendable, Equatable {
         case .sqlite: false
         case .postgres: true
         }
+    }
+
+    /// Why the file must not be used: it has tables of another program and none of ours; nil if it may be. Opens the file for reading only,
+    /// and says nothing about one that is missing or cannot be read.
+    package var otherProgram: String? {
+        guard case .sqlite(let path) = self else { return nil }
+        do throws(SQLFault) { return try SQLiteConnection(inspecting: path).otherProgram() } catch { return nil }
     }
 
     /// A mistake that libpq would report with a part of the password in its message.

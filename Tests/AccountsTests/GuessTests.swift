@@ -53,6 +53,20 @@ import Wire
         #expect(outcomes.count { $0 == SignInRefusal.invalidCredentials } == 50)
     }
 
+    @Test func anAccountHasOneAllowanceWhateverItIsCalled() async throws {
+        let office = try Office()
+        var registration = Registration(email: try EmailAddress("ada@example.com"), password: try Password("password123"))
+        registration.username = Username(stored: "ada")
+        _ = try await office.passwords.signUp(registration, rules: .length, contract: .dlauth, caller: caller("192.0.2.1"))
+        let outcomes = await atOnce(200) { number in
+            let name: SignInName = number.isMultiple(of: 2) ? .email(EmailAddress(stored: "ada@example.com")) : .username(Username(stored: "Ada"))
+            return await fault {
+                try await office.passwords.signIn(name, try Password("wrong one"), contract: .dlauth, caller: caller(Self.stranger(number)))
+            }
+        }
+        #expect(outcomes.count { $0 == SignInRefusal.invalidCredentials } == 50)
+    }
+
     @Test func rightGuessesCostNothingHoweverManyComeAtOnce() async throws {
         let office = try Office()
         _ = try await office.signUp("ada@example.com")

@@ -29,7 +29,7 @@ import Wire
 
     private var sessions: Sessions {
         let issuer = issuer
-        let outside = OutsideRefresh(secret: Office.secret, limiter: office.limiter) { token, _ in issuer.redeem(token) }
+        let outside = OutsideRefresh(secret: Office.secret, limiter: office.limiter) { token, _, _ in issuer.redeem(token) }
         return Sessions(context: office.context, mint: office.mint, outside: outside)
     }
 
@@ -52,6 +52,20 @@ import Wire
         #expect(second.grant.session.id == first.grant.session.id && second.grant.session.counter == 2)
         #expect(issuer.questions == ["old"])
         #expect(try await office.directory.sessions(of: user).count == 1)
+    }
+
+    /// An issuer that answers 429 judges nothing; made-up tokens must not reach it without bound then.
+    @Test func whatTheIssuerDoesNotJudgeCountsForItsAddress() async throws {
+        for number in 0..<200 {
+            issuer.say(.unavailable(retryAfterSeconds: 1), to: "made up \(number)")
+            _ = try? await refresh("made up \(number)")
+        }
+        #expect(issuer.questions.count == 150)
+        let other = Caller(address: IPAddress(parsing: "203.0.113.9"), device: nil)
+        issuer.say(.unavailable(retryAfterSeconds: 1), to: "other")
+        _ = try? await sessions.refresh("other", contract: .dlauth, caller: other)
+        #expect(issuer.questions.last == "other")
+        #expect(office.limiter.counted(.addressFailures) == 0)
     }
 
     /// An answer that the app did not get is given again, without asking the issuer, which may have spent the token.

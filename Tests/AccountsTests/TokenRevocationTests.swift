@@ -89,7 +89,7 @@ import Wire
     /// An app that holds its old issuer's refresh token signs out by it.
     @Test func anOutsideRefreshTokenEndsTheSessionThatItWasExchangedFor() async throws {
         let key = IdentityKey(IdentitySource(stored: "django"), stored: "7")
-        let outside = OutsideRefresh(secret: Office.secret, limiter: office.limiter) { token, _ in token == "old" ? .subject(key) : .refused }
+        let outside = OutsideRefresh(secret: Office.secret, limiter: office.limiter) { token, _, _ in token == "old" ? .subject(key) : .refused }
         let sessions = Sessions(context: office.context, mint: office.mint, outside: outside)
         var account = ImportedAccount()
         account.identities = [key]

@@ -16,6 +16,8 @@ import Wire
         ("e\u{301}te@x.org", "éte@x.org", "éte@x.org"), ("É@x.org", "É@x.org", "é@x.org"),
         ("user+tag@x", "user+tag@x", "user+tag@x"), ("o'brien@x.org", "o'brien@x.org", "o'brien@x.org"),
         ("ada@bücher.example", "ada@bücher.example", "ada@bücher.example"), ("a..b@x.org", "a..b@x.org", "a..b@x.org"),
+        ("ada@x。Ｏｒｇ", "ada@x.org", "ada@x.org"), ("ada@ｘ．org", "ada@x.org", "ada@x.org"), ("ada@x｡org", "ada@x.org", "ada@x.org"),
+        ("ａda@x.org", "ａda@x.org", "ａda@x.org"),
     ])
     func anEmailIsBroughtIntoOneForm(_ raw: String, _ text: String, _ key: String) throws {
         let email = try EmailAddress(raw)
@@ -36,6 +38,8 @@ import Wire
         "a\u{200B}b@x.org", "a\u{200D}b@x.org", "\u{FEFF}a@x.org", "a@x\u{00AD}y.org", "a@x\u{2060}.org", "\u{202E}a@x.org",
         "a\u{2066}b@x.org", "a\u{061C}@x.org", "a@x.org\u{E0061}", "a\u{FE0F}@x.org", "a\u{034F}@x.org", "a\u{3164}@x.org",
         "a\u{0600}@x.org", "a\u{180E}@x.org", "a\u{FFF9}@x.org", "a\u{9F}@x.org",
+        // Domains that read as others: specials of full width, an empty label, ligatures, and letters in circles or of mathematics.
+        "a@x＠y.org", "a@x（y.org", "a@x．.org", "a@o\u{FB03}ce.org", "a@\u{24D0}.org", "a@\u{1D41A}.org", "a@x\u{2460}.org", "a@\u{FF76}.org",
     ])
     func malformedEmailsAreRefused(_ raw: String) {
         #expect(throws: MalformedText.self) { try EmailAddress(raw) }

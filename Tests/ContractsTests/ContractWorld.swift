@@ -57,7 +57,7 @@ final class ContractWorld: StoryWorld {
             anonymous: AnonymousAccounts(context: context, mint: mint, limiter: limiter),
             sessions: Sessions(
                 context: context, mint: mint,
-                outside: OutsideRefresh(secret: Self.secret, limiter: limiter) { [oldIssuer] token, _ in oldIssuer.redeem(token) }),
+                outside: OutsideRefresh(secret: Self.secret, limiter: limiter) { [oldIssuer] token, _, _ in oldIssuer.redeem(token) }),
             accounts: AccountDirectory(context: context), tiers: .standard,
             mustConfirmEmail: false, clock: clock.accountClock)
         administration = Administration(context: context, work: work, actor: .command)

@@ -146,6 +146,18 @@ import Testing
         #expect(try gateway.send("POST \(sent.target)", sent.body).status == 200)
     }
 
+    @Test func aServerThatAsksForAPauseIsLeftAlone() throws {
+        let server = try AuthServer()
+        let gateway = try Self.rotating(server)
+        server.mood.change { $0 = .saying("HTTP/1.1 429 X\r\nRetry-After: 25\r\nContent-Length: 0\r\n\r\n") }
+        for _ in 0..<5 {
+            let sent = Self.refreshing(AuthServer.Form.all[1], server.signIn("u1"))
+            let answer = try gateway.send("POST \(sent.target)", sent.body)
+            #expect(answer.status == 500 && answer["Retry-After"] != nil, "\(answer.text)")
+        }
+        #expect(server.questions.now.count == 1)
+    }
+
     /// A refresh token that says whose it is gets no session of anybody else.
     @Test func theServersAnswerForAnotherPersonIsRefused() throws {
         let server = try AuthServer()

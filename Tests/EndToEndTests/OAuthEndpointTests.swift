@@ -272,6 +272,20 @@ import Testing
         #expect(try gateway.metric("tollgate_auth_decisions_total", #"route="bank""#, #"reason="sign_in_too_old""#) == 4)
     }
 
+    /// A thief of a session has not signed in: a sign-in by a password that the session set is as old as the session's own.
+    @Test func aPasswordThatASessionSetIsNoNewerSignIn() throws {
+        let eve = try gateway.signUp("eve@example.org")
+        let signedInAt = try #require(try claims(of: eve.access)["auth_time"].int)
+        let set = try gateway.send("PUT /auth/password/update", #"{"new_password":"a password of the thief"}"#, bearer: eve.access)
+        #expect(set.status == 200, "\(set.text)")
+        try gateway.reload(try Self.settings(upstream).replacingOccurrences(of: "max-age=5m", with: "max-age=1s"))
+        try eventually("the sign-in is too old") { try gateway.send("GET /bank", bearer: eve.access).status == 401 }
+        let again = try gateway.send("POST /auth/signin", credentials("eve@example.org", "a password of the thief"))
+        let access = try must(JSON(again.text)["session"]["access_token"])
+        #expect(try claims(of: access)["auth_time"].int == signedInAt)
+        #expect(try gateway.send("GET /bank", bearer: access).status == 401)
+    }
+
     /// A refresh makes a new token and no new sign-in.
     @Test func aRefreshDoesNotCount() throws {
         let ada = try gateway.signUp("ada@example.org")

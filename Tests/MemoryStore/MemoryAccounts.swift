@@ -19,7 +19,7 @@ extension MemoryStore {
                 }
             }
             guard found.count == 1, let account = found.first, let hash = state.hashes[account.id] else { return nil }
-            return Credential(user: account.id, hash: hash, isEmailConfirmed: account.emailConfirmedAt != nil)
+            return Credential(user: account.id, hash: hash, isEmailConfirmed: account.emailConfirmedAt != nil, email: account.email)
         }
     }
 
@@ -61,7 +61,7 @@ extension MemoryStore {
         try at { state in
             guard let account = state.accounts[user], state.hashes[user] == proof.hash else { return nil }
             if let replacement = proof.replacement { state.hashes[user] = replacement }
-            let opened = state.open(session, of: user, audit)
+            let opened = state.open(session?.signed(by: account.carried.password), of: user, audit)
             if let opened { state.log(.signedIn, user, audit, session: opened.id, detail: "password") }
             return SignIn(account: account, session: opened)
         }
@@ -78,10 +78,12 @@ extension MemoryStore {
             let verdict = IdentityRule.verdict(linked: state.identities[key]?.user, holder: holder)
             let (user, ended) = state.lead(verdict, proof, newUser, session.contract, audit)
             if state.identities[key] == nil {
-                state.link(proof.key, to: user, audit)
+                var carried: WallTime?
+                if case .link = verdict { carried = state.accounts[user]?.carried.email }
+                state.link(proof.key, to: user, carrying: carried, audit)
             }
             state.complete(user, by: proof, emailIsFree: holder == nil, audit)
-            let opened = state.open(session, of: user, audit)
+            let opened = state.open(session.signed(by: state.identities[key]?.carried), of: user, audit)
             state.log(.signedIn, user, audit, session: session.id, detail: proof.provider.rawValue)
             guard let account = state.accounts[user] else { preconditionFailure("an identity of no account") }
             return SignIn(account: account, session: opened, isNew: verdict == .create, ended: ended)
@@ -93,7 +95,7 @@ extension MemoryStore {
     ) async throws(StoreFault) -> SignIn? {
         try at { state in
             guard let kept = state.sessions[session], kept.user == user else { return nil }
-            state.setPassword(hash, of: user, audit)
+            state.setPassword(hash, of: user, carrying: kept.carried, audit)
             let ended = state.endSessions(of: user, .passwordChanged, keeping: session, audit)
             state.log(.passwordChanged, user, audit, session: session)
             return state.accounts[user].map { SignIn(account: $0, session: kept, ended: ended) }
@@ -114,8 +116,8 @@ extension MemoryStore {
 }
 
 extension MemoryStore.State {
-    mutating func link(_ key: IdentityKey, to user: UUID, _ audit: AuditContext) {
-        identities[key] = MemoryStore.Link(identity: LinkedIdentity(key: key, linkedAt: audit.now), user: user)
+    mutating func link(_ key: IdentityKey, to user: UUID, carrying carried: WallTime? = nil, _ audit: AuditContext) {
+        identities[key] = MemoryStore.Link(identity: LinkedIdentity(key: key, linkedAt: audit.now), user: user, carried: carried)
         log(.identityLinked, user, audit, detail: key.source.name)
     }
 
@@ -154,8 +156,9 @@ extension MemoryStore.State {
         return verdict
     }
 
-    mutating func setPassword(_ hash: String, of user: UUID, _ audit: AuditContext) {
+    mutating func setPassword(_ hash: String, of user: UUID, carrying carried: WallTime?, _ audit: AuditContext) {
         hashes[user] = hash
+        accounts[user]?.carried.password = carried
         accounts[user]?.hasPassword = true
         accounts[user]?.updatedAt = audit.now
         if let account = accounts[user] { dropCodes(of: account) }
@@ -200,6 +203,7 @@ extension MemoryStore.State {
         if account.email == nil, emailIsFree, let email = proof.verifiedEmail {
             account.email = email
             account.emailConfirmedAt = audit.now
+            account.carried.email = identities[proof.key]?.carried
             dropCodes(to: .email(email))
         }
         if let name = proof.name, proof.nameRule.accepts(account, now: audit.now) { account.name = name }

@@ -22,17 +22,18 @@ extension MemoryStore {
             }
             let holder = state.account(of: redemption.recipient).map { ContactHolder($0, redemption.recipient) }
             let verdict = ContactProofRule.verdict(redemption.proof, code: code, holder: holder)
-            guard let (user, ended) = state.carryOut(verdict, redemption.recipient, audit),
+            guard let (user, ended) = state.carryOut(verdict, redemption.recipient, by: kept, audit),
                 let account = state.accounts[user]
             else { return .refused(verdict.refusal ?? .noAccount) }
+            let carried = account.carried[redemption.recipient]
             if var kept, redemption.proof.caller == user, kept.contract == redemption.session.contract {
                 if verdict.isSignIn(by: redemption.proof) {
-                    kept.signedInAt = audit.now
+                    kept.signedInAt = kept.signInRenewed(by: carried, at: audit.now)
                     state.sessions[kept.id] = kept
                 }
                 return .proven(SignIn(account: account, session: kept, ended: ended))
             }
-            let opened = state.open(redemption.session, of: user, audit)
+            let opened = state.open(redemption.session.signed(by: carried), of: user, audit)
             state.log(.signedIn, user, audit, session: opened?.id, detail: "code")
             return .proven(SignIn(account: account, session: opened, ended: ended))
         }
@@ -58,10 +59,11 @@ extension MemoryStore {
             let recipient = Recipient.email(token.email)
             let holder = state.account(of: recipient).map { ContactHolder($0, recipient) }
             let verdict = ContactProofRule.verdict(.signIn(caller: nil), code: .recovery, holder: holder)
-            guard case (let user, var ended)? = state.carryOut(verdict, recipient, audit) else { return nil }
-            state.setPassword(hash, of: user, audit)
+            guard case (let user, var ended)? = state.carryOut(verdict, recipient, by: nil, audit) else { return nil }
+            let carried = state.accounts[user]?.carried.email
+            state.setPassword(hash, of: user, carrying: carried, audit)
             ended += state.endSessions(of: user, .passwordChanged, audit)
-            let opened = state.open(session, of: user, audit)
+            let opened = state.open(session.signed(by: carried), of: user, audit)
             state.log(.passwordReset, user, audit, session: session.id)
             return state.accounts[user].map { SignIn(account: $0, session: opened, ended: ended) }
         }
@@ -91,7 +93,7 @@ extension MemoryStore.State {
     }
 
     fileprivate mutating func carryOut(
-        _ verdict: ContactVerdict, _ recipient: Recipient, _ audit: AuditContext
+        _ verdict: ContactVerdict, _ recipient: Recipient, by caller: Session?, _ audit: AuditContext
     ) -> (UUID, [EndedSession])? {
         switch verdict {
         case .confirm(let user):
@@ -108,6 +110,7 @@ extension MemoryStore.State {
             accounts[user]?.updatedAt = audit.now
             if let account = accounts[user] { dropCodes(of: account) }
             dropCodes(to: recipient)
+            accounts[user]?.carried[recipient] = caller?.carried
             switch recipient {
             case .email(let email):
                 accounts[user]?.email = email

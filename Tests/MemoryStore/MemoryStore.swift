@@ -82,6 +82,8 @@ package final class MemoryStore: AccountStore {
     struct Link {
         let identity: LinkedIdentity
         let user: UUID
+        /// The sign-in that it carries.
+        var carried: WallTime?
     }
 
     /// The subject of a change.
@@ -176,6 +178,11 @@ extension MemoryStore.State {
 
     mutating func open(_ new: NewSession?, of user: UUID, _ audit: AuditContext) -> Session? {
         guard let new else { return nil }
+        let open = sessions.values.filter { $0.user == user }.map { (id: $0.id, lastUsedAt: $0.lastUsedAt) }
+        for id in new.mostSessions == .max ? [] : SessionBound.ending(open, most: new.mostSessions) {
+            _ = end(id, .revoked, audit)
+            log(.sessionEnded, user, audit, session: id, detail: SessionBound.detail)
+        }
         let session = Session(new, user: user, now: audit.now)
         sessions[session.id] = session
         return session

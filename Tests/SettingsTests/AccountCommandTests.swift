@@ -1,5 +1,7 @@
 import Accounts
 import Credentials
+import class Foundation.Process
+import struct Foundation.URL
 import Storage
 import Testing
 import Transport
@@ -453,6 +455,22 @@ import Wire
         #expect(result.exitCode == 1)
         #expect(result.errorOutput.hasPrefix("tollgate: the accounts cannot be opened: "))
         #expect(result.errorOutput.contains("not a database"))
+    }
+
+    @Test func aFileOfAnotherProgramIsRefusedByEveryCommand() async throws {
+        let other = folder.path + "/django.sqlite3"
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments = ["python3", "-c", "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('CREATE TABLE auth_user (id INT)')", other]
+        try process.run()
+        process.waitUntilExit()
+        let text = "TOLLGATE_DATA_DIR=\(folder.path)\nDATABASE_URL=sqlite://\(other)\n"
+        try FileBytes.write(Array(text.utf8), to: envFile)
+        for words in ["user list", "check", "keys list", "explain GET /"] {
+            let result = try await run(words)
+            let told = result.errorOutput.contains("auth_user") && result.errorOutput.contains("TOLLGATE_DATABASE_URL")
+            #expect(result.exitCode == 2 && told, "\(words): \(result.errorOutput)")
+        }
     }
 
     @Test func theDatabaseOfTheConfigurationIsTheOne() async throws {

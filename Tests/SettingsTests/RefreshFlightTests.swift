@@ -52,6 +52,34 @@ import Wire
         #expect(within == .cached(outcome) && beyond == .leader)
     }
 
+    @Test func oneAddressLeavesFlightsToOthers() throws {
+        var flights = RefreshFlights<Int>()
+        let (one, two) = (IPAddress(parsing: "192.0.2.1"), IPAddress(parsing: "192.0.2.2"))
+        let boarded = (0..<1_024).map { flights.join(Self.order("r\($0)"), 0, from: one, now: Self.time(0)) }
+        // Four fifths, as it may hold four times what is free.
+        #expect(boarded.count { $0 == .leader } == 820)
+        let other = flights.join(Self.order("other"), 0, from: two, now: Self.time(0))
+        #expect(other == .leader)
+        for number in 0..<820 { _ = flights.ended(Self.order("r\(number)"), .refused, now: Self.time(0)) }
+        let again = flights.join(Self.order("again"), 0, from: one, now: Self.time(0))
+        #expect(again == .leader)
+    }
+
+    @Test func anIssuerThatAsksForAPauseGetsIt() {
+        var pauses = IssuerPauses()
+        let cases: [(status: Int, retryAfter: String?, left: UInt32?)] = [
+            (429, "7", 7), (429, nil, nil), (429, "0", nil), (429, "-5", nil), (429, "99999", 30), (429, "Wed, 21 Oct 2026 07:28:00 GMT", nil),
+            (503, "3", 3), (503, nil, nil), (500, "3", nil), (200, "3", nil), (401, "3", nil),
+        ]
+        let found = cases.enumerated().map { number, entry in
+            pauses.note(entry.status, entry.retryAfter, of: "i\(number)", at: Self.time(0))
+            return pauses.left(of: "i\(number)", at: Self.time(0))
+        }
+        #expect(found == cases.map(\.left))
+        let (late, over) = (pauses.left(of: "i0", at: Self.time(6_001)), pauses.left(of: "i0", at: Self.time(7_000)))
+        #expect(late == 1 && over == nil)
+    }
+
     @Test func thereAreNoMoreFlightsThanMayBe() {
         var flights = RefreshFlights<Int>()
         let boarded = (0..<1_025).map { flights.join(Self.order("r\($0)"), 0, now: Self.time(0)) }

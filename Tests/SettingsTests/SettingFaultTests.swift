@@ -1,4 +1,5 @@
 import Gate
+import Storage
 import Testing
 import Wire
 
@@ -129,6 +130,17 @@ import Wire
         #expect(load(secret + oneRoute).partial.settings.signUpLimit.text == "300/h+burst=100")
         #expect(load(secret + "TOLLGATE_SMS_BUDGET=5/d\n" + oneRoute).partial.settings.smsBudget.text == "5/d")
         #expect(load(secret + "TOLLGATE_TIER_GRACE=3d\n" + oneRoute).partial.settings.tierGraceSeconds == 3 * 86_400)
+    }
+
+    @Test func theDatabaseOfTheLongerNameWins() {
+        let settings = load("DATABASE_URL=mysql://django\nTOLLGATE_DATABASE_URL=sqlite:///own\nTOLLGATE_DATABASE_SCHEMA=second\n" + oneRoute).partial
+        #expect(settings.database == .sqlite(path: "/own"))
+        let direct = "TOLLGATE_KEY_SECRET=" + String(repeating: "s", count: 32) + "\nDATABASE_URL=postgres://a/d\nDATABASE_URL_DIRECT=sqlite:///x\n"
+        let both = load(direct + "TOLLGATE_DATABASE_URL_DIRECT=postgres://b/d\nTOLLGATE_DATABASE_SCHEMA=second\n" + oneRoute)
+        #expect(both.findings.faults.isEmpty && both.partial.directDatabase == .postgres(url: "postgres://b/d", schema: "second"))
+        #expect(faults("TOLLGATE_DATABASE_URL=mysql://me\n" + oneRoute).first?.hasPrefix("a.env:1: TOLLGATE_DATABASE_URL: is neither") == true)
+        let names = ["public", "pg_x", "Tollgate", "1a", "a\"b", "a.b", String(repeating: "a", count: 49)]
+        #expect(names.allSatisfy { faults("TOLLGATE_DATABASE_SCHEMA='\($0)'\n" + oneRoute).count == 1 })
     }
 
     @Test func probableMistakesAreWarnings() {

@@ -113,7 +113,8 @@ import Wire
             ("TOLLGATE_CHECK_LISTEN", "127.0.0.1:8001"),
             ("TOLLGATE_DATA_DIR", "/elsewhere"), ("REDIS_URL", "redis://127.0.0.1"), ("TOLLGATE_RATE_LIMIT_FAILURE", "closed"),
             ("TOLLGATE_REDIS_TIMEOUT", "50ms"),
-            ("TOLLGATE_TOKEN_CACHE", "9"), ("DATABASE_URL", "sqlite:///other.db"), ("TOLLGATE_KEY_SECRET", String(repeating: "k", count: 32)),
+            ("TOLLGATE_TOKEN_CACHE", "9"), ("DATABASE_URL", "sqlite:///other.db"), ("TOLLGATE_DATABASE_URL", "sqlite:///own.db"), ("TOLLGATE_DATABASE_SCHEMA", "another"),
+            ("TOLLGATE_KEY_SECRET", String(repeating: "k", count: 32)),
             ("TOLLGATE_ACCESS_LOG", "off"),
         ]
         for (name, value) in values {
@@ -122,7 +123,7 @@ import Wire
             #expect(changed.settings.audience == "new")
             #expect(changed.keepUnchangeable(of: running) == [], "\(name) has the value that runs")
         }
-        #expect(Set(values.map(\.name)).union(["TOLLGATE_LISTEN_TLS", "DATABASE_URL_DIRECT"]) == Set(Setting.all.filter(\.needsRestart).map(\.name)))
+        #expect(Set(values.map(\.name)).union(["TOLLGATE_LISTEN_TLS", "DATABASE_URL_DIRECT", "TOLLGATE_DATABASE_URL_DIRECT"]) == Set(Setting.all.filter(\.needsRestart).map(\.name)))
         // The same settings on other lines are the same settings.
         var moved = try #require(load("\n\n# moved\n" + before).configuration)
         #expect(moved.keepUnchangeable(of: running) == [])

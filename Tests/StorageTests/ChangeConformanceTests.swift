@@ -189,7 +189,7 @@ import Wire
             process.arguments = ["python3", "-c", script, path]
             try process.run()
             process.waitUntilExit()
-        case .postgres(let url):
+        case .postgres(let url, _):
             let database = try #require(url.split(separator: "/").last.map(String.init))
             try PostgresCluster.shared.get().run("UPDATE accounts SET tier = 'gold'", in: database)
         }

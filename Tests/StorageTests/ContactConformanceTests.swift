@@ -473,25 +473,79 @@ import Wire
         let other = newSession()
         _ = try await store.openSession(other, of: user, at(1))
         func signedInAt(_ session: UUID) async throws -> WallTime? { try await store.session(session)?.session?.signedInAt }
-        let before = try await signedInAt(id)
         func prove(_ address: String, _ proof: ContactProof, at seconds: Int64) async throws -> SignIn {
             _ = try await put(store, try mail(address))
             return try #require(try await redeem(store, try mail(address), proof, callerSession: id, at: seconds).signIn)
         }
-        // An address that the account only gets.
-        for (address, proof) in [("b@x", ContactProof.link(caller: user)), ("c@x", .change(caller: user)), ("c@x", .change(caller: user))] {
-            #expect(try await prove(address, proof, at: 20).session?.signedInAt == before)
-            #expect(try await signedInAt(id) == before)
-        }
         for (seconds, proof) in [(30, ContactProof.signIn(caller: user)), (40, .link(caller: user))] {
-            let proven = try await prove("c@x", proof, at: Int64(seconds))
+            let proven = try await prove("a@x", proof, at: Int64(seconds))
             #expect(proven.session?.id == id && proven.session?.signedInAt == at(Int64(seconds)).now)
             #expect(try await store.session(id)?.session == proven.session)
+        }
+        // An address that the account only gets, and one that it got so.
+        for (address, proof) in [
+            ("b@x", ContactProof.link(caller: user)), ("c@x", .change(caller: user)), ("c@x", .change(caller: user)), ("c@x", .signIn(caller: user)),
+        ] {
+            #expect(try await prove(address, proof, at: 50).session?.signedInAt == at(40).now)
+            #expect(try await signedInAt(id) == at(40).now)
         }
         #expect(try await signedInAt(other.id) == at(1).now)
         // A refresh keeps it.
         _ = try await store.refresh(RefreshRequest(session: id, contract: .dlauth, counter: 1, rule: RefreshRule()), at(90))
         #expect(try await signedInAt(id) == at(40).now)
+    }
+
+    /// A thief of a session sets a password, an email and by it a password and an identity: none of them is a newer sign-in.
+    @Test(arguments: Backend.allCases)
+    func whatASessionSetsCarriesItsSignInOn(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let opened = try await store.opened("a@x")
+        let (user, id) = (opened.account.id, try #require(opened.session?.id))
+        let thief = try email("thief@x")
+        func password(_ hash: String, at seconds: Int64) async throws -> WallTime? {
+            try await store.signIn(user, proof: PasswordProof(hash: hash), session: newSession(), at(seconds))?.session?.signedInAt
+        }
+        func code(_ address: String, _ proof: ContactProof = .signIn(caller: nil), _ session: WireID? = nil, in contract: ContractID = .dlauth, at seconds: Int64) async throws -> WallTime? {
+            _ = try await put(store, try mail(address))
+            let redemption = try await redeem(store, try mail(address), proof, contract: contract, callerSession: session, at: seconds)
+            return redemption.signIn?.session?.signedInAt
+        }
+        func identity(at seconds: Int64) async throws -> WallTime? {
+            let proof = IdentityProof(provider: .google, subject: "thief", verifiedEmail: thief, name: nil, nameRule: .first)
+            return try await store.signIn(proof, newUser: newID(), session: newSession(.provider), at(seconds)).session?.signedInAt
+        }
+        #expect(try await code("a@x", .signIn(caller: user), id, at: 40) == at(40).now)
+        #expect(try await password("hash", at: 50) == at(50).now)
+        _ = try await store.setPassword("set", of: user, keeping: id, at(100))
+        #expect(try await password("set", at: 110) == at(40).now)
+        // The address from before is a sign-in yet.
+        #expect(try await code("a@x", at: 120) == at(120).now)
+        // Under another contract the proof of a change opens a session.
+        #expect(try await code("thief@x", .change(caller: user), id, in: .anonymous, at: 200) == at(40).now)
+        #expect(try await store.account(user)?.email == thief)
+        #expect(try await code("thief@x", at: 210) == at(40).now)
+        #expect(try await code("thief@x", .signIn(caller: user), id, at: 220) == at(40).now)
+        #expect(try await identity(at: 230) == at(40).now)
+        #expect(try await identity(at: 240) == at(40).now)
+        _ = try await store.putResetToken(PendingReset(digest: wrong, email: thief, expiresAt: at(600).now))
+        let reset = try await store.resetPassword(digest: wrong, hash: "reset", session: newSession(), at(250))
+        #expect(try await password("reset", at: 260) == at(40).now)
+        #expect(reset?.session?.signedInAt == at(40).now)
+        #expect(try await store.account(user) == reset?.account)
+        // Of a session that does not know when its user signed in.
+        var session = newSession()
+        session.signIn = .unknown
+        _ = try await store.openSession(session, of: user, at(300))
+        _ = try await store.setPassword("again", of: user, keeping: session.id, at(310))
+        #expect(try await password("again", at: 320) == nil)
+        // Set by one who proves an address from before: as new.
+        let other = try await store.opened("b@x").account.id
+        _ = try await store.putResetToken(PendingReset(digest: wrong, email: try email("b@x"), expiresAt: at(600).now))
+        _ = try await store.resetPassword(digest: wrong, hash: "proven", session: newSession(), at(330))
+        let proven = try await store.signIn(other, proof: PasswordProof(hash: "proven"), session: newSession(), at(340))
+        #expect(proven?.session?.signedInAt == at(340).now)
     }
 
     @Test(arguments: Backend.allCases)

@@ -45,7 +45,7 @@ import Wire
         let url =
             switch location {
             case .sqlite(let path): "sqlite://" + path
-            case .postgres(let url): url
+            case .postgres(let url, _): url
             case nil: throw Fault("no database")
             }
         let process = Foundation.Process()

@@ -62,7 +62,7 @@ extension Bench {
             try process.run()
             process.waitUntilExit()
             guard process.terminationStatus == 0 else { throw Fault("SQLite refused \(statement)") }
-        case .postgres(let url):
+        case .postgres(let url, _):
             guard let database = url.split(separator: "/").last else { throw Fault("no database in \(url)") }
             try PostgresCluster.shared.get().run(statement, in: String(database))
         case nil: throw Fault("no database")

@@ -67,6 +67,15 @@ import Wire
     }
 
     /// A whole email is found by its index among all accounts, a part among the newest 100,000, and the answer says so.
+    /// Emails and usernames are folded as sign-in folds them.
+    @Test func theLocaleOfADatabaseDoesNotCount() async throws {
+        let cluster = try PostgresCluster.shared.get()
+        try cluster.run("CREATE DATABASE plain TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'")
+        let store = try Bench(url: cluster.url("plain")).store
+        let ole = try await person(store, "ÓLaFUR@example.org", username: "ÞÓRstEINN")
+        for text in ["ólafur", "ÓLAFUR", "laF", "þórste", "ÞÓRSTE"] { #expect(try await found(text, store) == [ole], "\(text)") }
+    }
+
     @Test func aSearchOverManyAccountsIsBounded() async throws {
         let cluster = try PostgresCluster.shared.get()
         let name = try cluster.newDatabaseName()

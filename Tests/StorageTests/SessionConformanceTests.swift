@@ -4,6 +4,34 @@ import Wire
 
 /// Conformance of every store: sessions.
 @Suite struct SessionConformanceTests {
+    /// The session that was not used for longest ends with the sign-in that is one too many, and gateways hear of it.
+    @Test(arguments: Backend.allCases)
+    func anAccountHasOnlySoManySessions(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let user = try await store.opened("a@x").account.id
+        let other = try await store.opened("b@x")
+        var ids = try await store.sessions(of: user, now: at(0).now).map(\.id)
+        func open(_ session: NewSession, at seconds: Int64) async throws {
+            var session = session
+            session.mostSessions = 3
+            ids.append(session.id)
+            _ = try await store.signIn(user, proof: PasswordProof(hash: "hash"), session: session, at(seconds))
+        }
+        for seconds: Int64 in 1...2 { try await open(newSession(), at: seconds) }
+        // The oldest was used since, so the second one goes.
+        _ = try await store.refresh(RefreshRequest(session: ids[0], contract: .dlauth, counter: 1, rule: RefreshRule()), at(3))
+        var reader = try await ChangeReader(store)
+        try await open(newSession(), at: 4)
+        #expect(Set(try await store.sessions(of: user, now: at(4).now).map(\.id)) == [ids[0], ids[2], ids[3]])
+        let news = try await reader.news()
+        #expect(news.contains(.ended(EndedSession(id: ids[1], user: user, endedAt: at(4).now, reason: .revoked))), "\(news)")
+        for seconds: Int64 in 5...9 { try await open(newSession(), at: seconds) }
+        #expect(try await store.sessions(of: user, now: at(9).now).map(\.id) == ids.suffix(3).reversed())
+        #expect(try await store.sessions(of: other.account.id, now: at(9).now).map(\.id) == [try #require(other.session?.id)])
+    }
+
     @Test(arguments: Backend.allCases)
     func twoHundredParallelRefreshesTakeOneStep(_ backend: Backend) async throws {
         let bench = try backend.bench()

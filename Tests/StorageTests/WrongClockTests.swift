@@ -63,6 +63,18 @@ import Wire
         #expect(listed.allSatisfy { $0.endedAt >= now.advanced(seconds: -10) })
     }
 
+    /// The first gateway sweeps an empty database at its start.
+    @Test func theFirstSweepOfASharedClockIsAFloorForStamps() async throws {
+        let bench = try Backend.postgres.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let now = real()
+        try await store.sweep(now: now, stride: 0)
+        let session = try #require(try await store.opened("a@x", at: audit(now)).session)
+        _ = try await store.end(session.id, .signOut, audit(now.advanced(seconds: -38 * Self.day)))
+        #expect(try await store.endedSessions(since: now.advanced(seconds: -60)).map(\.id) == [session.id])
+    }
+
     @Test(arguments: Backend.databases)
     func aRefreshByAClockThatIsBehindEndsNoSession(_ backend: Backend) async throws {
         let bench = try backend.bench()

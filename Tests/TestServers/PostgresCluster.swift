@@ -60,13 +60,14 @@ public final class PostgresCluster: Sendable {
     /// The folder with the server's data and socket.
     public var path: String { folder }
 
-    /// Runs one statement as the superuser.
+    /// Runs one statement as the superuser, with the schema of new installations in the search path.
     @discardableResult
     public func run(_ statement: String, in database: String = "postgres") throws -> String {
         let process = Foundation.Process()
         let output = Pipe()
         process.executableURL = URL(filePath: "/bin/sh")
         process.arguments = ["-c", Self.path + "exec psql -qAtX -v ON_ERROR_STOP=1 \"$@\"", "psql", "-c", statement, url(database)]
+        process.environment = ProcessInfo.processInfo.environment.merging(["PGOPTIONS": "-c search_path=tollgate,public"]) { $1 }
         process.standardOutput = output
         try process.run()
         let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)

@@ -14,6 +14,8 @@ package struct AttemptBucket: Sendable, Hashable {
         case familiarFailures = "familiar-failures"
         /// Wrong passwords, codes and reset tokens, and refused ID tokens, from one address.
         case addressFailures = "address-failures"
+        /// Refresh tokens of outside issuers from one address that no issuer judged.
+        case addressUnjudged = "address-unjudged"
         /// Tokens sent to be revoked from one address that were none.
         case addressRevocations = "address-revocations"
         /// Codes and reset tokens sent to one recipient.
@@ -83,6 +85,7 @@ package struct AttemptRates: Sendable, Equatable {
         case .newcomerFailures: AttemptRate(burst: 2, perHour: 2)
         case .familiarFailures: AttemptRate(burst: 5, perHour: 10)
         case .addressFailures: AttemptRate(burst: 150, perHour: 1_800)
+        case .addressUnjudged: AttemptRate(burst: 150, perHour: 1_800)
         case .addressRevocations: AttemptRate(burst: 150, perHour: 1_800)
         case .recipientMessages: AttemptRate(burst: 6, perHour: 12)
         case .addressMessages: AttemptRate(burst: 100, perHour: 1_800)

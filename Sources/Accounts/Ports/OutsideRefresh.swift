@@ -14,15 +14,15 @@ package struct OutsideRefresh: Sendable {
     }
 
     /// Asks the issuer whose apps speak `contract`. Single flight: parallel calls with one token share an answer.
-    let redeem: @Sendable (_ token: String, _ contract: ContractID) async -> Outcome
-    /// Counts refused tokens by the client's address, so that guesses do not burden the issuer.
+    let redeem: @Sendable (_ token: String, _ contract: ContractID, _ address: IPAddress?) async -> Outcome
+    /// Counts tokens that are refused, or that the issuer does not judge, by the client's address, so that guesses do not burden it.
     let limiter: any AttemptLimiter
     private let key: KeyedDigest
 
     /// `secret` keys the digests under which redeemed tokens are stored.
     package init(
         secret: [UInt8], limiter: any AttemptLimiter,
-        redeem: @escaping @Sendable (_ token: String, _ contract: ContractID) async -> Outcome
+        redeem: @escaping @Sendable (_ token: String, _ contract: ContractID, _ address: IPAddress?) async -> Outcome
     ) {
         key = KeyedDigest(secret: secret, label: "tollgate outside refresh token")
         self.limiter = limiter

@@ -95,6 +95,7 @@ extension Account {
     /// stay.
     package mutating func strip(at now: WallTime) {
         hasPassword = false
+        carried = CarriedSignIns()
         // A credential: `dlauth` signs in by username.
         username = nil
         name = nil
@@ -107,6 +108,7 @@ extension Account {
     package mutating func dropPhone() {
         phone = nil
         phoneConfirmedAt = nil
+        carried.phone = nil
     }
 
     /// The addresses to which codes and reset tokens for the account are sent.

@@ -10,6 +10,8 @@ package struct AccountContext: Sendable {
     package let notice: @Sendable (AccountNotice) -> Void
     /// The lifetimes of new sessions.
     package var policies = SessionPolicies()
+    /// The most sessions of one account.
+    package var mostSessions = Int.max
 
     package init(
         store: any AccountStore, clock: AccountClock,
@@ -76,9 +78,11 @@ extension AccountContext {
     }
 
     func newSession(_ contract: ContractID, _ caller: Caller?, _ now: WallTime) -> NewSession {
-        NewSession(
+        var session = NewSession(
             id: newID(now), contract: contract, device: caller?.device.flatMap(PlainText.label), address: caller?.address,
             idleSeconds: policies[contract].idleSeconds)
+        session.mostSessions = mostSessions
+        return session
     }
 }
 

@@ -53,6 +53,16 @@ struct Guesses: Sendable {
         return answer
     }
 
+    /// The target of guesses by `name`: the account's email if it has one, so that its username gives no second allowance. The address
+    /// must have a guess left for the look-up.
+    func target(of name: SignInName, from address: IPAddress?) async throws(AccountFailure) -> GuessTarget {
+        guard case .username = name else { return GuessTarget(name) }
+        let charges = try await charge(address.bucket(.addressFailures))
+        defer { limiter.refund(charges) }
+        let email = try await context.ask(await context.store.credential(for: name))?.email
+        return email.map { .email($0) } ?? GuessTarget(name)
+    }
+
     private func admit(_ target: GuessTarget?, _ address: IPAddress?) async throws(AccountFailure) -> Guess {
         let own = address.bucket(.addressFailures)
         guard let target else { return Guess(charges: try await charge(own)) }

@@ -29,14 +29,21 @@ extension Sessions {
         }
     }
 
-    /// nil if the issuer refuses. Too many refusals of one address are no 429, on which apps sign their user out.
+    /// nil if the issuer refuses. What it does not judge stays counted, or made-up tokens would reach it without bound as soon as it is
+    /// overloaded. Too many refusals of one address are no 429, on which apps sign their user out.
     private func redeem(
         _ token: String, _ contract: ContractID, _ caller: Caller, by outside: OutsideRefresh
     ) async throws(AccountError<RefreshTokenRefusal>) -> OutsideRefresh.Outcome? {
         do throws(AccountFailure) {
-            return try await Guesses(context: context, limiter: outside.limiter).judge(at: nil, from: caller.address) {
-                let outcome = await outside.redeem(token, contract)
-                return outcome == .refused ? nil : outcome
+            let attempts = try await Attempts(outside.limiter, caller.address.bucket(.addressUnjudged))
+            return try await attempts.make { () async throws(AccountFailure) -> OutsideRefresh.Outcome? in
+                try await Guesses(context: context, limiter: outside.limiter).judge(at: nil, from: caller.address) {
+                    () async throws(AccountFailure) -> OutsideRefresh.Outcome? in
+                    let outcome = await outside.redeem(token, contract, caller.address)
+                    if case .unavailable = outcome { return outcome }
+                    attempts.refund()
+                    return outcome == .refused ? nil : outcome
+                }
             }
         } catch {
             if case .tooManyAttempts(let seconds) = error { throw .failed(.overloaded(retryAfterSeconds: seconds)) }

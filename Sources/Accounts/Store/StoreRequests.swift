@@ -50,11 +50,14 @@ package struct Credential: Sendable, Equatable {
     /// In the text form of `PasswordHash`.
     package let hash: String
     package let isEmailConfirmed: Bool
+    /// The account's email, confirmed or not.
+    package let email: EmailAddress?
 
-    package init(user: UUID, hash: String, isEmailConfirmed: Bool) {
+    package init(user: UUID, hash: String, isEmailConfirmed: Bool, email: EmailAddress? = nil) {
         self.user = user
         self.hash = hash
         self.isEmailConfirmed = isEmailConfirmed
+        self.email = email
     }
 }
 

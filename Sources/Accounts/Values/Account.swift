@@ -19,6 +19,7 @@ package struct Account: Sendable, Equatable {
     package var hasPassword: Bool
     package var metadata: Metadata
     package var entitlement: Entitlement
+    package var carried = CarriedSignIns()
 
     package init(
         id: UUID, openedBy: ContractID?, createdAt: WallTime, updatedAt: WallTime, email: EmailAddress? = nil,

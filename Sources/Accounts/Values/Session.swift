@@ -88,6 +88,8 @@ package struct NewSession: Sendable, Equatable {
     /// `SessionPolicy.idleSeconds` in force.
     package let idleSeconds: Int64
     package var signIn = SignInTime.opening
+    /// The most sessions that its account may have with it.
+    package var mostSessions = Int.max
 
     package init(id: UUID, contract: ContractID, device: String?, address: IPAddress? = nil, idleSeconds: Int64? = nil) {
         self.id = id
@@ -111,7 +113,7 @@ package enum SignInTime: Sendable, Equatable {
 /// Why a session ended. Stored and sent to other gateways: the texts never change.
 package enum EndReason: String, CaseIterable, Sendable {
     case signOut = "sign-out"
-    /// The operator ended it.
+    /// The operator ended it, or a newer one of its account took its place (`SessionBound`).
     case revoked
     /// A spent refresh token came back after its successor was delivered: it was stolen.
     case refreshReuse = "refresh-reuse"

@@ -1,4 +1,5 @@
 internal import CPostgres
+internal import Glibc
 
 /// A connection to a PostgreSQL server.
 @safe final class PostgresConnection: SQLConnection {
@@ -7,11 +8,31 @@ internal import CPostgres
     private static let connectSeconds = "3"
     private static let answerMilliseconds: Int32 = 5_000
     private static let migrationMilliseconds: Int32 = 3_600_000
-    /// Key of the advisory lock: `tollgate` in ASCII, so that no other program uses it.
-    private static let schemaLock: Int64 = 0x746F_6C6C_6761_7465
+    /// The server's bounds of each transaction, in milliseconds. It gives up a lock and a statement before `answerMilliseconds`, so
+    /// that no statement goes on there once its call is answered; a transaction whose gateway has stopped ends before others give up
+    /// their waiting for its locks. Set in each transaction: a pooler keeps nothing else for a client.
+    private static let limits = settings(lock: 3_000, statement: 4_000, idle: 2_000)
+    private static let migrationLimits = settings(lock: 10_000, statement: migrationMilliseconds, idle: 10_000)
+    /// How long a program waits for another one that migrates the schema, and between two tries.
+    private static let schemaPatience = Duration.seconds(10)
+    private static let schemaPause: UInt32 = 50_000
+    /// The end of a line that is silent, at both of its ends: probes after 5 s, and 10 s for what was sent.
+    private static let keepalives = [
+        ("keepalives_idle", "5"), ("keepalives_interval", "2"), ("keepalives_count", "3"), ("tcp_user_timeout", "10000"),
+    ]
+    private static let serverKeepalives = keepalives.map { "SET \($0.0.hasPrefix("tcp_") ? "" : "tcp_")\($0.0) = \($0.1)" }.joined(separator: "; ")
 
     private let handle: OpaquePointer
     private let statements: PreparedStatements
+    private let schema: PostgresSchema
+    /// The schema that has the tables, or will have them.
+    private(set) var place: String
+    private(set) var dialect: SQLDialect
+    /// The server's process for this connection; nil behind a pooler, which has another one for each transaction.
+    private var process: ServerProcess?
+    /// That process if an answer did not come in time: it may still be at work.
+    var abandoned: ServerProcess? { hasGivenUp ? process : nil }
+    private var hasGivenUp = false
     /// The texts of the statements that are prepared on this connection.
     private var prepared: Set<String> = []
     /// Written with each commit once the schema has the table, so that a commit without an answer can be looked up.
@@ -28,13 +49,18 @@ internal import CPostgres
     var touched = TouchedRows()
 
     /// Connects to the first server of the URL that accepts writes, unless the URL asks for another kind.
-    init(url: String, statements: PreparedStatements = PreparedStatements()) throws(SQLFault) {
+    /// `place`: the schema that has the tables, if it is known.
+    init(
+        url: String, schema: PostgresSchema, place: String? = nil, statements: PreparedStatements = PreparedStatements()
+    ) throws(SQLFault) {
         self.statements = statements
+        self.schema = schema
+        self.place = place ?? schema.name
+        dialect = .postgres(schema, in: place ?? schema.name)
         // Later settings override earlier ones, so the URL overrides the defaults.
         let settings = [
             ("connect_timeout", Self.connectSeconds), ("application_name", "tollgate"), ("target_session_attrs", "read-write"),
-            ("dbname", url), ("client_encoding", "UTF8"),
-        ]
+        ] + Self.keepalives + [("dbname", url), ("client_encoding", "UTF8")]
         guard var handle = unsafe Self.connect(settings) else { throw .lost("libpq has no memory") }
         while unsafe PQstatus(handle) != CONNECTION_OK, let left = unsafe ServersLeft(behind: handle),
             let next = unsafe Self.connect(settings + left.settings)
@@ -46,6 +72,27 @@ internal import CPostgres
         guard unsafe PQstatus(handle) == CONNECTION_OK else { throw lost() }
         // By default libpq writes notices to standard error.
         _ = unsafe PQsetNoticeProcessor(handle, { _, _ in }, nil)
+        try meetServer()
+    }
+
+    /// Learns which process serves the connection. Without a pooler between, which would hand the session on, that one ends silent lines.
+    private func meetServer() throws(SQLFault) {
+        let own = "SELECT pid, \(ServerProcess.start) FROM pg_stat_get_activity(pg_backend_pid())"
+        guard var row = try run(own, [], as: nil).rows.first else { return }
+        let found = ServerProcess(id: try row.integer(), start: try row.integer())
+        guard found.id == Int64(unsafe PQbackendPID(handle)) else { return }
+        process = found
+        try command(Self.serverKeepalives)
+    }
+
+    /// Ends a process of the same server that may still be at work for a connection that was given up.
+    func end(_ process: ServerProcess) throws(SQLFault) {
+        _ = try run(
+            """
+            SELECT pg_terminate_backend(pid) FROM pg_stat_get_activity(CAST(CAST($1 AS BIGINT) AS INTEGER))
+            WHERE \(ServerProcess.start) = $2
+            """,
+            [.integer(process.id), .integer(process.start)], as: nil)
     }
 
     deinit { unsafe PQfinish(handle) }
@@ -59,7 +106,11 @@ internal import CPostgres
     }
 
     func run(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> SQLResult {
-        let name = try preparedName(of: sql)
+        try run(sql, values, as: try preparedName(of: sql))
+    }
+
+    /// Runs a statement by the name under which it is prepared; without one as it is.
+    private func run(_ sql: String, _ values: [SQLValue], as name: String?) throws(SQLFault) -> SQLResult {
         let parameters = PostgresParameters(values)
         let count = Int32(values.count)
         let isSent = unsafe parameters.withPointers { pointers, lengths, formats in
@@ -84,7 +135,8 @@ internal import CPostgres
         mark = isWriting && marksCommits ? CommitMark() : nil
         mayHaveCommitted = false
         patience = Self.answerMilliseconds
-        try command(isWriting ? "BEGIN" : "BEGIN READ ONLY")
+        let path = "SET LOCAL search_path = \(PostgresSchema.quoted(place)), pg_temp"
+        try command("\(isWriting ? "BEGIN" : "BEGIN READ ONLY"); \(path); \(Self.limits)")
     }
 
     func commit() throws(SQLFault) {
@@ -100,17 +152,77 @@ internal import CPostgres
         do throws(SQLFault) { try command("ROLLBACK") } catch { isBroken = true }
     }
 
-    var dialect: SQLDialect { .postgres }
+    private static func settings(lock: Int32, statement: Int32, idle: Int32) -> String {
+        [("lock_timeout", lock), ("statement_timeout", statement), ("idle_in_transaction_session_timeout", idle)]
+            .map { "SET LOCAL \($0) = \($1)" }.joined(separator: "; ")
+    }
+
+    // MARK: the schema
+
+    func findTables() throws(SQLFault) -> Bool {
+        let older = schema.findsOlder ? "CAST(current_schemas(false) AS TEXT[])" : "CAST(ARRAY[] AS TEXT[])"
+        let found = try run(
+            """
+            SELECT places.name FROM unnest(CAST($1 AS TEXT) || \(older)) WITH ORDINALITY AS places (name, rank)
+            WHERE (SELECT COUNT(*) FROM pg_tables WHERE schemaname = places.name AND tablename IN (\(OwnTables.list)))
+                = \(OwnTables.telling.count) ORDER BY places.rank LIMIT 1
+            """, [.text(schema.name)], as: nil)
+        guard var row = found.rows.first else { return false }
+        place = try row.text()
+        dialect = .postgres(schema, in: place)
+        return true
+    }
 
     func lockSchema() throws(SQLFault) {
         patience = Self.migrationMilliseconds
-        try command("SELECT pg_advisory_xact_lock(\(Self.schemaLock))")
+        try command(Self.migrationLimits)
+        let deadline = ContinuousClock.now.advanced(by: Self.schemaPatience)
+        while try !holds("pg_try_advisory_xact_lock(\(schema.lockKey))") {
+            guard .now < deadline else { throw try holderOfSchemaLock() }
+            // This thread belongs to the pool and may sleep.
+            usleep(Self.schemaPause)
+        }
+        if try holds("to_regnamespace(\(literal(PostgresSchema.quoted(place)))) IS NOT NULL") { return }
+        guard try holds("has_database_privilege(current_database(), 'CREATE')") else {
+            throw .failed(
+                """
+                the role may not create the schema \(place) in the database: let an administrator run \
+                CREATE SCHEMA \(place) AUTHORIZATION the role, or GRANT CREATE ON DATABASE
+                """)
+        }
+        try command("CREATE SCHEMA \(PostgresSchema.quoted(place))")
     }
+
+    private func holds(_ condition: String) throws(SQLFault) -> Bool {
+        var row = try run("SELECT CAST(\(condition) AS INTEGER)", [], as: nil).rows.first
+        return try row?.flag() ?? false
+    }
+
+    /// The fault of a wait for the lock that was too long; it names the process that has it.
+    private func holderOfSchemaLock() throws(SQLFault) -> SQLFault {
+        let holder = try run(
+            """
+            SELECT locks.pid, COALESCE(host(sessions.client_addr), 'a local socket')
+            FROM pg_locks locks LEFT JOIN pg_stat_activity sessions ON sessions.pid = locks.pid
+            WHERE locks.locktype = 'advisory' AND locks.granted AND locks.objsubid = 1
+                AND (CAST(locks.classid AS BIGINT) << 32 | CAST(locks.objid AS BIGINT)) = $1
+                AND locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            """, [.integer(schema.lockKey)], as: nil)
+        guard var row = holder.rows.first else { return .busy("another program migrates the schema of the database") }
+        let (id, address) = (try row.integer(), try row.text())
+        return .busy(
+            """
+            another program holds the lock for migrating the schema of the database: process \(id) of the server, from \(address); \
+            wait until it is done, or end it by SELECT pg_terminate_backend(\(id))
+            """)
+    }
+
+    private func literal(_ text: String) -> String { "'" + text.replacing("'", with: "''") + "'" }
 
     // MARK: notifications
 
     /// Subscribes to the notifications of the triggers.
-    func listen() throws(SQLFault) { try command("LISTEN tollgate") }
+    func listen() throws(SQLFault) { try command("LISTEN \(PostgresSchema.quoted(schema.channel))") }
 
     /// Whether a notification has arrived; discards all that have.
     func isNotified() throws(SQLFault) -> Bool {
@@ -124,10 +236,7 @@ internal import CPostgres
     }
 
     /// Whether a pooler stands between: then the process that serves this connection is not the one that libpq knows.
-    func isPooled() throws(SQLFault) -> Bool {
-        guard var row = try run("SELECT pg_backend_pid()", []).rows.first else { return false }
-        return try row.integer() != Int64(unsafe PQbackendPID(handle))
-    }
+    var isPooled: Bool { process == nil }
 
     /// The socket, to poll for notifications.
     var descriptor: Int32 { unsafe PQsocket(handle) }
@@ -143,7 +252,7 @@ internal import CPostgres
         var found: SQLFault?
         while true {
             guard unsafe PostgresWait.forAnswer(handle, milliseconds: patience) else {
-                isBroken = true
+                (isBroken, hasGivenUp) = (true, true)
                 throw .lost("PostgreSQL does not answer in time")
             }
             guard let answer = unsafe PostgresAnswer(PQgetResult(handle)) else { break }
@@ -173,6 +282,8 @@ internal import CPostgres
         case "42P05", "26000":
             statements.giveUp()
             return .conflict
+        // A lock, or a statement, took too long.
+        case "55P03", "57014": return .busy(reason)
         case let state where ["08", "53", "57", "58", "25"].contains(state.prefix(2)):
             // Shutting down, out of space, or read-only after a failover: a new connection may succeed.
             isBroken = true
@@ -180,4 +291,13 @@ internal import CPostgres
         default: return .failed(reason)
         }
     }
+}
+
+/// A process of the server that serves one connection.
+struct ServerProcess: Sendable, Equatable {
+    /// Expression for when a session's process started, in microseconds since 1970: its number may be another one's later.
+    static let start = "CAST(EXTRACT(EPOCH FROM backend_start) * 1000000 AS BIGINT)"
+
+    let id: Int64
+    let start: Int64
 }

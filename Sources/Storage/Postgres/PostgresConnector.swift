@@ -6,20 +6,29 @@ final class PostgresServer: Sendable {
     /// How long no connection is attempted after a failed one.
     private static let pause = Duration.milliseconds(250)
 
-    let url: String
+    private let url: String
+    private let schema: PostgresSchema
+    /// Where the tables are, once that is known.
+    private let place = Mutex<String?>(nil)
     /// Whether the schema is known to be up to date.
     let isPrepared = Atomic(false)
     private let statements = PreparedStatements()
     private let failure = Mutex<(until: ContinuousClock.Instant, fault: SQLFault)?>(nil)
 
-    init(url: String) { self.url = url }
+    init(url: String, schema: PostgresSchema) {
+        self.url = url
+        self.schema = schema
+    }
 
-    /// A new connection. While the server is unreachable, only one attempt per `pause` is made; other calls get its error.
-    func connect() throws(SQLFault) -> PostgresConnection {
+    /// A new connection, in place of one whose process at the server was `abandoned`. That one is ended first: else each retry would hold
+    /// one more connection of the server. While the server is unreachable, only one attempt per `pause` is made; other calls get its error.
+    func connect(inPlaceOf abandoned: ServerProcess? = nil) throws(SQLFault) -> PostgresConnection {
         if let failure = failure.withLock({ $0 }), ContinuousClock.now < failure.until { throw failure.fault }
         do throws(SQLFault) {
-            let connection = try PostgresConnection(url: url, statements: statements)
+            let connection = try PostgresConnection(url: url, schema: schema, place: place.withLock { $0 }, statements: statements)
+            if let abandoned { try connection.end(abandoned) }
             if !isPrepared.load(ordering: .acquiring) { try Schema.update(connection) }
+            place.withLock { $0 = connection.place }
             isPrepared.store(true, ordering: .releasing)
             connection.marksCommits = true
             failure.withLock { $0 = nil }
@@ -42,6 +51,8 @@ struct PostgresConnector {
 
     private let server: PostgresServer
     private var connection: PostgresConnection?
+    /// The process at the server of a connection that was given up.
+    private var abandoned: ServerProcess?
 
     init(server: PostgresServer) { self.server = server }
 
@@ -64,9 +75,12 @@ struct PostgresConnector {
                 }
             } catch {
                 let mark = connection.flatMap { $0.mayHaveCommitted ? $0.mark : nil }
-                if connection?.isBroken == true { connection = nil }
+                if let broken = connection, broken.isBroken {
+                    abandoned = broken.abandoned
+                    connection = nil
+                }
                 switch error {
-                case .failed: throw error
+                case .failed, .busy: throw error
                 case .lost:
                     if let mark, let value { doubtful.add(mark, value) }
                     if doubtful.isEmpty {
@@ -90,7 +104,8 @@ struct PostgresConnector {
 
     private mutating func connected() throws(SQLFault) -> PostgresConnection {
         if let connection { return connection }
-        let opened = try server.connect()
+        let opened = try server.connect(inPlaceOf: abandoned)
+        abandoned = nil
         connection = opened
         return opened
     }

@@ -2,21 +2,24 @@ internal import Accounts
 
 /// A PostgreSQL database: a pool of threads, each with its own connection.
 final class PostgresDatabase: SQLDatabase {
-    /// Calls that may wait for a connection.
+    /// Calls that may wait for a connection, and for those of the same row.
     private static let capacity = 1_024
+    private static let rowCapacity = 256
 
     let onChange: ChangeNotice
     private let pool: BlockingPool<PostgresConnector>
+    private let rows: RowShares
 
     /// nil if no threads can be started.
-    init?(url: String, connections: Int, start: ThreadStart, onChange: @escaping ChangeNotice) {
-        let server = PostgresServer(url: url)
+    init?(url: String, schema: PostgresSchema, connections: Int, start: ThreadStart, onChange: @escaping ChangeNotice) {
+        let server = PostgresServer(url: url, schema: schema)
         let pool = BlockingPool(name: "postgres", threads: connections, capacity: Self.capacity, start: start) {
             PostgresConnector(server: server)
         }
         guard let pool else { return nil }
         self.onChange = onChange
         self.pool = pool
+        rows = RowShares(share: max(1, connections / 4), capacity: Self.rowCapacity)
     }
 
     func read<Value: Sendable>(
@@ -26,9 +29,9 @@ final class PostgresDatabase: SQLDatabase {
     }
 
     func commit<Value: Sendable>(
-        _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+        locking row: LockedRow?, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
-        try await run(isWriting: true, body)
+        try await rows.run(row) { () async throws(StoreFault) -> Value in try await run(isWriting: true, body) }
     }
 
     private func run<Value: Sendable>(
@@ -45,4 +48,3 @@ final class PostgresDatabase: SQLDatabase {
 
     func close() { pool.close() }
 }
-

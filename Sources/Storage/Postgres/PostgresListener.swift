@@ -10,7 +10,7 @@ package final class PostgresListener: Sendable {
     private static let firstPause: Int32 = 100
     private static let longestPause: Int32 = 2_000
     private static let pooled =
-        "a pooler stands between, which in transaction mode does not pass notifications on: set DATABASE_URL_DIRECT to the server itself or to a pooler in session mode, or the log of changes is only polled"
+        "a pooler stands between, which in transaction mode does not pass notifications on: set TOLLGATE_DATABASE_URL_DIRECT to the server itself or to a pooler in session mode, or the log of changes is only polled"
 
     private let bell: Bell
     private let end: ThreadEnd
@@ -20,11 +20,11 @@ package final class PostgresListener: Sendable {
     /// Both run on the listener's thread.
     /// `isDirect`: the URL was given for notifications, so they are taken to come.
     init?(
-        url: String, isDirect: Bool, start: ThreadStart, heard: @escaping @Sendable () -> Void, changed: @escaping @Sendable (String?) -> Void
+        url: String, schema: PostgresSchema, isDirect: Bool, start: ThreadStart, heard: @escaping @Sendable () -> Void, changed: @escaping @Sendable (String?) -> Void
     ) {
         guard let bell = Bell() else { return nil }
         self.bell = bell
-        let end = start("postgres listener") { Self.run(url, isDirect, bell, heard, changed) }
+        let end = start("postgres listener") { Self.run(url, schema, isDirect, bell, heard, changed) }
         guard let end else { return nil }
         self.end = end
     }
@@ -36,13 +36,14 @@ package final class PostgresListener: Sendable {
     }
 
     private static func run(
-        _ url: String, _ isDirect: Bool, _ bell: Bell, _ heard: @Sendable () -> Void, _ changed: @Sendable (String?) -> Void
+        _ url: String, _ schema: PostgresSchema, _ isDirect: Bool, _ bell: Bell, _ heard: @Sendable () -> Void,
+        _ changed: @Sendable (String?) -> Void
     ) {
         var pause = firstPause
         while !bell.hasRung {
             do throws(SQLFault) {
-                let connection = try PostgresConnection(url: url)
-                if !isDirect, try connection.isPooled() { throw .failed(pooled) }
+                let connection = try PostgresConnection(url: url, schema: schema)
+                if !isDirect, connection.isPooled { throw .failed(pooled) }
                 try connection.listen()
                 changed(nil)
                 heard()
@@ -69,7 +70,7 @@ extension SQLFault {
     fileprivate var reason: String {
         switch self {
         case .conflict: "transactions kept meeting each other"
-        case .lost(let reason), .failed(let reason): reason
+        case .busy(let reason), .lost(let reason), .failed(let reason): reason
         }
     }
 }

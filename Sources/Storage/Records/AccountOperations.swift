@@ -19,12 +19,14 @@ extension SQLStore {
                 }
             let found = try sql.rows(
                 """
-                SELECT id, password_hash, email_confirmed_at FROM accounts
+                SELECT id, password_hash, email_confirmed_at, email FROM accounts
                 WHERE \(condition) AND password_hash IS NOT NULL LIMIT 2
                 """,
                 [.text(name.key)])
             guard found.count == 1, var row = found.first else { return nil }
-            return Credential(user: try row.id(), hash: try row.text(), isEmailConfirmed: try row.optionalTime() != nil)
+            return Credential(
+                user: try row.id(), hash: try row.text(), isEmailConfirmed: try row.optionalTime() != nil,
+                email: try row.optionalText().map { EmailAddress(stored: $0) })
         }
     }
 
@@ -47,7 +49,7 @@ extension SQLStore {
     package func open(
         _ new: NewAccount, session: NewSession?, _ audit: AuditContext
     ) async throws(StoreFault) -> Opening {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(locking: new.email.map { .contact($0.key) }) { sql throws(SQLFault) in
             let account = new.account(now: audit.now)
             guard try sql.insert(account, passwordHash: new.passwordHash) else {
                 return try sql.startAnew(new, session: session, audit)
@@ -62,10 +64,10 @@ extension SQLStore {
     package func signIn(
         _ user: UUID, proof: PasswordProof, session: NewSession?, _ audit: AuditContext
     ) async throws(StoreFault) -> SignIn? {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(locking: .account(user)) { sql throws(SQLFault) in
             guard let account = try sql.lockedAccount(user), try sql.passwordHash(of: user) == proof.hash else { return nil }
             if let replacement = proof.replacement { try sql.setPasswordHash(replacement, of: user) }
-            let opened = try sql.openSession(session, of: user, audit)
+            let opened = try sql.openSession(session?.signed(by: account.carried.password), of: user, audit)
             if let opened { try sql.log(.signedIn, user, audit, session: opened.id, detail: "password") }
             return SignIn(account: account, session: opened)
         }
@@ -74,10 +76,10 @@ extension SQLStore {
     package func setPassword(
         _ hash: String, of user: UUID, keeping session: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> SignIn? {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(locking: .account(user)) { sql throws(SQLFault) in
             guard var account = try sql.lockedAccount(user), let kept = try sql.lockedSession(session), kept.user == user
             else { return nil }
-            try sql.setPassword(hash, of: &account, audit)
+            try sql.setPassword(hash, of: &account, carrying: kept.carried, audit)
             let ended = try sql.endSessions(of: user, .passwordChanged, keeping: session, at: audit.now)
             try sql.log(.passwordChanged, user, audit, session: session)
             return SignIn(account: account, session: kept, ended: ended)
@@ -94,8 +96,11 @@ extension SQLTransaction {
     }
 
     /// Replaces the password, and drops the codes and reset tokens sent before: they could undo the change.
-    func setPassword(_ hash: String, of account: inout Account, _ audit: AuditContext) throws(SQLFault) {
+    func setPassword(
+        _ hash: String, of account: inout Account, carrying carried: WallTime?, _ audit: AuditContext
+    ) throws(SQLFault) {
         account.hasPassword = true
+        account.carried.password = carried
         account.updatedAt = audit.now
         try update(account)
         try setPasswordHash(hash, of: account.id)
@@ -125,11 +130,11 @@ extension SQLTransaction {
         try first("SELECT id FROM sessions WHERE account = $1 LIMIT 1", [.id(account)]) != nil
     }
 
-    fileprivate func openSession(
+    fileprivate mutating func openSession(
         _ new: NewSession?, of account: UUID, _ audit: AuditContext
     ) throws(SQLFault) -> Session? {
         guard let new else { return nil }
-        return try open(new, of: account, at: audit.now)
+        return try open(new, of: account, audit)
     }
 
     fileprivate func passwordHash(of account: UUID) throws(SQLFault) -> String? {

@@ -13,7 +13,8 @@ extension SQLRow {
 extension SQLTransaction {
     private static let accountColumns = """
         id, opened_by, created_at, updated_at, email, email_confirmed_at, phone, phone_confirmed_at, username, \
-        given_name, family_name, password_hash, metadata, tier, tier_until, tier_version
+        given_name, family_name, password_hash, metadata, tier, tier_until, tier_version, \
+        password_carried_at, email_carried_at, phone_carried_at
         """
     private static let selectAccount = "SELECT \(accountColumns) FROM accounts "
 
@@ -73,6 +74,8 @@ extension SQLTransaction {
         account.metadata = Metadata(stored: try row.bytes())
         account.entitlement = Entitlement(
             tier: try row.optionalText(), until: try row.optionalTime(), version: try row.integer())
+        account.carried = CarriedSignIns(
+            password: try row.optionalTime(), email: try row.optionalTime(), phone: try row.optionalTime())
         return account
     }
 
@@ -102,13 +105,14 @@ extension SQLTransaction {
             """
             UPDATE accounts SET updated_at = $2, email = $3, email_key = $4, email_confirmed_at = $5, phone = $6,
                 phone_confirmed_at = $7, given_name = $8, family_name = $9, username = $10, username_key = $11,
-                metadata = $12 WHERE id = $1
+                metadata = $12, password_carried_at = $13, email_carried_at = $14, phone_carried_at = $15 WHERE id = $1
             """,
             [
                 .id(account.id), .time(account.updatedAt), .text(account.email?.text), .text(account.email?.key),
                 .time(account.emailConfirmedAt), .text(account.phone?.text), .time(account.phoneConfirmedAt),
                 .text(account.name?.given), .text(account.name?.family), .text(account.username?.text),
-                .text(account.username?.key), .bytes(account.metadata.json),
+                .text(account.username?.key), .bytes(account.metadata.json), .time(account.carried.password),
+                .time(account.carried.email), .time(account.carried.phone),
             ])
     }
 

@@ -14,7 +14,7 @@ extension SQLStore {
     package func redeem(
         _ redemption: CodeRedemption, _ audit: AuditContext
     ) async throws(StoreFault) -> Redemption {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(locking: .contact(redemption.recipient.key)) { sql throws(SQLFault) in
             guard let code = try sql.use(redemption, now: audit.now) else { return .wrongCode }
             var kept: Session?
             if let caller = redemption.proof.caller {
@@ -27,14 +27,15 @@ extension SQLStore {
             let holder = try sql.lockedAccount(of: redemption.recipient)
             let verdict = ContactProofRule.verdict(
                 redemption.proof, code: code, holder: holder.map { ContactHolder($0, redemption.recipient) })
-            guard let (account, ended) = try sql.carryOut(verdict, redemption.recipient, audit) else {
+            guard let (account, ended) = try sql.carryOut(verdict, redemption.recipient, by: kept, audit) else {
                 return .refused(verdict.refusal ?? .noAccount)
             }
             var signIn = SignIn(account: account, session: nil, ended: ended)
+            let carried = account.carried[redemption.recipient]
             if let kept, kept.user == account.id, kept.contract == redemption.session.contract {
-                signIn.session = verdict.isSignIn(by: redemption.proof) ? try sql.renewSignIn(of: kept, at: audit.now) : kept
+                signIn.session = verdict.isSignIn(by: redemption.proof) ? try sql.renewSignIn(of: kept, by: carried, at: audit.now) : kept
             } else {
-                signIn.session = try sql.open(redemption.session, of: account.id, at: audit.now)
+                signIn.session = try sql.open(redemption.session.signed(by: carried), of: account.id, audit)
                 try sql.log(.signedIn, account.id, audit, session: redemption.session.id, detail: "code")
             }
             return .proven(signIn)
@@ -67,10 +68,10 @@ extension SQLStore {
             // A reset token proves the email as a recovery code does.
             let verdict = ContactProofRule.verdict(
                 .signIn(caller: nil), code: .recovery, holder: holder.map { ContactHolder($0, recipient) })
-            guard var (account, ended) = try sql.carryOut(verdict, recipient, audit) else { return nil }
-            try sql.setPassword(hash, of: &account, audit)
+            guard var (account, ended) = try sql.carryOut(verdict, recipient, by: nil, audit) else { return nil }
+            try sql.setPassword(hash, of: &account, carrying: account.carried.email, audit)
             ended += try sql.endSessions(of: account.id, .passwordChanged, at: audit.now)
-            let opened = try sql.open(session, of: account.id, at: audit.now)
+            let opened = try sql.open(session.signed(by: account.carried.email), of: account.id, audit)
             try sql.log(.passwordReset, account.id, audit, session: opened.id)
             return SignIn(account: account, session: opened, ended: ended)
         }

@@ -3,9 +3,9 @@ internal import Wire
 
 /// Applies the verdicts of `ContactProofRule`.
 extension SQLTransaction {
-    /// The account to sign in to and the sessions that ended; nil for a refusal.
+    /// The account to sign in to and the sessions that ended; nil for a refusal. `caller` is the session that brings the proof, if any.
     mutating func carryOut(
-        _ verdict: ContactVerdict, _ recipient: Recipient, _ audit: AuditContext
+        _ verdict: ContactVerdict, _ recipient: Recipient, by caller: Session?, _ audit: AuditContext
     ) throws(SQLFault) -> (Account, [EndedSession])? {
         switch verdict {
         case .confirm(let user):
@@ -24,7 +24,7 @@ extension SQLTransaction {
             var ended: [EndedSession] = []
             if let releasing { ended = try release(releasing, audit) }
             var account = try present(user)
-            try attach(recipient, to: &account, audit)
+            try attach(recipient, to: &account, carrying: caller?.carried, audit)
             return (account, ended)
         case .refuse: return nil
         }
@@ -71,7 +71,7 @@ extension SQLTransaction {
     }
 
     private mutating func attach(
-        _ recipient: Recipient, to account: inout Account, _ audit: AuditContext
+        _ recipient: Recipient, to account: inout Account, carrying carried: WallTime?, _ audit: AuditContext
     ) throws(SQLFault) {
         // Also those sent to the address that it gives up.
         try dropCodes(of: account)
@@ -83,6 +83,7 @@ extension SQLTransaction {
             account.phone = phone
             account.phoneConfirmedAt = audit.now
         }
+        account.carried[recipient] = carried
         account.updatedAt = audit.now
         try update(account)
         try dropCodes(to: recipient.key)

@@ -5,14 +5,14 @@ extension SQLStore {
     package func signIn(
         _ proof: IdentityProof, newUser: UUID, session: NewSession, _ audit: AuditContext
     ) async throws(StoreFault) -> SignIn {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(locking: .identity(proof.key)) { sql throws(SQLFault) in
             let linked = try sql.account(of: proof.key)
             let holder = try sql.holder(of: proof.verifiedEmail)
             let verdict = IdentityRule.verdict(linked: linked, holder: holder)
             let new = NewAccount(id: newUser, openedBy: session.contract, email: proof.verifiedEmail)
             var signIn = try sql.lead(verdict, proof, new, audit)
             try sql.complete(&signIn.account, by: proof, emailIsFree: holder == nil, audit)
-            signIn.session = try sql.open(session, of: signIn.account.id, at: audit.now)
+            signIn.session = try sql.open(session.signed(by: sql.carried(by: proof.key)), of: signIn.account.id, audit)
             try sql.log(
                 .signedIn, signIn.account.id, audit, session: session.id, detail: proof.provider.rawValue)
             return signIn
@@ -48,6 +48,14 @@ extension SQLTransaction {
         return try row.id()
     }
 
+    /// The sign-in that the identity carries.
+    fileprivate func carried(by identity: IdentityKey) throws(SQLFault) -> WallTime? {
+        var row = try first(
+            "SELECT carried_at FROM identities WHERE provider = $1 AND subject = $2",
+            [.text(identity.source.name), .text(identity.subject)])
+        return try row?.optionalTime()
+    }
+
     fileprivate func holder(of email: EmailAddress?) throws(SQLFault) -> ContactHolder? {
         guard let email, let account = try lockedAccount(email: email) else { return nil }
         return ContactHolder(account, .email(email))
@@ -65,7 +73,7 @@ extension SQLTransaction {
             return SignIn(account: account, session: nil)
         case .link(let user):
             let account = try present(user)
-            try link(proof.key, to: user, audit)
+            try link(proof.key, to: user, carrying: account.carried.email, audit)
             return SignIn(account: account, session: nil)
         case .takeOver(let user):
             var account = try present(user)
@@ -90,15 +98,17 @@ extension SQLTransaction {
         return account
     }
 
-    mutating func link(_ key: IdentityKey, to user: UUID, _ audit: AuditContext) throws(SQLFault) {
+    mutating func link(
+        _ key: IdentityKey, to user: UUID, carrying carried: WallTime? = nil, _ audit: AuditContext
+    ) throws(SQLFault) {
         let isNew =
             try change(
                 key.source.isIssuer ? .identity : .unlogged,
                 """
-                INSERT INTO identities (provider, subject, account, linked_at) VALUES ($1, $2, $3, $4)
+                INSERT INTO identities (provider, subject, account, linked_at, carried_at) VALUES ($1, $2, $3, $4, $5)
                 ON CONFLICT DO NOTHING
                 """,
-                [.text(key.source.name), .text(key.subject), .id(user), .time(audit.now)]) == 1
+                [.text(key.source.name), .text(key.subject), .id(user), .time(audit.now), .time(carried)]) == 1
         guard isNew else { throw .conflict }
         try log(.identityLinked, user, audit, detail: key.source.name)
     }
@@ -111,6 +121,7 @@ extension SQLTransaction {
         if account.email == nil, emailIsFree, let email = proof.verifiedEmail {
             account.email = email
             account.emailConfirmedAt = audit.now
+            account.carried.email = try carried(by: proof.key)
             try dropCodes(to: email.key)
         }
         if let name = proof.name, proof.nameRule.accepts(account, now: audit.now) { account.name = name }

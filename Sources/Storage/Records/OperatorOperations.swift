@@ -7,7 +7,7 @@ extension SQLStore {
     }
 
     package func delete(_ user: UUID, _ audit: AuditContext) async throws(StoreFault) -> [EndedSession]? {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(locking: .account(user)) { sql throws(SQLFault) in
             guard let account = try sql.lockedAccount(user) else { return nil }
             let ended = try sql.endSessions(of: user, .accountDeleted, at: audit.now)
             try sql.dropCodes(of: account)
@@ -43,7 +43,7 @@ extension SQLStore {
     package func setTier(
         _ tier: String?, until: WallTime?, of user: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> Entitlement? {
-        try await database.write { sql throws(SQLFault) in try sql.setTier(tier, until: until, of: user, audit) }
+        try await database.write(locking: .account(user)) { sql throws(SQLFault) in try sql.setTier(tier, until: until, of: user, audit) }
     }
 
     package func setTier(

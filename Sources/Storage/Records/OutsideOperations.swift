@@ -17,7 +17,7 @@ extension SQLStore {
             guard case .account(let user) = verdict, let account = try sql.lockedAccount(user) else { return .refused }
             // Its sessions may have ended before it was locked.
             guard try sql.verdict(on: adoption.key) == verdict else { throw .conflict }
-            let session = try sql.open(adoption.session, of: user, at: audit.now)
+            let session = try sql.open(adoption.session, of: user, audit)
             // Another gateway adopted it a moment ago.
             guard try sql.record(adoption.digest, session: session.id, user, audit) else { throw .conflict }
             try sql.log(.signedIn, user, audit, session: session.id, detail: adoption.key.source.name)

@@ -32,12 +32,15 @@ extension SQLTransaction {
 
     /// The accounts that have the text of a search in part. Reads every account above `oldest` until there are enough.
     ///
-    /// The columns are joined by newlines, which neither they nor the search may contain, so that no match spans two of them.
+    /// Emails and usernames are compared by their keys, which sign-in compares; the database's own folding, which depends on its locale,
+    /// and that of ASCII alone serve for names. The columns are joined by newlines, which neither they nor the search may contain, so that no
+    /// match spans two of them.
     fileprivate func accounts(having search: AccountSearch, above oldest: UUID?, limit: Int) throws(SQLFault) -> [Account] {
-        let columns = ["email", "phone", "username"].map { "COALESCE(\($0), '')" } + ["COALESCE(given_name, '') || ' ' || COALESCE(family_name, '')"]
-        let text = "lower(" + columns.joined(separator: " || '\n' || ") + ")"
+        let keys = ["email_key", "phone", "username_key"].map { "COALESCE(\($0), '')" }.joined(separator: " || '\n' || ")
+        let name = "COALESCE(given_name, '') || ' ' || COALESCE(family_name, '')"
+        let texts = [keys] + dialect.foldings.map { $0(name) }
         let spellings = search.spellings
-        let conditions = spellings.indices.map { "\(text) LIKE $\($0 + 3) ESCAPE '\\'" }
+        let conditions = spellings.indices.flatMap { index in texts.map { "\($0) LIKE $\(index + 3) ESCAPE '\\'" } }
         return try accounts(
             "WHERE id > $1 AND (\(conditions.joined(separator: " OR "))) ORDER BY id DESC LIMIT $2",
             [.id(oldest ?? UUID(high: 0, low: 0)), .integer(Int64(limit))] + spellings.map { SQLValue.text(Self.pattern($0)) })

@@ -5,7 +5,7 @@ extension SQLStore {
     package func refresh(
         _ request: RefreshRequest, _ audit: AuditContext
     ) async throws(StoreFault) -> RefreshOutcome {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(locking: .session(request.session)) { sql throws(SQLFault) in
             guard let session = try sql.lockedSession(request.session), let account = try sql.account(session.user)
             else { return .refused(.noSession) }
             let verdict = request.rule.verdict(
@@ -38,9 +38,9 @@ extension SQLStore {
     package func openSession(
         _ new: NewSession, of user: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> SignIn? {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(locking: .account(user)) { sql throws(SQLFault) in
             guard let account = try sql.lockedAccount(user) else { return nil }
-            let opened = try sql.open(new, of: user, at: audit.now)
+            let opened = try sql.open(new, of: user, audit)
             try sql.log(.signedIn, user, audit, session: opened.id, detail: "operator")
             return SignIn(account: account, session: opened)
         }
@@ -62,7 +62,7 @@ extension SQLStore {
     package func end(
         _ session: UUID, _ reason: EndReason, _ audit: AuditContext
     ) async throws(StoreFault) -> EndedSession? {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(locking: .session(session)) { sql throws(SQLFault) in
             guard let ended = try sql.end(session, reason, at: audit.now) else { return nil }
             try sql.log(.sessionEnded, ended.user, audit, session: session, detail: reason.rawValue)
             return ended
@@ -72,7 +72,7 @@ extension SQLStore {
     package func endSessions(
         of user: UUID, _ reason: EndReason, _ audit: AuditContext
     ) async throws(StoreFault) -> [EndedSession] {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(locking: .account(user)) { sql throws(SQLFault) in
             let ended = try sql.endSessions(of: user, reason, at: audit.now)
             for session in ended {
                 try sql.log(.sessionEnded, user, audit, session: session.id, detail: reason.rawValue)

@@ -35,9 +35,10 @@ extension SQLTransaction {
         return session
     }
 
-    /// Opens a session of an account.
-    func open(_ new: NewSession, of account: UUID, at now: WallTime) throws(SQLFault) -> Session {
-        let session = Session(new, user: account, now: now)
+    /// Opens a session of an account, which the transaction has locked.
+    mutating func open(_ new: NewSession, of account: UUID, _ audit: AuditContext) throws(SQLFault) -> Session {
+        if new.mostSessions < .max { try makeRoom(for: new, of: account, audit) }
+        let session = Session(new, user: account, now: audit.now)
         try change(
             .unlogged,
             """
@@ -54,6 +55,16 @@ extension SQLTransaction {
                 .text(session.address?.text),
             ])
         return session
+    }
+
+    private mutating func makeRoom(for new: NewSession, of account: UUID, _ audit: AuditContext) throws(SQLFault) {
+        let open = try rows("SELECT id, last_used_at FROM sessions WHERE account = $1", [.id(account)]) { row throws(SQLFault) in
+            (id: try row.id(), lastUsedAt: try row.time())
+        }
+        for id in SessionBound.ending(open, most: new.mostSessions) {
+            guard try end(id, .revoked, at: audit.now) != nil else { continue }
+            try log(.sessionEnded, account, audit, session: id, detail: SessionBound.detail)
+        }
     }
 
     /// Writes a session back if its counter is still `counter`; false if it was refreshed concurrently.
@@ -75,13 +86,14 @@ extension SQLTransaction {
     }
 
     /// The user of an open session has signed in again.
-    func renewSignIn(of session: Session, at now: WallTime) throws(SQLFault) -> Session {
+    func renewSignIn(of session: Session, by carried: WallTime?, at now: WallTime) throws(SQLFault) -> Session {
+        let time = session.signInRenewed(by: carried, at: now)
         let changed = try change(
-            .unlogged, "UPDATE sessions SET signed_in_at = $2 WHERE id = $1", [.id(session.id), .time(now)])
+            .unlogged, "UPDATE sessions SET signed_in_at = $2 WHERE id = $1", [.id(session.id), .time(time)])
         // If it has ended meanwhile the transaction is retried, and finds no caller.
         guard changed == 1 else { throw .conflict }
         var session = session
-        session.signedInAt = now
+        session.signedInAt = time
         return session
     }
 

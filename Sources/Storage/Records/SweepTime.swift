@@ -21,8 +21,10 @@ extension SQLTransaction {
         }
         let clock = try row.time()
         let now = min(own, clock)
-        // Without any event there is nothing to delete, and a clock that is ahead would leave its time for good.
-        guard var known = try row.optionalTime() else { return now }
+        let found = try row.optionalTime()
+        // Without any event there is nothing to delete, and a clock that is ahead would leave its time for good; a shared clock may begin,
+        // so that stamps have a floor from the first sweep on.
+        guard var known = found ?? (dialect.isClockShared ? now : nil) else { return now }
         // Set by a clock that was ahead and was set right since: the shared one is never ahead of itself, and stamps that are further
         // ahead than records are kept protect nothing.
         if dialect.isClockShared || clock.advanced(seconds: Self.keptSeconds) < known { known = min(known, clock) }

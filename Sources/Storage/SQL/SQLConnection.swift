@@ -19,7 +19,9 @@ protocol SQLConnection: AnyObject {
     var dialect: SQLDialect { get }
     /// The rows that the transaction has changed, as far as the change log covers them.
     var touched: TouchedRows { get set }
-    /// Locks out other programs that migrate the schema, until the transaction ends.
+    /// Looks for the tables of the first step; false if they are not there yet. Called outside of transactions.
+    func findTables() throws(SQLFault) -> Bool
+    /// Locks out other programs that migrate the schema, until the transaction ends, and makes the place of the tables if it is missing.
     func lockSchema() throws(SQLFault)
 }
 
@@ -104,8 +106,9 @@ protocol SQLDatabase: Sendable {
     ) async throws(StoreFault) -> Value
 
     /// Runs `body` as one transaction. It is run again after a conflict; only the last run takes effect. Callers use `write`.
+    /// `row` is the row that it locks, if a client chooses it.
     func commit<Value: Sendable>(
-        _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+        locking row: LockedRow?, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value
 
     /// Called by `write`.
@@ -119,9 +122,9 @@ protocol SQLDatabase: Sendable {
 extension SQLDatabase {
     /// Runs `body` as one transaction, as `commit` does; returns after `onChange` has been called for logged changes.
     func write<Value: Sendable>(
-        _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+        locking row: LockedRow? = nil, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
-        let (value, touched) = try await commit { sql throws(SQLFault) in (try body(&sql), sql.touched) }
+        let (value, touched) = try await commit(locking: row) { sql throws(SQLFault) in (try body(&sql), sql.touched) }
         if touched.isLogged { await onChange(touched.accounts) }
         return value
     }

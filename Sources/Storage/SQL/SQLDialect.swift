@@ -1,6 +1,8 @@
 /// The SQL that differs between databases; each database's folder defines one. All other statements are shared: they use
 /// `$1` parameters, `RETURNING`, `ON CONFLICT`, and the types BIGINT, BYTEA and TEXT.
 struct SQLDialect: Sendable {
+    /// Expressions for a text in lower case: as the database folds, and ASCII letters alone.
+    let foldings: [@Sendable (String) -> String]
     /// Appended to a SELECT whose rows the transaction is about to change.
     let lockClause: String
     /// Expression for the database's clock, in microseconds since 1970.

@@ -23,6 +23,8 @@ enum SQLValue: Sendable, Equatable {
 enum SQLFault: Error, Equatable {
     /// It conflicts with a concurrent transaction; a retry may succeed.
     case conflict
+    /// A lock was held, or a statement ran, for longer than a call may wait. Nothing was changed, and the connection stays.
+    case busy(String)
     /// The connection broke, or the database is late or out of space. A commit in progress may have been applied.
     case lost(String)
     /// A permanent refusal, or data that cannot be read.

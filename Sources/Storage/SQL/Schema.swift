@@ -13,32 +13,38 @@ enum Schema {
         { _ in origins },
         { _ in ["CREATE TABLE sweeps (id BIGINT PRIMARY KEY, at BIGINT NOT NULL)"] },
         { _ in ["CREATE INDEX audit_events_addresses ON audit_events (at) WHERE address IS NOT NULL"] },
+        { _ in carriedSignIns },
     ]
     static var newest: Int64 { Int64(steps.count) }
 
-    /// Migrates the database to the newest version. Safe to run concurrently: one program migrates, the others wait for it.
+    /// Migrates the database to the newest version, in one transaction: a migration that fails leaves nothing. Takes no lock if there is
+    /// nothing to migrate. Safe to run concurrently: one program migrates, the others wait for it.
     static func update(_ connection: any SQLConnection) throws(SQLFault) {
-        while try !isNewest(afterStepOf: connection) {}
-    }
-
-    /// Runs the next step, if there is one, in a transaction of its own: the tables that a step locks are free again during the next.
-    private static func isNewest(afterStepOf connection: any SQLConnection) throws(SQLFault) -> Bool {
+        if try connection.findTables() {
+            let found = try connection.transaction(isWriting: false) { sql throws(SQLFault) in try known(version(sql)) }
+            if found == newest { return }
+        }
         try connection.transaction(isWriting: true) { sql throws(SQLFault) in
             try connection.lockSchema()
             try sql.change(.unlogged, "CREATE TABLE IF NOT EXISTS schema_versions (version BIGINT PRIMARY KEY)", [])
-            let version = try version(sql)
-            guard version <= newest else {
-                throw .failed(
-                    "the database is at version \(version) and this program knows \(newest): run the newer program")
+            // Another program may have migrated meanwhile.
+            for version in try known(version(sql))..<newest {
+                for statement in steps[Int(version)](sql.dialect) { try sql.change(.unlogged, statement, []) }
+                try sql.change(.unlogged, "INSERT INTO schema_versions (version) VALUES ($1)", [.integer(version + 1)])
             }
-            guard version < newest else { return true }
-            for statement in steps[Int(version)](sql.dialect) { try sql.change(.unlogged, statement, []) }
-            try sql.change(.unlogged, "INSERT INTO schema_versions (version) VALUES ($1)", [.integer(version + 1)])
-            return version + 1 == newest
         }
     }
 
-    private static func version(_ sql: SQLTransaction) throws(SQLFault) -> Int64 {
+    /// Throws for the version of a newer program.
+    private static func known(_ version: Int64) throws(SQLFault) -> Int64 {
+        guard version <= newest else {
+            throw .failed("the database is at version \(version) and this program knows \(newest): run the newer program")
+        }
+        return version
+    }
+
+    /// 0 for a database without a step.
+    static func version(_ sql: SQLTransaction) throws(SQLFault) -> Int64 {
         guard var row = try sql.first("SELECT MAX(version) FROM schema_versions", []) else { return 0 }
         return try row.optionalInteger() ?? 0
     }
@@ -70,6 +76,11 @@ enum Schema {
         WHERE NOT EXISTS (SELECT 1 FROM adopted_tokens WHERE adopted_tokens.session = sessions.id)
         """,
     ]
+
+    /// `CarriedSignIns`; NULL for credentials from before.
+    private static let carriedSignIns =
+        ["password", "email", "phone"].map { "ALTER TABLE accounts ADD COLUMN \($0)_carried_at BIGINT" }
+        + ["ALTER TABLE identities ADD COLUMN carried_at BIGINT"]
 
     private static let outsideSessions = [
         "ALTER TABLE accounts ADD COLUMN outside_ended_at BIGINT",

@@ -27,6 +27,7 @@ internal import Wire
         unsafe self.handle = handle
         guard status == SQLITE_OK else { throw fault(status, "open \(path)") }
         unsafe sqlite3_busy_timeout(handle, Self.busyMilliseconds)
+        if let reason = try otherProgram() { throw .failed("the file \(path) \(reason)") }
         try useWriteAheadLog(path)
         for pragma in [
             "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON", "PRAGMA trusted_schema = OFF",
@@ -124,6 +125,23 @@ internal import Wire
     }
 
     var dialect: SQLDialect { .sqlite }
+
+    func findTables() throws(SQLFault) -> Bool { Set(try tables()).isSuperset(of: OwnTables.telling) }
+
+    /// Why the file is another program's: it has tables, and not ours; nil if it is not.
+    func otherProgram() throws(SQLFault) -> String? {
+        let found = try tables()
+        if found.isEmpty || Set(found).isSuperset(of: OwnTables.telling) { return nil }
+        return "holds tables of another program (\(found.prefix(3).joined(separator: ", "))) and none of Tollgate's: give Tollgate a file of its own with TOLLGATE_DATABASE_URL=sqlite:///path/to/file, which wins over DATABASE_URL"
+    }
+
+    private func tables() throws(SQLFault) -> [String] {
+        let names = "SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_' ORDER BY name"
+        var found: [String] = []
+        for var row in try run(names, []).rows { found.append(try row.text()) }
+        return found
+    }
+
     /// The write lock is enough.
     func lockSchema() {}
 

@@ -35,8 +35,9 @@ final class SQLiteDatabase: SQLDatabase {
         return try await run(reader, isWriting: false, body)
     }
 
+    /// There is one writer, and no row locks.
     func commit<Value: Sendable>(
-        _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+        locking _: LockedRow?, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
         if !isPrepared.load(ordering: .acquiring) { try await prepare() }
         return try await run(writer, isWriting: true, body)

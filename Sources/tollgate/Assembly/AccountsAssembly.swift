@@ -102,6 +102,7 @@ struct AccountsAssembly: Sendable {
         let active = active
         var context = context
         context.policies = configuration.sessionPolicies
+        context.mostSessions = settings.maxSessions
         let mint = TokenMint(
             issuer: settings.issuer, audience: settings.audience, signingKey: { active.signingKey },
             refreshKeys: RefreshTokenKeys(secret: secret),
@@ -129,7 +130,7 @@ struct AccountsAssembly: Sendable {
     private func outsideRefresh(_ configuration: GatewayConfiguration, _ secret: [UInt8]) -> OutsideRefresh? {
         guard configuration.settings.trusts.contains(where: \.hasAccounts) else { return nil }
         let redeemer = redeemer
-        return OutsideRefresh(secret: secret, limiter: limiter) { await redeemer.redeem($0, $1) }
+        return OutsideRefresh(secret: secret, limiter: limiter) { await redeemer.redeem($0, $1, from: $2) }
     }
 }
 

@@ -64,31 +64,34 @@ extension RedisEndpoint {
 }
 
 extension StoreLocation {
-    /// The database of `DATABASE_URL`. Warns if gateways could share it and not their signing keys.
+    /// The database of the settings. Warns if gateways could share it and not their signing keys.
     fileprivate static func read(_ settings: Configuration, _ findings: inout Findings) -> StoreLocation? {
         guard let url = settings.databaseURL else { return nil }
-        let origin = settings.origin(of: .databaseURL)
+        let setting = settings.databaseSetting
+        let origin = settings.origin(of: setting)
         do throws(Fault) {
-            let location = try StoreLocation(url: url)
+            let location = try StoreLocation(url: url, schema: settings.databaseSchema)
+            if let reason = location.otherProgram { throw Fault(description: "names a file that \(reason)") }
             if location.isServer, settings.keySecret == nil, settings.jwtSecret == nil {
                 let message = "is a database that several gateways can share, but this one keeps its signing keys to itself: set TOLLGATE_KEY_SECRET, the same on all of them, or each refuses the tokens of the others"
-                findings.warn(Finding(origin, Setting.databaseURL.name, message))
+                findings.warn(Finding(origin, setting.name, message))
             }
             return location
         } catch {
-            findings.fault(Finding(origin, Setting.databaseURL.name, error.description))
+            findings.fault(Finding(origin, setting.name, error.description))
             return nil
         }
     }
 
-    /// The server of `DATABASE_URL_DIRECT`, beside that of `DATABASE_URL`.
+    /// The server itself, where `database` is a pooler before it.
     fileprivate static func readDirect(
         _ settings: Configuration, besides database: StoreLocation?, _ findings: inout Findings
     ) -> StoreLocation? {
         guard let url = settings.databaseDirectURL else { return nil }
-        let origin = settings.origin(of: .databaseDirectURL)
+        let setting = settings.databaseDirectSetting
+        let origin = settings.origin(of: setting)
         do throws(Fault) {
-            let direct = try StoreLocation(url: url)
+            let direct = try StoreLocation(url: url, schema: settings.databaseSchema)
             guard direct.isServer else { throw Fault(description: "names a file: write postgres://user:password@host/database") }
             guard settings.databaseURL != nil, database?.isServer != false else {
                 throw Fault(
@@ -96,7 +99,7 @@ extension StoreLocation {
             }
             return direct
         } catch {
-            findings.fault(Finding(origin, Setting.databaseDirectURL.name, error.description))
+            findings.fault(Finding(origin, setting.name, error.description))
             return nil
         }
     }

@@ -23,7 +23,8 @@ enum RemoteProbes {
         }
         if let redis = configuration.redis { probes += RedisProbes.all(redis) }
         if let database = configuration.database, database.isServer {
-            probes.append(.init(name: "database DATABASE_URL") { self.database(database, settings.keySecret, sharesKeys: settings.jwtSecret == nil) })
+            let name = settings.databaseSetting.name
+            probes.append(.init(name: "database \(name)") { self.database(name, database, settings.keySecret, sharesKeys: settings.jwtSecret == nil) })
         }
         if let mail = configuration.mail.mail?.server {
             probes.append(.init(name: "mail server \(mail.hostAndPort)") { self.mail(mail) })
@@ -96,18 +97,18 @@ enum RemoteProbes {
 
     // MARK: database and mail
 
-    private static func database(_ location: StoreLocation, _ secret: [UInt8]?, sharesKeys: Bool) -> ProbeReport {
+    private static func database(_ name: String, _ location: StoreLocation, _ secret: [UInt8]?, sharesKeys: Bool) -> ProbeReport {
         let start = EventLoop.now()
         do throws(StoreInspection.Fault) {
             let facts = try StoreInspection(of: location)
-            var findings = RemoteJudgements.database("DATABASE_URL", facts)
+            var findings = RemoteJudgements.database(name, facts)
             if sharesKeys { findings.append(RemoteJudgements.keySecret(facts.sealed, secret)) }
             let clock = facts.clock.map {
                 ClockReading(source: "the database", theirs: Double($0.microseconds) / 1_000_000, resolution: 0, from: start, to: EventLoop.now())
             }
             return ProbeReport(findings, clocks: [clock].compactMap(\.self))
         } catch {
-            return ProbeReport([RemoteJudgements.unreachable("database", "DATABASE_URL", error.reason)])
+            return ProbeReport([RemoteJudgements.unreachable("database", name, error.reason)])
         }
     }
 

@@ -111,7 +111,7 @@ extension AttemptBucket.Kind {
         switch self {
         case .accountFailures, .accountNewcomers, .newcomerFailures, .familiarFailures, .recipientMessages, .passwordChanges, .identitySignIns:
             .attemptName
-        case .addressFailures, .addressRevocations, .addressMessages, .addressOpenings, .adminFailures: .attemptAddress
+        case .addressFailures, .addressUnjudged, .addressRevocations, .addressMessages, .addressOpenings, .adminFailures: .attemptAddress
         case .smsBudget: .deployment
         }
     }

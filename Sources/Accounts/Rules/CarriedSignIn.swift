@@ -1,0 +1,62 @@
+package import Wire
+
+/// The sign-ins that an account's credentials carry. A session that sets a credential has shown no other one for it, so a sign-in by that
+/// credential counts from the sign-in of the session: a thief of the session gets no newer one. A password that an email resets, and an identity
+/// that an email links, carry the email's.
+package struct CarriedSignIns: Sendable, Equatable {
+    /// Stands for a session of which it is not known when its user signed in.
+    static let unknown = WallTime(microseconds: 0)
+
+    /// nil for a credential that a session has not set.
+    package var password: WallTime?
+    package var email: WallTime?
+    package var phone: WallTime?
+
+    package init(password: WallTime? = nil, email: WallTime? = nil, phone: WallTime? = nil) {
+        self.password = password
+        self.email = email
+        self.phone = phone
+    }
+
+    /// The sign-in that the address of a recipient carries.
+    package subscript(recipient: Recipient) -> WallTime? {
+        get {
+            switch recipient {
+            case .email: email
+            case .phone: phone
+            }
+        }
+        set {
+            switch recipient {
+            case .email: email = newValue
+            case .phone: phone = newValue
+            }
+        }
+    }
+}
+
+extension Session {
+    /// The sign-in that a credential carries if this session sets it.
+    package var carried: WallTime { signedInAt ?? CarriedSignIns.unknown }
+
+    /// When its user has signed in once they prove a credential again.
+    package func signInRenewed(by carried: WallTime?, at now: WallTime) -> WallTime? {
+        guard let carried else { return now }
+        return carried == CarriedSignIns.unknown ? signedInAt : max(signedInAt ?? carried, min(carried, now))
+    }
+}
+
+extension NewSession {
+    /// The session as a sign-in by a credential opens it.
+    package func signed(by carried: WallTime?) -> NewSession {
+        guard let carried else { return self }
+        var session = self
+        switch signIn {
+        case _ where carried == CarriedSignIns.unknown: session.signIn = .unknown
+        case .opening: session.signIn = .at(carried)
+        case .at(let time): session.signIn = .at(min(time, carried))
+        case .unknown: break
+        }
+        return session
+    }
+}

@@ -1,0 +1,14 @@
+package import Wire
+
+/// Bounds the sessions of one account (`TOLLGATE_MAX_SESSIONS`). Pure; stores apply it inside the transaction that opens a session.
+package enum SessionBound {
+    /// Of the audit event of a session that ends so.
+    package static let detail = "too-many"
+
+    /// The sessions that end so that one more fits, the longest unused first.
+    package static func ending(_ open: [(id: UUID, lastUsedAt: WallTime)], most: Int) -> [UUID] {
+        let excess = open.count + 1 - most
+        guard excess > 0 else { return [] }
+        return open.sorted { ($0.lastUsedAt, $0.id) < ($1.lastUsedAt, $1.id) }.prefix(excess).map(\.id)
+    }
+}

@@ -1,0 +1,91 @@
+internal import Accounts
+internal import Synchronization
+internal import Wire
+
+/// The row that a call is about to lock, where clients choose it by what they send.
+enum LockedRow: Hashable, Sendable {
+    case account(UUID)
+    case session(UUID)
+    /// The account with this email or phone, by its key.
+    case contact(String)
+    case identity(IdentityKey)
+}
+
+/// The share of a pool's connections that calls for one row may hold. While another program keeps a row locked, its calls wait for it at
+/// the database; without a share a client that tries again and again would take every connection.
+final class RowShares: Sendable {
+    private struct Line {
+        var running = 0
+        var waiting: [CheckedContinuation<StoreFault?, Never>] = []
+    }
+
+    private enum Turn { case now, later, never }
+
+    /// The calls of one row that run at once, and that wait for those.
+    private let share: Int
+    private let capacity: Int
+    private let lines = Mutex<[LockedRow: Line]>([:])
+
+    init(share: Int, capacity: Int) {
+        self.share = share
+        self.capacity = capacity
+    }
+
+    /// Runs `call` once it is within the share of its row. When the database gives up one call of a row, those that wait behind it get the
+    /// same fault: each would wait for the same lock in turn.
+    func run<Value: Sendable>(
+        _ row: LockedRow?, _ call: () async throws(StoreFault) -> Value
+    ) async throws(StoreFault) -> Value {
+        guard let row else { return try await call() }
+        if let fault = await enter(row) { throw fault }
+        do throws(StoreFault) {
+            let value = try await call()
+            leave(row, nil)
+            return value
+        } catch {
+            leave(row, error)
+            throw error
+        }
+    }
+
+    /// Waits for the call's turn; the fault if it gets none.
+    private func enter(_ row: LockedRow) async -> StoreFault? {
+        await withCheckedContinuation { continuation in
+            let turn = lines.withLock { lines -> Turn in
+                var line = lines[row] ?? Line()
+                defer { lines[row] = line }
+                if line.running < share {
+                    line.running += 1
+                    return .now
+                }
+                guard line.waiting.count < capacity else { return .never }
+                line.waiting.append(continuation)
+                return .later
+            }
+            switch turn {
+            case .now: continuation.resume(returning: nil)
+            case .never: continuation.resume(returning: .unavailable("too many calls wait for the database"))
+            case .later: break
+            }
+        }
+    }
+
+    private func leave(_ row: LockedRow, _ fault: StoreFault?) {
+        let resumed = lines.withLock { lines in
+            guard var line = lines[row] else { return [CheckedContinuation<StoreFault?, Never>]() }
+            var resumed: [CheckedContinuation<StoreFault?, Never>] = []
+            if case .unavailable = fault {
+                swap(&resumed, &line.waiting)
+                line.running -= 1
+            } else if line.waiting.isEmpty {
+                line.running -= 1
+            } else {
+                resumed = [line.waiting.removeFirst()]
+            }
+            lines[row] = line.running == 0 && line.waiting.isEmpty ? nil : line
+            return resumed
+        }
+        let passed: StoreFault? = if case .unavailable = fault { fault } else { nil }
+        for continuation in resumed { continuation.resume(returning: passed) }
+    }
+}
