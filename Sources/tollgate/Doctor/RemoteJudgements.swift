@@ -26,16 +26,16 @@ enum RemoteJudgements {
     /// A server that `setting` names was asked and did not let the gateway in, or could not be asked, for `reason`.
     static func closed(_ kind: String, _ name: String, _ reason: String, setting: String) -> Diagnosis {
         guard let right = refusals.first(where: { reason.contains($0.words) })?.right else { return unreachable(kind, name, reason) }
-        return .fail("\(kind) \(name)", "was reached and lets this gateway not in: \(reason); \(right.replacing("SETTING", with: setting))")
+        return .fail("\(kind) \(name)", "was reached and does not let this gateway in: \(reason); \(right.replacing("SETTING", with: setting))")
     }
 
     /// The remedies for refusals, by the words of Redis and PostgreSQL for them, the more particular first.
     private static let refusals: [(words: String, right: String)] = {
         let (login, missing) = ("correct user and password in SETTING", "give SETTING its password, and the user if it is not the default one")
         return [
-            ("NOAUTH", missing), ("no password supplied", missing), ("WRONGPASS", login), ("AUTH", login), ("password authentication failed", login),
-            ("authentication failed", login), ("pg_hba.conf", "let this machine in by its pg_hba.conf, or correct user and database in SETTING"),
-            ("role \"", login), ("database \"", "create that database, or correct its name in SETTING"),
+            ("NOAUTH", missing), ("no password supplied", missing), ("WRONGPASS", login), ("AUTH", login), ("authentication failed", login),
+            ("pg_hba.conf", "let this machine in by its pg_hba.conf, or correct user and database in SETTING"),
+            ("role \"", login), ("\" does not exist", "create that database, or correct its name in SETTING"),
         ]
     }()
 
