@@ -17,7 +17,10 @@ let house: [SwiftSetting] = tests + [
     .strictMemorySafety(),
     .unsafeFlags(["-static-stdlib", "-Xllvm", "-min-jump-table-entries=64"], .when(configuration: .release)),
 ]
-let program: [LinkerSetting] = [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]
+/// Symbols are bound when the program starts, so that the table of their addresses is read-only from then on (full RELRO).
+let program: [LinkerSetting] = [
+    .unsafeFlags(["-static-stdlib"], .when(configuration: .release)), .unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"]),
+]
 
 let package = Package(
     name: "tollgate",

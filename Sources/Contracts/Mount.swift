@@ -45,6 +45,16 @@ package struct Mount: Hashable, Sendable {
     }
 }
 
+extension ContractID {
+    /// The base path of its document, as `TOLLGATE_CONTRACTS` spells it.
+    package var documentedBase: String {
+        switch self {
+        case .provider, .password: "/api/v1"
+        case .apple, .dlauth, .anonymous: "/"
+        }
+    }
+}
+
 /// The mounted contracts of a gateway, from which the policy takes its local routes.
 package struct MountTable: Sendable, Equatable {
     package var mounts: [Mount] = []

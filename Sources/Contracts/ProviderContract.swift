@@ -38,9 +38,8 @@ struct ProviderContract: ClientContract {
 
     /// Checks the provider before the token, and both before the rest of the body.
     private func signIn(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
-        guard let provider = Provider(rawValue: text("provider", of: request)), services.providers.offers(provider) else {
-            throw Self.noProvider
-        }
+        guard let provider = Provider(rawValue: text("provider", of: request)) else { throw Self.noProvider }
+        guard services.providers.offers(provider) else { throw .isOff(provider) }
         let token = text("idToken", of: request)
         if token.isEmpty { throw Failure(400, "MISSING_TOKEN", "idToken field is required") }
         var sent = ProviderSignIn.Request(provider: provider, idToken: token)
@@ -54,7 +53,7 @@ struct ProviderContract: ClientContract {
             failed: { Self.failure($0, or: Self.signInError) }
         ) { (refusal: ProviderRefusal) in
             switch refusal {
-            case .providerOff: Self.noProvider
+            case .providerOff: .isOff(provider)
             case .identityRefused: Failure(401, "AUTH_FAILED", "Invalid or expired identity token")
             case .keysUnavailable: Self.signInError
             }

@@ -59,6 +59,8 @@ package struct MailTransfer {
     /// The body as plain text and as HTML; lines end with CR LF.
     package var text: String
     package var html: String
+    /// Whether the transfer ends with the login, and sends no mail.
+    package var isLoginOnly = false
 
     package init(
         url: String, user: String?, password: String?, demandsTLS: Bool, authorityFile: String?, from: String, to: String,

@@ -164,7 +164,7 @@ package struct Admission: ~Copyable {
             return true
         case .internal:
             decision.internalCaller = InternalCaller.match(
-                policy.internals, head, bytes, decision.client, peer.certificateNames)
+                policy.internals, head, bytes, decision.client, peer.certificateNames, takesSecret: gate.target.isLocal)
             guard decision.internalCaller >= 0 else {
                 // RFC 7662 §2.3 asks for 401 at the gateway's own endpoint.
                 decision.refuse(gate.target.isLocal ? .unauthorized(.caller) : .forbidden(.caller), .refused, .caller)

@@ -32,16 +32,20 @@ package struct InternalCaller: Sendable {
         return bytes
     }
 
-    /// Index of the first of `callers` that matches; -1 for none. A repeated key is ignored.
+    /// Index of the first of `callers` that matches; -1 for none. A repeated key is ignored. Where `takesSecret` says so, a caller with a
+    /// key may send its name and its key as `client_secret_basic` in place of `X-Internal-Key`: then no other matches.
     static func match(
         _ callers: [InternalCaller], _ head: borrowing RequestHead, _ bytes: RawSpan, _ client: ClientAddress,
-        _ certificateNames: [String]
+        _ certificateNames: [String], takesSecret: Bool = false
     ) -> Int {
-        let digest = sentDigest(head, bytes)
+        var digest = sentDigest(head, bytes)
+        let basic = takesSecret && head.authorizationCount == 1 ? BasicCredentials(bytes[head.authorization]) : nil
+        // A client authenticates in one way (RFC 6749 §2.3).
+        if let basic { digest = digest == nil ? Digest.sha256(basic.secret.rawBytes) : nil }
         var found = -1
         // All are compared, so that the time does not reveal which key nearly matched.
         for (index, caller) in callers.enumerated()
-        where caller.matches(digest, client, certificateNames) && found < 0 { found = index }
+        where caller.matches(digest, client, certificateNames) && caller.isNamed(by: basic) && found < 0 { found = index }
         return found
     }
 
@@ -52,6 +56,11 @@ package struct InternalCaller: Sendable {
             digest = Digest.sha256(bytes[head.fields[index].value])
         }
         return digest
+    }
+
+    private func isNamed(by basic: BasicCredentials?) -> Bool {
+        guard let basic else { return true }
+        return keySHA256 != nil && name.utf8.elementsEqual(basic.name)
     }
 
     private func matches(_ digest: [UInt8]?, _ client: ClientAddress, _ certificateNames: [String]) -> Bool {

@@ -62,6 +62,11 @@ extension Refusal {
             edits.append(decimal: UInt64(maxAge))
         }
         edits.append("\"")
+        if self == .unauthorized(.caller) {
+            edits.append(", Basic realm=\"")
+            edits.append(realm.rawBytes)
+            edits.append("\"")
+        }
         edits.end()
     }
 }

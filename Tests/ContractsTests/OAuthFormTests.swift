@@ -45,9 +45,9 @@ import Wire
     @Test func theDocumentsNameWhatIsThere() {
         let metadata = ServerMetadata(issuer: "https://id.test", publicURL: "https://gate.test/", algorithms: ["ES256", "RS256"])
         let plain = metadata.response(isOpenID: false, revokes: true, introspects: true)
-        let common = #"{"issuer":"https://id.test","jwks_uri":"https://gate.test/.well-known/jwks.json","response_types_supported":[],"grant_types_supported":[]"#
+        let common = #"{"issuer":"https://id.test","jwks_uri":"https://gate.test/.well-known/jwks.json""#
         let revocation = #","revocation_endpoint":"https://gate.test/oauth/revoke","revocation_endpoint_auth_methods_supported":["none"]"#
-        let introspection = #","introspection_endpoint":"https://gate.test/oauth/introspect""#
+        let introspection = #","introspection_endpoint":"https://gate.test/oauth/introspect","introspection_endpoint_auth_methods_supported":["client_secret_basic"]"#
         #expect(plain.body.rawBytes.text == common + revocation + introspection + "}")
         let openID = metadata.response(isOpenID: true, revokes: false, introspects: false).body.rawBytes.text
         #expect(openID == common + #","subject_types_supported":["public"],"id_token_signing_alg_values_supported":["ES256","RS256"]}"#)

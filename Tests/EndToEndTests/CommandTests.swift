@@ -28,6 +28,15 @@ import Testing
         #expect(try JSON(Tollgate.run(["settings", "--json"]).output).array.count > 20)
     }
 
+    /// Position-independent, nothing writable executable, and all tables of the loader read-only before the first request (full RELRO).
+    @Test func theProgramIsHardened() throws {
+        let program = try Tollgate.binary.get()
+        let (dynamic, segments) = (try mustRun("readelf", ["--wide", "--dynamic", program]), try mustRun("readelf", ["--wide", "--segments", program]))
+        #expect(dynamic.contains("BIND_NOW") && dynamic.contains(/FLAGS_1.* NOW/) && dynamic.contains(/FLAGS_1.* PIE/) && segments.contains("GNU_RELRO"))
+        let stack = segments.split(separator: "\n").first { $0.contains("GNU_STACK") } ?? ""
+        #expect(stack.contains(" RW ") && !segments.contains(" RWE "))
+    }
+
     @Test func checkPrintsTheRoutes() throws {
         let folder = try Folder()
         let file = try folder.write(

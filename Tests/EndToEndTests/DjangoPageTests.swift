@@ -8,9 +8,10 @@ import Testing
     static let page = "docs/django.md"
 
     @Test func theServiceMovesInAsThePageSays() throws {
-        let world = try DjangoWorld()
+        let page = try #require(DocumentPage.all().first { $0.path == Self.page })
+        let world = try DjangoWorld(page)
         let old = try world.signInBefore(["ada", "bob", "eve"])
-        try world.follow(Self.page)
+        try world.follow(page)
         let dan = try JSON(String(contentsOfFile: world.folder.file("backend/dan.json"), encoding: .utf8))["tokens"]
         // Signed in before the gateway came, by now, or never.
         var callers: [(name: String?, token: String?, isPremium: Bool)] = [(nil, nil, false), ("dan", try must(dan["access"]), true)]
@@ -26,7 +27,42 @@ import Testing
             }
             try look(world, caller.token, as: user, isPremium: caller.isPremium)
         }
+        try strangersSignUp(world)
+        try djangoKeepsItsPagesAndItsSignIn(world)
         try review(world, bob: try #require(old["bob"]), ada: try #require(old["ada"]))
+    }
+
+    /// Each gets a row in Django at the first request, with a user name and an email of its own, whatever others have.
+    private func strangersSignUp(_ world: DjangoWorld) throws {
+        for name in ["frank", "grace"] {
+            let answer = try world.gateway("POST /api/v1/auth/register", credentials("\(name)@example.org", "a password of \(name)"))
+            let (id, token) = try (must(JSON(answer.text)["user"]["id"]), must(JSON(answer.text)["tokens"]["access"]))
+            for _ in 1...2 {
+                let shown = try world.gateway("GET /api/v1/profile/", bearer: token)
+                #expect(try shown.status == 200 && JSON(shown.text)["id"].text == id && JSON(shown.text)["username"].text == id, "\(name): \(shown.text)")
+            }
+        }
+        // A proven email becomes the row's, unless another row has it, as of an account that was deleted at the gateway alone.
+        for (number, email) in [(1, "henry@example.org"), (2, "accounts.invalid")] {
+            let shown = try world.django("GET /api/v1/profile/", as: "0193aaaa-0000-7000-8000-00000000000\(number)", email: "Henry@example.org")
+            #expect(try shown.status == 200 && JSON(shown.text)["email"].text?.lowercased().hasSuffix(email) == true, "\(shown.text)")
+        }
+        // No user: 401 and not 403, so that apps sign in.
+        let nobody = try world.gateway("GET /api/v1/profile/")
+        #expect(nobody.status == 401 && nobody["WWW-Authenticate"] == "Bearer", "\(nobody.text)")
+    }
+
+    /// The service's own pages, and a sign-in with a provider's token that stays in Django.
+    private func djangoKeepsItsPagesAndItsSignIn(_ world: DjangoWorld) throws {
+        let plans = try world.gateway("GET /web/plans/")
+        #expect(plans.status == 200 && plans.text == "<h1>Plans</h1>")
+        let known = try JSON(world.gateway("POST /api/v1/auth/google", #"{"id_token":"1234567"}"#).text)
+        let token = try must(known["tokens"]["access"])
+        #expect(try JSON(world.gateway("GET /api/v1/auth/me", bearer: token).text)["is_premium"].bool == true)
+        // Who came after the export is a user without an account here, of the lowest tier.
+        let new = try must(JSON(world.gateway("POST /api/v1/auth/google", #"{"id_token":"7654321"}"#).text)["tokens"]["access"])
+        #expect(try world.gateway("GET /api/v1/passages/2/", bearer: new).status == 200)
+        #expect(try world.gateway("GET /api/v1/passages/3/", bearer: new).status == 403)
     }
 
     /// Every GET of one caller: nothing above the tier leaves, and every answer that leaves whole is byte for byte Django's.
@@ -83,19 +119,22 @@ private final class DjangoWorld {
     private let ports: [Int: Int]
     private var read = 0
 
-    init() throws {
+    init(_ page: DocumentPage) throws {
         folder = try Folder()
-        service = try DjangoService(behindGateway: true)
+        service = try DjangoService(authentication: try Self.authentication(page))
         try FileManager.default.createDirectory(atPath: folder.file("bin"), withIntermediateDirectories: true)
         try FileManager.default.createSymbolicLink(atPath: folder.file("bin/tollgate"), withDestinationPath: try Tollgate.binary.get())
         try FileManager.default.createSymbolicLink(atPath: folder.file("backend"), withDestinationPath: service.folder.path)
-        for name in ["manage.py", "service"] {
-            try FileManager.default.createSymbolicLink(atPath: service.folder.file(name), withDestinationPath: DjangoService.code.appending(path: name).path)
-        }
         ports = [8000: try Listening().port, 9090: try Listening().port, 8001: service.port]
         let environment = ["PATH": folder.file("bin") + ":/usr/bin:/bin", "HOME": folder.path, "LC_ALL": "C.UTF-8"]
         shell = try Subprocess("/bin/bash", [], environment: service.environment.merging(environment) { $1 })
         shell.say("cd '\(folder.path)'\n")
+    }
+
+    /// The code that the page has Django believe the gateway by.
+    private static func authentication(_ page: DocumentPage) throws -> String {
+        let module = page.blocks.first { $0.language == "python" && $0.lines.first?.contains("service/authentication.py") == true }
+        return try #require(module).lines.joined(separator: "\n") + "\n"
     }
 
     deinit {
@@ -105,11 +144,10 @@ private final class DjangoWorld {
     }
 
     /// Runs the commands of a page and checks what they print.
-    func follow(_ path: String) throws {
-        let page = try #require(DocumentPage.all().first { $0.path == path })
+    func follow(_ page: DocumentPage) throws {
         for step in try page.steps() {
             let printed = try run(step.command)
-            try #require(DocumentOutput.matches(step.output, printed), "\(path):\(step.line): \(step.command) prints\n\(printed.joined(separator: "\n"))")
+            try #require(DocumentOutput.matches(step.output, printed), "\(page.path):\(step.line): \(step.command) prints\n\(printed.joined(separator: "\n"))")
         }
     }
 
@@ -138,9 +176,9 @@ private final class DjangoWorld {
     }
 
     /// Django's own answer to a user that the gateway has verified.
-    func django(_ request: String, as user: String?) throws -> Message {
+    func django(_ request: String, as user: String?, email: String? = nil) throws -> Message {
         let connection = try Connection(port: service.port)
-        let field = user.map { "X-User-Id: \($0)\r\n" } ?? ""
+        let field = (user.map { "X-User-Id: \($0)\r\n" } ?? "") + (email.map { "X-User-Email: \($0)\r\n" } ?? "")
         try connection.send("\(request) HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\(field)\r\n")
         return try connection.answer()
     }

@@ -194,6 +194,41 @@ import Testing
         expect(try look("redis://:admin@127.0.0.1:\(redis.port)"), "ok", "redis 127.0.0.1:", "gives the rights that a gateway needs")
     }
 
+    @Test func aServerThatRefusesTheLoginIsAskedForOtherCredentials() throws {
+        let folder = try Folder()
+        let redis = try RedisNode.alone(.redis, ["user default on >admin ~* &* +@all"], login: ["--no-auth-warning", "-a", "admin"])
+        let mail = try MailSink(login: ("ada", "right"))
+        let database = try PostgresCluster.shared.get().newDatabase()
+        func look(_ lines: String) throws -> [Finding] {
+            try folder.write("a.env", "\(lines)\nTOLLGATE_ADMIN_LISTEN=\nTOLLGATE_DATA_DIR=data\nTOLLGATE_CONTRACTS=\n")
+            return try self.look(folder.file("a.env")).findings
+        }
+        let from = "\nTOLLGATE_MAIL_FROM=a@a.test"
+        expect(try look("REDIS_URL=redis://:wrong@127.0.0.1:\(redis.port)"), "fail", "redis 127.0.0.1:", "correct user and password in REDIS_URL")
+        expect(try look("SMTP_URL=smtp://ada:wrong@127.0.0.1:\(mail.port)" + from), "fail", "mail server 127.0.0.1:", "refuses the login (")
+        expect(try look("SMTP_URL=smtp://ada:right@127.0.0.1:\(mail.port)" + from), "ok", "mail server 127.0.0.1:", "lets this gateway in")
+        #expect(mail.received.isEmpty)
+        expect(try look("DATABASE_URL=\"\(database.replacing("//tollgate@", with: "//nobody@"))\""), "fail", "database DATABASE_URL", "correct user and password in DATABASE_URL")
+        expect(try look("DATABASE_URL=\"\(database)_gone\""), "fail", "database DATABASE_URL", "create that database")
+    }
+
+    /// Whether an upstream misses the paths that the gateway answers itself is for the upstream to say.
+    @Test func pathsThatAnUpstreamLosesAreNamedIfItHasThem() throws {
+        let folder = try Folder()
+        let upstream = try Upstream { request, connection in
+            let path = request.startLine.split(separator: " ")[1]
+            let status = ["/web/", "/api/v1/auth/login"].contains(path) ? "405 No" : "404 Not Found"
+            try connection.send("HTTP/1.1 \(status)\r\nContent-Length: 0\r\n\r\n")
+        }
+        try folder.write(
+            "a.env",
+            "TOLLGATE_UPSTREAM_U=\(upstream.url)\nTOLLGATE_ROUTE_R=\"/* upstream=u\"\nTOLLGATE_CONTRACTS=password@/api/v1\nTOLLGATE_ADMIN_LISTEN=\nTOLLGATE_DATA_DIR=data\n")
+        let findings = try look(folder.file("a.env")).findings.filter { $0.text.contains("itself") }
+        #expect(findings.count == 2 && findings.allSatisfy { $0.level == "warn" }, "\(findings)")
+        expect(findings, "warn", "upstream u ", "seems to have /web/* itself. TOLLGATE_ROUTE_R: /web/* never reaches upstream=u: the account page answers there")
+        expect(findings, "warn", "upstream u ", "seems to have /api/v1/auth/login itself. TOLLGATE_ROUTE_R: /api/v1/auth/login never reaches upstream=u: password@/api/v1")
+    }
+
     /// The gateway's own connections trust the file alone; doctor would else say that an upstream is well which the gateway refuses.
     @Test(.enabled(if: mayMount)) func aFileOfAuthoritiesStandsInPlaceOfTheSystems() throws {
         let folder = try Folder()

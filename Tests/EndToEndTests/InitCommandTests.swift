@@ -35,7 +35,7 @@ import Testing
         let outcome = try run("python3", ["-c", Self.typist, try Tollgate.binary.get(), "init", file], input: answers.joined(separator: "\n"))
         #expect(outcome.code == 0, "\(outcome)")
         for text in [
-            "1/5 The URL of your API [http://127.0.0.1:9001]: ", "\"ftp://wrong\" is no address of an upstream", "is no id of a Firebase project",
+            "5/5 The URL under which clients reach the gateway", "1/5 The URL of your API [http://127.0.0.1:9001]: ", "\"ftp://wrong\" is no address of an upstream", "is no id of a Firebase project",
             "tollgate serve --env-file \(file)", "token mint --sub ada --env-file \(file)", "The configuration is good",
         ] { #expect(outcome.output.contains(text), "\(text) in \(outcome.output)") }
         let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int
@@ -55,6 +55,10 @@ import Testing
             (["--upstream", "http://h", "--issuer", "clerk", "--tenant", "a.b", "--audience", "x"], "--audience does not go with --issuer clerk"),
             (["--upstream", "http://h", "--issuer", "auth0", "--tenant", "a.b"], "`init` needs --audience"),
             (["--upstream", "http://h", "--contract", "password", "--issuer", "cognito", "--tenant", "eu-west-1_A", "--audience", "c"], "--issuer: \"cognito\" cannot stand beside a sign-in API"),
+            (["--upstream", "http://h", "--contract", "provider"], "`init` needs --apple-client-ids IDS"),
+            (["--upstream", "http://h", "--contract", "password", "--google-client-ids", "a"], "--google-client-ids needs --contract provider beside it"),
+            (["--upstream", "http://h", "--tls-cert", "a", "--tls-key", "b", "--public-url", "http://h"], "--tls-cert needs an https URL as --public-url"),
+            (["--upstream", "http://h", "--tls-cert", "a", "--tls-key", "b", "--trusted-proxies", "::1"], "--trusted-proxies does not go with --tls-cert"),
             (["--upstream", "http://h", "--redis", "x"], "--redis: is no URL of a Redis"),
             (["--upstream", "http://h", "--tls-cert", "missing.crt", "--tls-key", "missing.key"], "--tls-key: cannot read "),
             (["--upstream", "ftp://h"], "--upstream: \"ftp://h\" is no address of an upstream"),
@@ -148,10 +152,10 @@ import Testing
         #expect(try gateway.ask("GET /x").status == 401)
     }
 
-    @Test func theHelpShowsFiveExamplesThatAreGood() throws {
+    @Test func theHelpShowsSixExamplesThatAreGood() throws {
         let help = try Tollgate.run(["init", "--help"]).output
         let examples = help.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }.filter { $0.hasPrefix("tollgate init") }
-        #expect(examples.count == 5)
+        #expect(examples.count == 6)
         let folder = try Folder()
         let authority = try CertificateAuthority(folder)
         try authority.issue("api", "DNS:api.example.org")

@@ -130,7 +130,11 @@ extension MemoryStore {
     package func auditEvents(of user: UUID?, before: UUID?, limit: Int) async throws(StoreFault) -> [AuditEvent] {
         try at { state in
             let events = state.events.filter { event in (user == nil || event.user == user) && before.map { event.id < $0 } ?? true }
-            return Array(events.sorted { $1.id < $0.id }.prefix(limit))
+            return events.sorted { $1.id < $0.id }.prefix(limit).map { event in
+                var event = event
+                event.email = event.user.flatMap { state.accounts[$0]?.email?.text }
+                return event
+            }
         }
     }
 

@@ -45,7 +45,7 @@ import Wire
         #expect(rows.contains(["password-login", "POST", "/api/v1/auth/login", "password@/api/v1", "none"]))
         #expect(rows.contains(["web-page", "GET,HEAD", "/web/*", "password@/api/v1", "none"]))
         #expect(rows.contains(["web-end-session", "DELETE", "/web/api/sessions/*", "password@/api/v1", "required"]))
-        #expect(result.output.hasSuffix("The configuration is good: 4 routes, 1 upstreams, 0 outside issuers.\n"))
+        #expect(result.output.hasSuffix("The configuration is good: 4 routes, 1 upstream, 0 outside issuers.\n"))
     }
 
     @Test func checkPrintsEveryFaultAndExitsWithTwo() throws {

@@ -45,4 +45,12 @@ import Testing
     func mailsNameTheAppElseTheSenderElseTheHost(_ lines: String, _ name: String) {
         #expect(load("TOLLGATE_PUBLIC_URL=https://gate.test\n\(lines)\n" + oneRoute).partial.mail.signature == name)
     }
+
+    @Test(arguments: [
+        ("TOLLGATE_CONTRACTS=provider@/api/v1", ["a.env:1: TOLLGATE_CONTRACTS: provider@/api/v1 refuses every sign-in, as none of its providers is set up: set TOLLGATE_PROVIDER_APPLE or TOLLGATE_PROVIDER_GOOGLE to the client-ids= of your apps, or leave the contract out"]),
+        ("TOLLGATE_CONTRACTS=\"apple@/ provider@/p\"\nTOLLGATE_PROVIDER_GOOGLE=client-ids=g", ["a.env:1: TOLLGATE_CONTRACTS: apple@/ refuses every sign-in, as none of its providers is set up: set TOLLGATE_PROVIDER_APPLE to the client-ids= of your apps, or leave the contract out"]),
+        ("TOLLGATE_CONTRACTS=\"apple@/ provider@/p\"\nTOLLGATE_PROVIDER_APPLE=client-ids=g", []), ("TOLLGATE_CONTRACTS=\"password@/ anonymous@/\"", []),
+        ("TOLLGATE_LOG=info", []),
+    ] as [(String, [String])])
+    func aContractWhoseProvidersAreAllMissingIsNamed(_ text: String, _ expected: [String]) { #expect(warnings(text + "\n") == expected) }
 }

@@ -73,6 +73,36 @@ import Wire
     ])
     func anAdminTokenIsNotToBeGuessed(_ token: String, _ level: Level) { #expect(LocalJudgements.adminToken(Array(token.utf8)).level == level) }
 
+    // MARK: settings
+
+    @Test(arguments: [
+        ("TOLLGATE_PUBLIC_URL=https://a.test\nTOLLGATE_TRUSTED_PROXIES=::1\nTOLLGATE_CONTRACTS=\"dlauth@/ password@/api/v1\"", ["mail"]),
+        ("TOLLGATE_PUBLIC_URL=https://a.test\nTOLLGATE_CONTRACTS=password@/api/v1", ["load balancer"]), ("TOLLGATE_CONTRACTS=dlauth@/", []),
+        ("TOLLGATE_PUBLIC_URL=https://a.test\nTOLLGATE_LISTEN=127.0.0.1:8000;proxy\nTOLLGATE_CONTRACTS=", []),
+        ("TOLLGATE_PUBLIC_URL=https://a.test\nTOLLGATE_TRUSTED_PROXIES=::1\nTOLLGATE_CONTRACTS=dlauth@/\nSMTP_URL=smtp://a.test\nTOLLGATE_MAIL_FROM=a@a.test", []),
+        ("REDIS_URL=redis://h", ["accounts"]), ("REDIS_URL=redis://h\nTOLLGATE_CONTRACTS=", []),
+        ("REDIS_URL=redis://h\nDATABASE_URL=sqlite:///a", ["accounts"]), ("REDIS_URL=redis://h\nDATABASE_URL=postgres://h/a", []),
+    ] as [(String, [String])])
+    func settingsThatDoNotGoTogetherAreWarnedOf(_ text: String, _ subjects: [String]) {
+        let findings = LocalJudgements.combinations(load(text + "\n").partial)
+        #expect(findings.map(\.subject) == subjects && findings.allSatisfy { $0.level == .warn }, "\(findings)")
+    }
+
+    @Test(arguments: [
+        ("TOLLGATE_PUBLIC_URL=https://gateway.test\nTOLLGATE_MAIL_FROM=\"myexample.org <a@b.test>\"", nil),
+        ("TOLLGATE_MAIL_FROM=\"Example <no-reply@example.com>\"", "in TOLLGATE_MAIL_FROM (example.com)"),
+        ("TOLLGATE_UPSTREAM_U=\"http://10.0.0.11:9001 timeout=3s\"", "in TOLLGATE_UPSTREAM_U (10.0.0.11:9001)"), ("TOLLGATE_UPSTREAM_U=http://10.0.0.11:80", nil),
+    ] as [(String, String?)])
+    func addressesOfTheExampleFileAreNamed(_ text: String, _ place: String?) {
+        let findings = LocalJudgements.examples(load(text + "\n").partial.settings.effective)
+        #expect(findings.isEmpty == (place == nil) && findings.allSatisfy { $0.text == "are those of the example file, \(place ?? ""): write your own" }, "\(findings)")
+    }
+
+    @Test func everyAddressThatTheExampleFileSetsIsNamed() throws {
+        let findings = LocalJudgements.examples(load(try packageFile("config/production.env.example")).partial.settings.effective)
+        #expect(findings.count == 1 && ["TOLLGATE_PUBLIC_URL (", "TOLLGATE_UPSTREAM_CONTENT ("].allSatisfy { findings[0].text.contains($0) }, "\(findings)")
+    }
+
     private func readiness(_ state: Readiness.State = .ready) -> Readiness {
         var readiness = Readiness()
         readiness.add("redis", state, state == .ready ? nil : "away")
@@ -121,6 +151,19 @@ import Wire
         #expect(RemoteJudgements.upstream("u", "http://h", status: status, isHealthCheck: isHealthCheck).level == level)
     }
 
+    @Test(arguments: [
+        ("connect to 127.0.0.1:1: connection refused", "cannot be reached: connect to 127.0.0.1:1: connection refused; start it, or correct its address"),
+        ("WRONGPASS invalid username-password pair or user is disabled.", "correct user and password in X"), ("NOAUTH Authentication required.", "give X its password"),
+        ("ERR AUTH <password> called without any password configured", "correct user and password in X"),
+        ("FATAL:  password authentication failed for user \"a\"", "correct user and password in X"), ("fe_sendauth: no password supplied", "give X its password"),
+        ("FATAL:  role \"a\" does not exist", "correct user and password in X"), ("FATAL:  database \"a\" does not exist", "create that database, or correct its name in X"),
+        ("FATAL:  no pg_hba.conf entry for host \"::1\", user \"a\", database \"b\", no encryption", "let this machine in by its pg_hba.conf"),
+    ])
+    func aServerThatRefusesTheLoginIsNotSaidToBeAway(_ reason: String, _ text: String) {
+        let finding = RemoteJudgements.closed("redis", "h", reason, setting: "X")
+        #expect(finding.level == .fail && finding.text.contains(text) && finding.text.contains("start it") == text.contains("start it"), "\(finding)")
+    }
+
     @Test(arguments: [(200, Level.ok), (202, .ok), (401, .fail), (403, .fail), (404, .fail), (415, .fail), (429, .warn), (503, .warn), (500, .fail), (301, .fail)] as [(Int, Level)])
     func aCollectorIsJudgedByItsAnswer(_ status: Int, _ level: Level) {
         #expect(RemoteJudgements.collector("http://c/v1/traces", status: status).level == level)
@@ -152,6 +195,7 @@ import Wire
         (RemoteJudgements.Redis(policy: "allkeys-lru", maxMemory: 0), [.ok], ""), (RemoteJudgements.Redis(role: "slave"), [.fail], "is a replica"),
         (RemoteJudgements.Redis(missingRights: ["+time", "+evalsha"]), [.fail], "lacks +time +evalsha"),
         (RemoteJudgements.Redis(fault: "NOAUTH Authentication required."), [.fail], "answers no command (NOAUTH Authentication required.): give REDIS_URL its password"),
+        (RemoteJudgements.Redis(fault: "WRONGPASS invalid username-password pair"), [.fail], "(WRONGPASS invalid username-password pair): correct user and password in REDIS_URL"),
         (RemoteJudgements.Redis(fault: "it did not answer"), [.fail], "answers no command (it did not answer): correct its address"),
         (RemoteJudgements.Redis(clusterFault: "ERR This instance has cluster support disabled"), [.fail], "is no node of a cluster (ERR This instance has cluster support disabled): write redis://"),
         (RemoteJudgements.Redis(clusterState: "fail"), [.fail], "the cluster is fail"), (RemoteJudgements.Redis(clusterState: "ok", clusterSlots: 16_000), [.fail], "knows 16000 of 16384"),

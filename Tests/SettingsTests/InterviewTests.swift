@@ -36,8 +36,16 @@ import Wire
     }
 
     @Test func fiveQuestionsAreAskedAndMoreOnlyWhereAnAnswerNeedsThem() {
-        #expect(asked([:]) == [.upstream, .contract, .issuer, .redis, .tlsCertificate])
-        #expect(asked([.issuer: "firebase", .tenant: "my-app"]) == [.upstream, .contract, .issuer, .tenant, .redis, .tlsCertificate])
+        let (provider, https): ([SetupQuestion: String], [SetupQuestion: String]) = (
+            [.contract: "provider", .appleClientIDs: "org.example.app"], [.publicURL: "https://api.example.org"]
+        )
+        for (given, questions) in [
+            ([:], [.upstream, .contract, .issuer, .redis, .publicURL]),
+            ([.issuer: "firebase", .tenant: "my-app"], [.upstream, .contract, .issuer, .tenant, .redis, .publicURL]),
+            (provider, [.upstream, .contract, .appleClientIDs, .googleClientIDs, .issuer, .redis, .publicURL]),
+            ([.contract: "apple", .appleClientIDs: "a"], [.upstream, .contract, .appleClientIDs, .issuer, .redis, .publicURL]),
+            (https, [.upstream, .contract, .issuer, .redis, .publicURL, .tlsCertificate, .trustedProxies]),
+        ] as [([SetupQuestion: String], [SetupQuestion])] { #expect(asked(given) == questions) }
         #expect(asked([.issuer: "auth0", .tenant: "e.auth0.com", .audience: "api"]).contains(.audience))
     }
 
@@ -52,6 +60,9 @@ import Wire
     @Test(arguments: [
         ([], "ftp://x", "is no address of an upstream"), ([""], "oauth", "is not known, write provider, password"),
         (["", ""], "okta", "is not known, write auth0, cognito"), (["", "", ""], "http://redis", "is no URL of a Redis"),
+        (["", "apple"], "", "leaves no app that could sign in, give the client ids"), (["", "apple"], "a b", "is no option, write key=value"),
+        (["", "provider", "", "a,,b"], "", "needs the apps whose tokens are accepted"),
+        (["", "", "", "", "https://h", ""], "10.0.0.0/99", "is no network"),
         (["", "", "auth0"], "https://nowhere", "is no domain, write one like example.eu.auth0.com"),
         (["", "password"], "cognito", "cannot stand beside a sign-in API: "), (["", "", "cognito"], "eu_1", "is no id of a user pool, write one like eu-west-1_AbCdEf123"),
         (["", "", "cognito", "eu-west-1_A"], "a b", "is no audience, write it without spaces"),
@@ -71,7 +82,7 @@ import Wire
 
     @Test func aKeyThatDoesNotFitAsksForTheCertificateAgain() {
         var interview = Interview()
-        for text in ["", "", "", "", "api.crt"] { #expect(interview.answer(text, judge: { _ in Findings() }) == nil) }
+        for text in ["", "", "", "", "https://h", "api.crt"] { #expect(interview.answer(text, judge: { _ in Findings() }) == nil) }
         #expect(interview.question == .tlsKey)
         let complaint = interview.answer("api.key") { answers in
             #expect(answers[.tlsCertificate] == "api.crt" && answers[.tlsKey] == "api.key")
@@ -113,10 +124,39 @@ import Wire
         #expect(loaded(answers(cognito)).partial.settings.routes.first?.rule.claims.map { "\($0.name)=\($0.value)" } == ["client_id=1client"])
     }
 
-    @Test(arguments: ["provider", "password", "apple", "dlauth", "anonymous"])
-    func eachContractIsMountedAtItsUsualBase(_ contract: String) {
-        let loaded = loaded(answers([.contract: contract]))
-        #expect(loaded.findings.faults == [] && loaded.findings.warnings == [] && loaded.partial.settings.contracts.map { String($0.prefix { $0 != "@" }) } == [contract])
+    @Test(arguments: [("provider", "/api/v1"), ("password", "/api/v1"), ("apple", "/"), ("dlauth", "/"), ("anonymous", "/")])
+    func eachContractSignsInAtTheBaseOfItsDocumentAndRefusalsAreInItsFormat(_ contract: String, _ base: String) {
+        let given: [SetupQuestion: String] = switch contract {
+        case "provider": [.contract: contract, .googleClientIDs: "1-a.apps.googleusercontent.com,2"]
+        case "apple": [.contract: contract, .appleClientIDs: "org.example.app"]
+        default: [.contract: contract]
+        }
+        let loaded = loaded(answers(given))
+        let settings = loaded.partial.settings
+        #expect(loaded.findings.faults == [] && loaded.findings.warnings == [], "\(loaded.findings)")
+        #expect(settings.contracts == ["\(contract)@\(base)"] && settings.routes.map(\.rule.errors.name) == [contract])
+        #expect(settings.providers.flatMap(\.clientIDs).count == (contract == "provider" ? 2 : contract == "apple" ? 1 : 0))
+    }
+
+    @Test func aProviderWithoutAnyAppIsAskedForAgain() {
+        var interview = Interview()
+        for text in ["", "provider", ""] { #expect(interview.answer(text, judge: { loaded($0).findings }) == nil) }
+        #expect(interview.question == .googleClientIDs)
+        #expect(interview.answer("", judge: { loaded($0).findings })?.contains("leaves no app that could sign in") == true)
+        #expect(interview.question == .appleClientIDs)
+    }
+
+    @Test(arguments: [
+        ("", ["127.0.0.1:8000"], 2), ("10.0.0.0/8 fd00::/8", ["0.0.0.0:8000"], 2), ("::1/128", ["127.0.0.1:8000"], 1),
+    ])
+    func behindALoadBalancerThatEndsTLSItListensForItOnPlainHTTP(_ networks: String, _ listen: [String], _ count: Int) {
+        var given: [SetupQuestion: String] = [.publicURL: "https://api.example.org"]
+        if !networks.isEmpty { given[.trustedProxies] = networks }
+        let loaded = loaded(answers(given))
+        let settings = loaded.partial.settings
+        #expect(loaded.findings.faults == [] && loaded.findings.warnings == [], "\(loaded.findings)")
+        #expect(settings.listeners.map(\.address.description) == listen && settings.tlsListeners.isEmpty)
+        #expect(settings.trustedProxies.count == count && settings.issuer == "https://api.example.org")
     }
 
     @Test func everySettingHasACommentAndSecretsComeWithWhatNeedsThem() {

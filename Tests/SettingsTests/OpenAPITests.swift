@@ -24,10 +24,23 @@ import Wire
     @Test func everyNamedSchemaIsThere() async throws {
         let desk = try ConsoleDesk()
         let text = await desk.ask("GET openapi.json", "", [("Authorization", "Bearer the-admin-token")]).text
-        let names = OpenAPIDocument.schemas.map(\.name)
+        let names = OpenAPIDocument.schemas(tiers: []).map(\.name)
         #expect(Set(names).count == names.count)
         let referred = text.matches(of: /"#\/components\/schemas\/([A-Za-z]+)"/).map { String($0.1) }
         #expect(Set(referred) == Set(names))
+    }
+
+    @Test func aGeneratedClientSendsWhatTheAPITakes() async throws {
+        let desk = try ConsoleDesk()
+        let text = await desk.ask("GET openapi.json", "", [("Authorization", "Bearer the-admin-token")]).text
+        #expect(text.components(of: #""type":"integer""#) == text.components(of: #""type":"integer","minimum":"#))
+        let origin = #"{"name":"Origin","in":"header","required":true,"#
+        #expect(text.components(of: origin) == AdminOperation.console.count { $0.method != "GET" } && text.components(of: origin) > 0)
+        for part in [
+            #"{"name":"limit","in":"query","required":false,"description":"At most so many","schema":{"type":"integer","minimum":1,"maximum":1000}}"#,
+            #"{"name":"id","in":"path","required":true,"schema":{"type":"string","format":"uuid"}}"#,
+            #""Tier":{"type":"string","enum":["free","premium"]}"#, #""tier":{"$ref":"#/components/schemas/Tier"}"#, #""enum":["provider","password","apple","dlauth","anonymous"]"#,
+        ] { #expect(text.contains(part), "\(part)") }
     }
 
     @Test func thePathAndMethodAreToldApart() async throws {

@@ -133,7 +133,7 @@ import Wire
         let bob = try await store.opened("b@x", at: at(1)).account.id
         for seconds: Int64 in 2..<6 { _ = try await store.setTier("plus", until: nil, of: seconds % 2 == 0 ? ada : bob, at(seconds)) }
         let all = try await store.auditEvents(of: nil, before: nil, limit: 100)
-        #expect(all.map(\.user) == [bob, ada, bob, ada, bob, ada])
+        #expect(all.map(\.user) == [bob, ada, bob, ada, bob, ada] && all.map(\.email) == ["b@x", "a@x", "b@x", "a@x", "b@x", "a@x"])
         #expect(all.map(\.id) == all.map(\.id).sorted().reversed() && Set(all.map(\.id)).count == 6)
         var paged: [AuditEvent] = []
         while true {
@@ -171,7 +171,7 @@ import Wire
         _ = try await store.delete(ada, at(5, from: "192.0.2.9"))
         let events = try await store.auditEvents(of: ada, before: nil, limit: 9)
         #expect(events.map(\.kind) == [.accountDeleted, .accountOpened])
-        #expect(events.allSatisfy { $0.address == nil && $0.actor == .user })
+        #expect(events.allSatisfy { $0.address == nil && $0.email == nil && $0.actor == .user })
         #expect(try await store.auditEvents(of: bob, before: nil, limit: 9).allSatisfy { $0.address != nil })
     }
 

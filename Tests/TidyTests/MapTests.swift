@@ -43,6 +43,17 @@ private let map = "docs/architecture.md"
         #expect(found >= SourceTree.targets.count, "\(map) names only \(found) files: it is no map yet")
     }
 
+    @Test func everyPageThatAFileNamesExists() throws {
+        var found = 0
+        for file in ["Sources", "deploy", "config"].flatMap({ SourceTree.files(in: $0) }) where !file.path.hasSuffix(".png") {
+            for page in try file.text().matches(of: /docs\/[A-Za-z0-9_\/-]+\.md/).map({ String($0.output) }) {
+                found += 1
+                #expect(SourceTree.exists(page), "\(file.path) names \(page), which does not exist: name another page")
+            }
+        }
+        #expect(found > 20)
+    }
+
     @Test func noFileKnowsTheMachineItWasWrittenOn() throws {
         let folders = ["Sources", "deploy", "config", "docs"]
         for file in folders.flatMap({ SourceTree.files(in: $0) }) + rootFiles where !file.path.hasSuffix(".png") {

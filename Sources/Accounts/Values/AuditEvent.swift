@@ -35,6 +35,9 @@ package struct AuditEvent: Sendable, Equatable {
     /// A tier, a provider or a reason. Never a secret.
     package let detail: String?
 
+    /// The account's email as it is when the event is read. It is not part of the event; nil once the account is deleted.
+    package var email: String?
+
     /// How long addresses are kept, in seconds: a year. Until then an address that the user signed in from counts as familiar.
     package static let addressSeconds: Int64 = 365 * 86_400
 

@@ -1,3 +1,4 @@
+internal import Accounts
 internal import HTTP
 
 extension AdminOperation {
@@ -7,8 +8,8 @@ extension AdminOperation {
             "GET", "users", "listUsers", "The account with an email, or all accounts page by page",
             query: [
                 Parameter("email", "Exactly this email"),
-                Parameter("search", "A part of an email, phone, username or name, or an id; at most 50 accounts"), Parameter("after", "The id of the last account of the page before"),
-                Parameter("limit", "At most so many, 1 to 1,000", .integer),
+                Parameter("search", "A part of an email, phone, username or name, or an id; at most 50 accounts"),
+                Parameter("after", "The id of the last account of the page before", .id), Parameter("limit", "At most so many", .range(1...1_000)),
             ], answers: .json(.object([
                 .has("users", .array(.named("User"))), .may("complete", .boolean, "Of a search: whether there are no others"),
             ]))
@@ -23,7 +24,7 @@ extension AdminOperation {
         ) { api, call in try await api.delete(try await api.account(call.arguments[0])) },
         AdminOperation(
             "PUT", "users/{id}/tier", "setTier", "Sets the tier, without an end or until a time",
-            body: .object([.has("tier", .text), .may("until", .nullable(.time))]), answers: .json(.named("User")), refusals: [404]
+            body: .object([.has("tier", .named("Tier")), .may("until", .nullable(.time))]), answers: .json(.named("User")), refusals: [404]
         ) { api, call in try await api.setTier(call.arguments[0], call.request.body) },
         AdminOperation(
             "DELETE", "users/{id}/tier-cache", "forgetTier", "Has every gateway ask for the tier of an outside issuer's user again",
@@ -33,8 +34,8 @@ extension AdminOperation {
             "POST", "users/{id}/revoke", "revokeUser", "Ends all sessions of an account", answers: .json(.named("Ended")), refusals: [404]
         ) { api, call in try await api.revoke(try await api.account(call.arguments[0])) },
         AdminOperation(
-            "DELETE", "sessions/{id}", "revokeSession", "Ends one session",
-            answers: .json(.object([.has("id", .text), .has("ended", .boolean)])), refusals: [404]
+            "DELETE", "sessions/{id}", "revokeSession", "Ends one session", argument: .id,
+            answers: .json(.object([.has("id", .id), .has("ended", .boolean)])), refusals: [404]
         ) { api, call in try await api.revokeSession(call.arguments[0]) },
     ]
 
@@ -44,18 +45,18 @@ extension AdminOperation {
             .has("identities", .array(.object([.has("provider", .text), .has("subject", .text), .has("linked_at", .time)]))),
             .has("actors", .array(.object([.has("type", .text), .has("id", .text)]))),
             .has("sessions", .array(.object([
-                .has("id", .text), .has("contract", .text), .may("device", .text), .may("address", .text), .has("created_at", .time), .has("last_used_at", .time),
+                .has("id", .id), .has("contract", .words(ContractID.allCases.map(\.name))), .may("device", .text), .may("address", .text), .has("created_at", .time), .has("last_used_at", .time),
                 .has("expires_at", .time, "Unless it is refreshed before"),
             ]))),
             .has("metadata", .anything),
         ])),
-        ("Ended", .object([.has("id", .text), .has("deleted", .boolean), .has("sessions_ended", .integer)])),
+        ("Ended", .object([.has("id", .id), .has("deleted", .boolean), .has("sessions_ended", .integer)])),
     ]
 
     private static let user: [JSONSchema.Member] = [
-        .has("id", .text), .may("email", .text), .may("email_confirmed_at", .time), .may("phone", .text), .may("phone_confirmed_at", .time),
+        .has("id", .id), .may("email", .text), .may("email_confirmed_at", .time), .may("phone", .text), .may("phone_confirmed_at", .time),
         .may("username", .text), .may("given_name", .text), .may("family_name", .text), .has("has_password", .boolean),
-        .has("opened_by", .text), .has("created_at", .time), .has("updated_at", .time), .has("tier", .text), .may("tier_until", .time),
+        .has("opened_by", .words(ContractID.allCases.map(\.name) + ["operator"])), .has("created_at", .time), .has("updated_at", .time), .has("tier", .named("Tier")), .may("tier_until", .time),
         .has("has_active_subscription", .boolean),
     ]
 }

@@ -43,6 +43,8 @@ package struct AdminOperation: Sendable {
     let name: String
     let about: String
     let access: Access
+    /// The shape of the segments in braces.
+    let argument: JSONSchema
     let query: [Parameter]
     let body: JSONSchema?
     let success: Success
@@ -51,7 +53,8 @@ package struct AdminOperation: Sendable {
     let run: Run
 
     init(
-        _ method: String, _ path: String, _ name: String, _ about: String, access: Access = .signedIn, query: [Parameter] = [],
+        _ method: String, _ path: String, _ name: String, _ about: String, access: Access = .signedIn, argument: JSONSchema = .text,
+        query: [Parameter] = [],
         body: JSONSchema? = nil, answers success: Success, refusals: [Int] = [], run: @escaping Run
     ) {
         self.method = method
@@ -59,6 +62,7 @@ package struct AdminOperation: Sendable {
         self.name = name
         self.about = about
         self.access = access
+        self.argument = argument
         self.query = query
         self.body = body
         self.success = success

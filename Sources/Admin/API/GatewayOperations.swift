@@ -35,8 +35,8 @@ extension AdminOperation {
             "GET", "decisions", "listDecisions", "The newest refusals with their steps; 256 are kept for each worker",
             query: [
                 Parameter("request_id", "That of one response"), Parameter("route", "The name of the route"),
-                Parameter("code", "Such as RATE_LIMITED"), Parameter("status", "The HTTP status", .integer),
-                Parameter("user", "The id of the user whose token was accepted"), Parameter("limit", "At most so many, 1 to 1,000", .integer),
+                Parameter("code", "Such as RATE_LIMITED"), Parameter("status", "The HTTP status", .range(100...599)),
+                Parameter("user", "The id of the user whose token was accepted"), Parameter("limit", "At most so many", .range(1...1_000)),
             ], answers: .json(.object([.has("decisions", .array(.named("Decision")))]))
         ) { api, call in try await api.decisions(call.query) },
         AdminOperation(
@@ -99,7 +99,7 @@ extension AdminOperation {
     ]
 
     private static let verdict: [JSONSchema.Member] = [
-        .has("steps", .array(.object([.has("step", .text), .has("text", .text)]))), .has("passes", .boolean), .may("status", .integer),
+        .has("steps", .array(.object([.has("step", .text), .has("text", .text)]))), .has("passes", .boolean), .may("status", .range(100...599)),
         .may("code", .text),
     ]
 

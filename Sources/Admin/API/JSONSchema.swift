@@ -5,7 +5,11 @@ package indirect enum JSONSchema: Sendable {
     case text
     /// RFC 3339.
     case time
+    /// A UUID.
+    case id
+    /// A count: an integer from 0 on.
     case integer
+    case range(ClosedRange<Int>)
     case number
     case boolean
     /// One of these strings.
@@ -38,7 +42,16 @@ package indirect enum JSONSchema: Sendable {
         case .time:
             json.field("type", "string")
             json.field("format", "date-time")
-        case .integer: json.field("type", "integer")
+        case .id:
+            json.field("type", "string")
+            json.field("format", "uuid")
+        case .integer:
+            json.field("type", "integer")
+            json.field("minimum", 0)
+        case .range(let bounds):
+            json.field("type", "integer")
+            json.field("minimum", bounds.lowerBound)
+            json.field("maximum", bounds.upperBound)
         case .number: json.field("type", "number")
         case .boolean: json.field("type", "boolean")
         case .words(let words):

@@ -3,9 +3,11 @@ package import Wire
 
 /// The description of the admin API in OpenAPI 3.1, written from the table of operations.
 package enum OpenAPIDocument {
-    /// The schemas that others refer to by name.
-    package static let schemas: [(name: String, schema: JSONSchema)] =
-        AdminOperation.accountSchemas + AdminOperation.operationSchemas + AdminOperation.gatewaySchemas + [("Error", error)]
+    /// The schemas that others refer to by name. `tiers` are those of the settings in force.
+    static func schemas(tiers: [String]) -> [(name: String, schema: JSONSchema)] {
+        AdminOperation.accountSchemas + AdminOperation.operationSchemas + AdminOperation.gatewaySchemas
+            + [("Tier", .words(tiers)), ("Error", error)]
+    }
 
     private static let error = JSONSchema.object([
         .has("error", .object([
@@ -13,7 +15,7 @@ package enum OpenAPIDocument {
         ])),
     ])
 
-    package static func write(_ operations: [AdminOperation], version: String, _ json: inout JSONWriter) {
+    static func write(_ operations: [AdminOperation], tiers: [String], version: String, _ json: inout JSONWriter) {
         json.beginObject()
         json.field("openapi", "3.1.0")
         json.key("info")
@@ -31,11 +33,11 @@ package enum OpenAPIDocument {
             json.endObject()
         }
         json.endObject()
-        writeComponents(&json)
+        writeComponents(tiers, &json)
         json.endObject()
     }
 
-    private static func writeComponents(_ json: inout JSONWriter) {
+    private static func writeComponents(_ tiers: [String], _ json: inout JSONWriter) {
         json.key("components")
         json.beginObject()
         json.key("securitySchemes")
@@ -55,7 +57,7 @@ package enum OpenAPIDocument {
         json.endObject()
         json.key("schemas")
         json.beginObject()
-        for (name, schema) in schemas {
+        for (name, schema) in schemas(tiers: tiers) {
             json.key(name)
             schema.write(&json)
         }
@@ -76,19 +78,7 @@ package enum OpenAPIDocument {
             json.endArray()
             json.endObject()
         }
-        let inPath = operation.arguments.map { AdminOperation.Parameter($0, "") }
-        if !inPath.isEmpty || !operation.query.isEmpty {
-            json.array("parameters", inPath.map { ($0, true) } + operation.query.map { ($0, false) }) { json, parameter in
-                json.beginObject()
-                json.field("name", parameter.0.name)
-                json.field("in", parameter.1 ? "path" : "query")
-                json.field("required", parameter.1)
-                if !parameter.0.about.isEmpty { json.field("description", parameter.0.about) }
-                json.key("schema")
-                parameter.0.schema.write(&json)
-                json.endObject()
-            }
-        }
+        writeParameters(operation, &json)
         if let body = operation.body {
             json.key("requestBody")
             json.beginObject()
@@ -102,6 +92,29 @@ package enum OpenAPIDocument {
         for status in Set([400, 401, 403, 429, 503] + operation.refusals).sorted() { writeRefusal(status, &json) }
         json.endObject()
         json.endObject()
+    }
+
+    private static func writeParameters(_ operation: AdminOperation, _ json: inout JSONWriter) {
+        typealias Place = (name: String, isRequired: Bool)
+        var parameters = operation.arguments.map { (AdminOperation.Parameter($0, "", operation.argument), Place("path", true)) }
+        parameters += operation.query.map { ($0, ("query", false)) }
+        if operation.method != "GET" {
+            let isOpen = operation.access == .open
+            let about = "The origin of the console's page, SCHEME://HOST as in Host" + (isOpen ? "" : "; needed with the console's cookie alone")
+            parameters.append((AdminOperation.Parameter("Origin", about), ("header", isOpen)))
+        }
+        guard !parameters.isEmpty else { return }
+        json.array("parameters", parameters) { json, parameter in
+            let (value, place) = parameter
+            json.beginObject()
+            json.field("name", value.name)
+            json.field("in", place.name)
+            json.field("required", place.isRequired)
+            if !value.about.isEmpty { json.field("description", value.about) }
+            json.key("schema")
+            value.schema.write(&json)
+            json.endObject()
+        }
     }
 
     private static func writeSuccess(_ success: AdminOperation.Success, _ json: inout JSONWriter) {
@@ -155,8 +168,8 @@ package enum OpenAPIDocument {
 
 extension AdminOperation {
     static let description = [
-        AdminOperation("GET", "openapi.json", "getDescription", "This description", answers: .json(.anything)) { _, _ in
-            .json { OpenAPIDocument.write(all, version: Version.text, &$0) }
+        AdminOperation("GET", "openapi.json", "getDescription", "This description", answers: .json(.anything)) { api, _ in
+            .json { OpenAPIDocument.write(all, tiers: api.plan().tiers.names, version: Version.text, &$0) }
         }
     ]
 }

@@ -1,3 +1,4 @@
+internal import Accounts
 internal import HTTP
 
 extension AdminOperation {
@@ -7,7 +8,7 @@ extension AdminOperation {
             "GET", "audit", "listAuditEvents", "The audit log of one account or of all, newest first",
             query: [
                 Parameter("user", "The id of an account, also of a deleted one, or NAME:SUBJECT"),
-                Parameter("before", "The id of the last event of the page before"), Parameter("limit", "At most so many, 1 to 1,000", .integer),
+                Parameter("before", "The id of the last event of the page before", .id), Parameter("limit", "At most so many", .range(1...1_000)),
             ], answers: .json(.object([.has("events", .array(.named("AuditEvent")))])), refusals: [404]
         ) { api, call in try await api.audit(call.query) },
         AdminOperation(
@@ -34,7 +35,8 @@ extension AdminOperation {
 
     static let operationSchemas: [(name: String, schema: JSONSchema)] = [
         ("AuditEvent", .object([
-            .has("id", .text), .has("at", .time), .has("event", .text), .may("user", .text), .may("session", .text),
+            .has("id", .id), .has("at", .time), .has("event", .words(AuditEvent.Kind.allCases.map(\.rawValue))), .may("user", .id),
+            .may("email", .text, "Of the account as it is now, not part of the event"), .may("session", .id),
             .has("actor", .words(["user", "command", "admin-api", "console", "operator"]), "operator: an event of an earlier version"),
             .may("address", .text), .may("detail", .text),
         ])),

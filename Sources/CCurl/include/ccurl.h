@@ -51,7 +51,7 @@ typedef struct {
     const char *to;
     // NULL-terminated header lines without line ends; libcurl adds those of the MIME body.
     const char *const *headers;
-    // The body as plain text and as HTML; lines end with CR LF.
+    // The body as plain text and as HTML; lines end with CR LF. Without a text nothing is sent after the login.
     const char *text;
     const char *html;
     long connect_milliseconds;

@@ -3,7 +3,8 @@ import Wire
 
 /// The documents by which clients find the gateway's keys and endpoints: `/.well-known/openid-configuration` (OpenID Connect
 /// Discovery) and `/.well-known/oauth-authorization-server` (RFC 8414). They name only what is there: apps sign in by the contracts,
-/// so there are neither authorization and token endpoints nor response and grant types.
+/// so there are neither authorization and token endpoints nor response and grant types, and a member without elements is left out
+/// (RFC 8414 §3.2).
 package struct ServerMetadata: Sendable {
     private let issuer: String
     /// `TOLLGATE_PUBLIC_URL` without a slash at its end.
@@ -30,17 +31,17 @@ package struct ServerMetadata: Sendable {
             json.beginObject()
             json.field("issuer", issuer)
             json.field("jwks_uri", base + Self.jwksPath)
-            // Empty and not absent, because both have defaults or are required.
-            json.array("response_types_supported", [String]()) { $0.string($1) }
-            json.array("grant_types_supported", [String]()) { $0.string($1) }
             if revokes {
                 json.field("revocation_endpoint", base + Self.revocationPath)
                 json.array("revocation_endpoint_auth_methods_supported", ["none"]) { $0.string($1) }
             }
-            if introspects { json.field("introspection_endpoint", base + Self.introspectionPath) }
+            if introspects {
+                json.field("introspection_endpoint", base + Self.introspectionPath)
+                json.array("introspection_endpoint_auth_methods_supported", ["client_secret_basic"]) { $0.string($1) }
+            }
             if isOpenID {
                 json.array("subject_types_supported", ["public"]) { $0.string($1) }
-                json.array("id_token_signing_alg_values_supported", algorithms) { $0.string($1) }
+                if !algorithms.isEmpty { json.array("id_token_signing_alg_values_supported", algorithms) { $0.string($1) } }
             }
             json.endObject()
         }

@@ -27,7 +27,9 @@ extension SQLTransaction {
     func auditEvents(_ condition: String, _ values: [SQLValue], limit: Int) throws(SQLFault) -> [AuditEvent] {
         try rows(
             """
-            SELECT id, kind, at, account, session, detail, address, actor FROM audit_events
+            SELECT id, kind, at, account, session, detail, address, actor,
+                (SELECT email FROM accounts WHERE accounts.id = audit_events.account)
+            FROM audit_events
             WHERE \(condition) ORDER BY id DESC LIMIT $\(values.count + 1)
             """,
             values + [.integer(Int64(limit))]
@@ -38,6 +40,7 @@ extension SQLTransaction {
             event.address = try row.optionalAddress()
             // Earlier versions recorded an address for users alone.
             event.actor = try row.optionalWord(AuditActor.self) ?? (event.address == nil ? .operator : .user)
+            event.email = try row.optionalText()
             return event
         }
     }

@@ -16,9 +16,23 @@ extension MountTable {
             }
         }
         for entry in configuration.dlauthPaths { readPath(entry, &findings) }
+        warnOfMissingProviders(configuration, &findings)
         guard let clash else { return }
         let message = "\(clash.first.text) and \(clash.second.text) both answer \(clash.request), mount one of them elsewhere"
         findings.fault(Finding(origin, Setting.contracts.name, message))
+    }
+
+    /// Warns of contracts of which no provider is set up. Not of the default, which mounts every contract.
+    private func warnOfMissingProviders(_ configuration: Configuration, _ findings: inout Findings) {
+        let origin = configuration.origin(of: .contracts)
+        guard origin != .builtIn else { return }
+        for mount in mounts {
+            let providers = mount.contract.providers
+            guard !providers.isEmpty, !configuration.providers.contains(where: { providers.contains($0.name) }) else { continue }
+            let names = providers.map { Setting.provider.name + $0.rawValue.uppercased() }.joined(separator: " or ")
+            let message = "\(mount.text) refuses every sign-in, as none of its providers is set up: set \(names) to the client-ids= of your apps, or leave the contract out"
+            findings.warn(Finding(origin, Setting.contracts.name, message))
+        }
     }
 
     private mutating func readPath(_ entry: EnvEntry, _ findings: inout Findings) {
@@ -92,6 +106,25 @@ extension Provider {
         switch name {
         case .apple: self = .apple
         case .google: self = .google
+        }
+    }
+}
+
+extension ContractID {
+    /// The providers whose ID tokens its sign-in takes.
+    var providers: [ProviderName] {
+        switch self {
+        case .provider: [.apple, .google]
+        case .apple: [.apple]
+        case .password, .dlauth, .anonymous: []
+        }
+    }
+
+    /// Whether it sends codes or links by mail.
+    var sendsMail: Bool {
+        switch self {
+        case .dlauth, .anonymous: true
+        case .provider, .password, .apple: false
         }
     }
 }

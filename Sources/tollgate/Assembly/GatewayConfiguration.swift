@@ -14,6 +14,8 @@ struct GatewayConfiguration: Sendable {
     var contracts = MountTable()
     /// The endpoints of the account page whose paths no route takes.
     var pages: [MountedEndpoint] = []
+    /// The paths that routes for all paths lose to contracts, the account page and the gateway itself.
+    var taken: [TakenPaths] = []
     /// nil: limits are counted in process.
     var redis: RedisEndpoint?
     /// nil: a file in the data folder.
@@ -30,7 +32,7 @@ struct GatewayConfiguration: Sendable {
         contracts = MountTable(settings, &findings)
         let routes = RouteChecks(settings, contracts)
         findings.add(routes.findings)
-        pages = routes.pages
+        (pages, taken) = (routes.pages, routes.taken)
         redis = RedisEndpoint.read(settings, &findings)
         database = StoreLocation.read(settings, &findings)
         directDatabase = StoreLocation.readDirect(settings, besides: database, &findings)

@@ -121,11 +121,12 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
         others.isEmpty || methods.isEmpty || methods.contains { others.contains($0) }
     }
 
-    /// The routes with wider paths that requests to these endpoints do not reach, for a warning: those that name the endpoint's
-    /// first segment. A route for all paths is no sign that its upstream has such an endpoint.
-    func takesFrom(_ route: RouteRule) -> Bool {
-        guard route.host == nil, route.isPrefix, path.hasPrefix(route.path) else { return false }
-        let segment = path.split(separator: "/").first.map { "/\($0)/" } ?? "/"
-        return route.path.hasPrefix(segment) && shares(route.methods)
+    /// Whether requests to it match a route with a wider path, whose upstream they do not reach.
+    func takes(from route: RouteRule) -> Bool {
+        route.host == nil && route.isPrefix && path.hasPrefix(route.path) && shares(route.methods)
     }
+
+    /// Whether the path of a route names the first segment of its own. A route for all paths is no sign that its upstream has such an
+    /// endpoint.
+    func isNamed(by route: RouteRule) -> Bool { route.path.hasPrefix(path.split(separator: "/").first.map { "/\($0)/" } ?? "/") }
 }

@@ -12,6 +12,8 @@ struct RouteChecks {
     var findings = Findings()
     /// The endpoints of the account page whose paths no route takes.
     private(set) var pages: [MountedEndpoint] = []
+    /// The paths that routes for all paths lose.
+    private(set) var taken: [TakenPaths] = []
 
     init(_ configuration: Configuration, _ contracts: MountTable) {
         self.configuration = configuration
@@ -45,40 +47,38 @@ struct RouteChecks {
         }
     }
 
-    /// Warns of routes below whose path contracts or the account page answer: their upstream never gets those requests. Not of `/*`,
-    /// which is for all other paths.
+    /// Finds the paths of routes that contracts, the account page or the gateway itself answer, so that their upstream never gets those
+    /// requests, and warns of them. A route for all paths is no sign that its upstream has such paths: `doctor` asks it.
     private mutating func checkShadowed(_ routes: [RouteDeclaration], _ endpoints: [MountedEndpoint]) throws(RouteFault) {
-        warnOfOwnEndpoints(routes)
+        var found = try ownEndpoints(routes)
         let mounted = endpoints + pages
-        guard !mounted.isEmpty else { return }
         let alone = try RouteTable(routes.map(\.rule))
         let all = try RouteTable(mounted.map(\.rule) + routes.map(\.rule))
-        var taken: [(route: Int, owner: String, right: String, paths: [String])] = []
         for (index, place) in mounted.enumerated() {
-            guard case .route(let route) = alone.match(place), all.match(place) == .route(index), !routes[route].rule.takesAllPaths else { continue }
+            guard case .route(let route) = alone.match(place), all.match(place) == .route(index) else { continue }
             let (owner, right) = takeBack(place)
             let path = place.endpoint.contract == nil ? WebPage.path + "*" : place.path
-            if let known = taken.firstIndex(where: { $0.route == route && $0.owner == owner }) {
-                if !taken[known].paths.contains(path) { taken[known].paths.append(path) }
+            let name = routes[route].rule.name
+            if let known = found.firstIndex(where: { $0.route.rule.name == name && $0.owner == owner }) {
+                if !found[known].paths.contains(path) { found[known].paths.append(path) }
             } else {
-                taken.append((route, owner, right, [path]))
+                found.append(TakenPaths(route: routes[route], owner: owner, right: right, paths: [path], isExpected: routes[route].rule.takesAllPaths))
             }
         }
-        for (route, owner, right, paths) in taken {
-            let route = routes[route]
-            let message = "\(paths.joined(separator: " ")) never \(paths.count == 1 ? "reaches" : "reach") upstream=\(route.upstream): \(owner) answers there, \(right)"
-            findings.warn(Finding(route.origin, route.variable, message))
-        }
+        taken = found.filter(\.isExpected)
+        for paths in found where !paths.isExpected { findings.warn(Finding(paths.route.origin, paths.route.variable, paths.message)) }
     }
 
-    /// Warns of routes for paths below which the gateway itself answers some.
-    private mutating func warnOfOwnEndpoints(_ routes: [RouteDeclaration]) {
-        let mounted = LocalEndpoint.mounted(configuration)
-        for route in routes {
-            let paths = mounted.filter { $0.takesFrom(route.rule) }.map(\.path)
-            guard !paths.isEmpty else { continue }
-            let message = "\(paths.joined(separator: " ")) never \(paths.count == 1 ? "reaches" : "reach") upstream=\(route.upstream): the gateway answers there, give the upstream a route with that path if it should answer"
-            findings.warn(Finding(route.origin, route.variable, message))
+    /// The paths below those of routes that the gateway itself answers.
+    private func ownEndpoints(_ routes: [RouteDeclaration]) throws(RouteFault) -> [TakenPaths] {
+        let mounted = try LocalEndpoint.free(beside: routes.map(\.rule), configuration)
+        return routes.flatMap { route in
+            [true, false].compactMap { isExpected -> TakenPaths? in
+                let paths = mounted.filter { $0.takes(from: route.rule) && $0.isNamed(by: route.rule) != isExpected }.map(\.path)
+                guard !paths.isEmpty else { return nil }
+                let right = "give the upstream a route with that path if it should answer"
+                return TakenPaths(route: route, owner: "the gateway", right: right, paths: paths, isExpected: isExpected)
+            }
         }
     }
 
@@ -142,6 +142,23 @@ struct RouteChecks {
             findings.fault(Finding(route.origin, route.variable, message))
         }
         return name
+    }
+}
+
+/// Paths of one route that its upstream never gets, because another part of the gateway answers there.
+struct TakenPaths: Sendable {
+    let route: RouteDeclaration
+    /// Who answers there.
+    let owner: String
+    /// The operator's way to change that, if the upstream should answer.
+    let right: String
+    /// Those of pages end in `*`.
+    var paths: [String]
+    /// Whether the route is for all paths, of which these are expected to be missing.
+    let isExpected: Bool
+
+    var message: String {
+        "\(paths.joined(separator: " ")) never \(paths.count == 1 ? "reaches" : "reach") upstream=\(route.upstream): \(owner) answers there, \(right)"
     }
 }
 

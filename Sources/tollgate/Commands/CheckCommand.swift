@@ -181,7 +181,13 @@ enum CheckTable {
         }
         let routes = settings.routes.map { route($0, configuration) } + configuration.endpoints.map { endpoint($0, settings.corsRule) }
         text += "\n" + table(["ROUTE", "MATCHES", "UPSTREAM", "AUTH", "TIER", "LIMIT", "MORE"], routes)
-        let sum = "\(settings.routes.count) routes, \(settings.upstreams.count) upstreams, \(settings.trusts.count) outside issuers"
+        let taken = configuration.taken.map { [$0.route.rule.name, $0.owner, $0.paths.joined(separator: " ")] }
+        if !taken.isEmpty {
+            text += "\n" + table(["ROUTE", "LEAVES TO", "PATHS"], taken)
+            text += "`tollgate doctor` asks upstreams whether they have such paths.\n"
+        }
+        let sum = [(settings.routes.count, "route"), (settings.upstreams.count, "upstream"), (settings.trusts.count, "outside issuer")]
+            .map { counted($0, $1) }.joined(separator: ", ")
         return text + bearers(settings.routes) + spellings(configuration) + "\nThe configuration is good: \(sum).\n"
     }
 

@@ -53,13 +53,8 @@ struct InitCommand {
         let whole = answers.completed
         for question in SetupQuestion.allCases {
             let fits = question.applies(to: whole)
-            if given.contains(question), !fits {
-                let other: SetupQuestion = question == .tenant || question == .audience ? .issuer : .tlsCertificate
-                let why = question == .audience && whole.issuerKind != nil ? "does not go with --issuer \(whole[.issuer]), whose aud follows from --tenant" : "needs --\(other.rawValue) beside it"
-                throw UsageFault(message: "--\(question.rawValue) \(why)", command: .initialize)
-            }
-            let isNeeded = question == .upstream || whole[question].isEmpty && [.tenant, .audience, .tlsKey].contains(question)
-            if fits, isNeeded, !given.contains(question) {
+            if given.contains(question), !fits { throw UsageFault(message: "--\(question.rawValue) \(question.misfit(whole))", command: .initialize) }
+            if fits, question.isNeeded(in: whole), !given.contains(question) {
                 throw UsageFault(message: "`init` needs --\(question.rawValue) \(question.placeholder): \(question.doc)", command: .initialize)
             }
         }
@@ -159,6 +154,7 @@ extension SetupQuestion {
 
     static let examples = [
         "tollgate init --upstream http://127.0.0.1:9001 --contract password",
+        "tollgate init --upstream http://127.0.0.1:9001 --contract provider --apple-client-ids org.example.app --public-url https://api.example.org --trusted-proxies 10.0.0.0/8",
         "tollgate init --upstream http://10.0.0.5:8080 --issuer auth0 --tenant example.eu.auth0.com --audience https://api.example.org",
         "tollgate init --upstream http://10.0.0.5:8080 --issuer cognito --tenant eu-west-1_AbCdEf123 --audience 1example23456789",
         "tollgate init --upstream http://10.0.0.5:8080 --issuer keycloak --tenant https://sso.example.org/realms/main --redis redis://10.0.0.6:6379",

@@ -27,6 +27,7 @@ struct DoctorCommand {
         if warnings.isEmpty { findings.append(.ok("configuration", "is accepted by `tollgate check`")) }
         findings += reports.first?.findings ?? []
         findings += LocalJudgements.clock(reports.flatMap(\.clocks), skewSeconds: configuration.settings.clockSkewSeconds)
+        findings += LocalJudgements.combinations(configuration) + LocalJudgements.examples(configuration.settings.effective)
         findings += local.findings + reports.dropFirst().flatMap(\.findings)
         return json ? Self.report(findings) : Self.describe(findings)
     }

@@ -1,4 +1,7 @@
+internal import Contracts
+internal import Mail
 internal import Settings
+internal import Storage
 internal import Telemetry
 internal import Transport
 internal import Wire
@@ -72,6 +75,46 @@ enum LocalJudgements {
         if space.free < shortOfSpace / 16 { return .fail(subject, "\(text): accounts and keys cannot be written soon, make room") }
         if space.free < shortOfSpace || space.total > 0 && space.free < space.total / 50 { return .warn(subject, "\(text): make room before it is full") }
         return .ok(subject, text)
+    }
+
+    // MARK: settings
+
+    /// Settings that are good each by itself, and together not what a deployment wants.
+    static func combinations(_ configuration: GatewayConfiguration) -> [Diagnosis] {
+        let (settings, mounts) = (configuration.settings, configuration.contracts.mounts)
+        var findings: [Diagnosis] = []
+        let tellsNoClient = settings.listeners.contains { !$0.expectsProxyHeader } && settings.trustedProxies.isEmpty
+        if settings.publicURL.hasPrefix("https://"), settings.tlsListeners.isEmpty, tellsNoClient {
+            findings.append(.warn("load balancer", "ends TLS in front, as TOLLGATE_PUBLIC_URL is https and TOLLGATE_LISTEN_TLS is empty, and is not trusted: all clients count as one address, set TOLLGATE_TRUSTED_PROXIES to its networks"))
+        }
+        let mailers = mounts.filter(\.contract.sendsMail).map(\.text)
+        if settings.publicURL.hasPrefix("https://"), configuration.mail.mail == nil, !mailers.isEmpty {
+            findings.append(.warn("mail", "goes to the development outbox, where no user reads codes and links, and TOLLGATE_PUBLIC_URL is https: set SMTP_URL and TOLLGATE_MAIL_FROM, or leave \(mailers.joined(separator: " ")) out of TOLLGATE_CONTRACTS"))
+        }
+        if !mounts.isEmpty, configuration.redis != nil, configuration.database?.isServer != true {
+            findings.append(.warn("accounts", "are in a file of this gateway alone, and REDIS_URL is there for several gateways: the others know neither its users nor their sessions, set DATABASE_URL to a PostgreSQL for all of them, unless this is the only gateway"))
+        }
+        return findings
+    }
+
+    /// The addresses of upstreams in config/production.env.example. Its other names are reserved for examples (RFC 2606 §3).
+    private static let exampleAddresses = ["10.0.0.11:9001", "10.0.0.12:9001"]
+
+    /// Settings with addresses of the example file.
+    static func examples(_ settings: [EffectiveSetting]) -> [Diagnosis] {
+        let named = settings.compactMap { setting -> String? in
+            guard setting.origin != .builtIn, let text = setting.value, let found = example(in: text) else { return nil }
+            return "\(setting.name) (\(found))"
+        }
+        guard !named.isEmpty else { return [] }
+        return [.warn("addresses", "are those of the example file\(places(named)): write your own")]
+    }
+
+    private static func example(in text: String) -> String? {
+        let words = text.split { !($0.isLetter || $0.isNumber || $0 == "." || $0 == "-" || $0 == ":") }.map { String($0) }
+        let names = words.flatMap { $0.split(separator: ":").map { $0.lowercased() } }
+        let domains = ["example.org", "example.com", "example.net"]
+        return words.first(where: exampleAddresses.contains) ?? names.first { name in domains.contains { name == $0 || name.hasSuffix("." + $0) } }
     }
 
     // MARK: secrets

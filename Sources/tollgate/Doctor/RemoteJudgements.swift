@@ -23,6 +23,36 @@ enum RemoteJudgements {
         .fail("\(kind) \(name)", "cannot be reached: \(reason); start it, or correct its address")
     }
 
+    /// A server that `setting` names was asked and did not let the gateway in, or could not be asked, for `reason`.
+    static func closed(_ kind: String, _ name: String, _ reason: String, setting: String) -> Diagnosis {
+        guard let right = refusals.first(where: { reason.contains($0.words) })?.right else { return unreachable(kind, name, reason) }
+        return .fail("\(kind) \(name)", "was reached and does not let this gateway in: \(reason); \(right.replacing("SETTING", with: setting))")
+    }
+
+    /// The remedies for refusals, by the words of Redis and PostgreSQL for them, the more particular first.
+    private static let refusals: [(words: String, right: String)] = {
+        let (login, missing) = ("correct user and password in SETTING", "give SETTING its password, and the user if it is not the default one")
+        return [
+            ("NOAUTH", missing), ("no password supplied", missing), ("WRONGPASS", login), ("AUTH", login), ("authentication failed", login),
+            ("pg_hba.conf", "let this machine in by its pg_hba.conf, or correct user and database in SETTING"),
+            ("role \"", login), ("\" does not exist", "create that database, or correct its name in SETTING"),
+        ]
+    }()
+
+    /// A mail server that accepts connections: why its log-in failed; nil if it did not.
+    static func mailServer(_ name: String, _ fault: (reason: String, isLoginDenied: Bool)?) -> Diagnosis {
+        let subject = "mail server \(name)"
+        guard let fault else { return .ok(subject, "lets this gateway in") }
+        return fault.isLoginDenied
+            ? .fail(subject, "refuses the login (\(fault.reason)): correct user and password in SMTP_URL")
+            : .fail(subject, "accepts connections and cannot be used: \(fault.reason); look at its log, or correct SMTP_URL")
+    }
+
+    /// Paths of a route that its upstream answers otherwise than paths that it cannot have.
+    static func taken(_ taken: TakenPaths, by url: String) -> Diagnosis {
+        .warn("upstream \(taken.route.upstream) \(url)", "seems to have \(taken.paths.joined(separator: " ")) itself. \(taken.route.variable): \(taken.message)")
+    }
+
     /// The key set of an outside issuer: `body` as it was fetched.
     static func keySet(_ name: String, _ url: String, status: Int, body: [UInt8], algorithms: AlgorithmSet) -> [Diagnosis] {
         let subject = "issuer \(name)"
@@ -91,9 +121,8 @@ enum RemoteJudgements {
     static func redis(_ address: String, _ facts: Redis) -> [Diagnosis] {
         let subject = "redis \(address)"
         if let fault = facts.fault {
-            let lacksPassword = fault.hasPrefix("NOAUTH")
-            let right = lacksPassword ? "give REDIS_URL its password, and the user if it is not the default one" : "correct its address, or look at its log"
-            return [.fail(subject, "answers no command (\(fault)): \(right)")]
+            let right = refusals.first { fault.contains($0.words) }?.right.replacing("SETTING", with: Setting.redisURL.name)
+            return [.fail(subject, "answers no command (\(fault)): \(right ?? "correct its address, or look at its log")")]
         }
         if let fault = facts.clusterFault { return [.fail(subject, "is no node of a cluster (\(fault)): write redis:// for a single server")] }
         var findings: [Diagnosis] = []

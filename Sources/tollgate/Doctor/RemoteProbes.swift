@@ -1,4 +1,5 @@
 internal import Credentials
+internal import Gate
 internal import Issuers
 internal import Mail
 internal import Redis
@@ -16,6 +17,12 @@ enum RemoteProbes {
         var probes: [ProbeRun.Probe] = []
         for upstream in settings.upstreams {
             for base in upstream.bases { probes.append(.init(name: "upstream \(upstream.name) \(base.text)") { self.upstream(upstream, base) }) }
+        }
+        for taken in configuration.taken where taken.route.rule.strip == nil {
+            guard let upstream = settings.upstreams.first(where: { $0.name == taken.route.upstream }), !upstream.speaksHTTP2,
+                let base = upstream.bases.first(where: { !$0.isService })
+            else { continue }
+            probes.append(.init(name: "paths of upstream \(upstream.name)") { self.taken(taken, upstream, base) })
         }
         for holder in settings.trusts + settings.providers.map(\.source) {
             guard case .url(let url) = holder.keySource else { continue }
@@ -55,29 +62,47 @@ enum RemoteProbes {
         if case .path(let text)? = upstream.health { path = text }
         do {
             // libcurl speaks HTTP/1.1 here, and finds no services.
-            switch base.endpoint {
-            case .service(let name):
-                let found = try Resolver.services(name)
-                return ProbeReport([.ok("upstream \(subject)", "has \(counted(found.count, "server")) in DNS")])
-            case .host(let host, let port) where upstream.speaksHTTP2:
+            if case .service(let name) = base.endpoint {
+                return ProbeReport([.ok("upstream \(subject)", "has \(counted(try Resolver.services(name).count, "server")) in DNS")])
+            }
+            if upstream.speaksHTTP2, case .host(let host, let port) = base.endpoint {
                 try Reachability.check(try Resolver.resolve(host: host, port: port), milliseconds: milliseconds)
                 return ProbeReport([RemoteJudgements.upstream(upstream.name, base.text, status: nil, isHealthCheck: false)])
-            case .unix(let socket): return try ask(upstream, base, "http://localhost\(path ?? "/")", path != nil, socket)
-            case .host:
-                let url = (base.isTLS ? "https://" : "http://") + authority(base.endpoint) + base.pathPrefix + (path ?? "/")
-                return try ask(upstream, base, url, path != nil, nil)
             }
+            let answer = try ask(upstream, base, base.pathPrefix + (path ?? "/"))
+            let finding = RemoteJudgements.upstream(upstream.name, base.text, status: answer.status, isHealthCheck: path != nil)
+            return ProbeReport([finding], clocks: [answer.clock].compactMap(\.self))
         } catch {
             return ProbeReport([RemoteJudgements.unreachable("upstream", subject, reason(error))])
         }
     }
 
-    private static func ask(
-        _ upstream: UpstreamDeclaration, _ base: UpstreamBase, _ url: String, _ isHealthCheck: Bool, _ socket: String?
-    ) throws -> ProbeReport {
-        let answer = try ProbeTransfer.get(url, source: "upstream \(upstream.name)", unixSocket: socket, authorityFile: upstream.authorityFile)
-        let finding = RemoteJudgements.upstream(upstream.name, base.text, status: answer.status, isHealthCheck: isHealthCheck)
-        return ProbeReport([finding], clocks: [answer.clock].compactMap(\.self))
+    /// Asks an upstream that is no service of DNS for a path.
+    private static func ask(_ upstream: UpstreamDeclaration, _ base: UpstreamBase, _ path: String) throws(ProbeTransfer.Fault) -> ProbeTransfer.Answer {
+        var (url, socket): (String, String?) = ((base.isTLS ? "https://" : "http://") + authority(base.endpoint), nil)
+        if case .unix(let path) = base.endpoint { (url, socket) = ("http://localhost", path) }
+        return try ProbeTransfer.get(url + path, source: "upstream \(upstream.name)", unixSocket: socket, authorityFile: upstream.authorityFile)
+    }
+
+    /// Whether an upstream has paths that its route for all paths loses: it answers them with another status than invented paths
+    /// beside them. Takes up to 9 s.
+    private static func taken(_ taken: TakenPaths, _ upstream: UpstreamDeclaration, _ base: UpstreamBase) -> ProbeReport {
+        let end = EventLoop.now().monotonic.advanced(milliseconds: 5_000)
+        var (others, found): ([String: Int], TakenPaths) = ([:], taken)
+        found.paths = []
+        do {
+            for path in taken.paths where EventLoop.now().monotonic < end {
+                let asked = path.hasSuffix("*") ? String(path.dropLast()) : path
+                let folder = asked.dropLast().lastIndex(of: "/").map { String(asked[...$0]) } ?? "/"
+                let other = folder + "tollgate-doctor-asks" + (asked.hasSuffix("/") ? "/" : "")
+                let status = try others[other] ?? ask(upstream, base, base.pathPrefix + other).status
+                others[other] = status
+                if try ask(upstream, base, base.pathPrefix + asked).status != status { found.paths.append(path) }
+            }
+        } catch {
+            return ProbeReport()  // The probe of the upstream itself says why.
+        }
+        return ProbeReport(found.paths.isEmpty ? [] : [RemoteJudgements.taken(found, by: base.text)])
     }
 
     private static func authority(_ endpoint: UpstreamEndpoint) -> String {
@@ -108,7 +133,7 @@ enum RemoteProbes {
             }
             return ProbeReport(findings, clocks: [clock].compactMap(\.self))
         } catch {
-            return ProbeReport([RemoteJudgements.unreachable("database", name, error.reason)])
+            return ProbeReport([RemoteJudgements.closed("database", name, error.reason, setting: name)])
         }
     }
 
@@ -116,13 +141,19 @@ enum RemoteProbes {
         let name = server.hostAndPort
         do throws(SystemFault) {
             try Reachability.check(try Resolver.resolve(host: server.host, port: server.port), milliseconds: milliseconds)
-            return ProbeReport([.ok("mail server \(name)", "accepts connections")])
+            return ProbeReport([RemoteJudgements.mailServer(name, server.logIn())])
         } catch {
             return ProbeReport([RemoteJudgements.unreachable("mail server", name, error.description)])
         }
     }
 
     private static func reason(_ error: any Error) -> String { (error as? ProbeTransfer.Fault)?.reason ?? "\(error)" }
+}
+
+extension UpstreamBase {
+    fileprivate var isService: Bool {
+        if case .service = endpoint { true } else { false }
+    }
 }
 
 /// The probes of Redis: one server, the nodes of a cluster, or sentinels and their primary.
@@ -172,7 +203,7 @@ enum RedisProbes {
             facts.missingRights = zip(tried, answers.dropFirst(looks.count)).compactMap { isDenied($0.right, $1) ? "+\($0.right)" : nil }
             return ProbeReport(RemoteJudgements.redis(address.description, facts), clocks: clock(answers[0], start).map { [$0] } ?? [])
         } catch {
-            let finding = error.speaksNoTLS ? RemoteJudgements.redisWithoutTLS(address.description) : RemoteJudgements.unreachable("redis", address.description, error.reason)
+            let finding = error.speaksNoTLS ? RemoteJudgements.redisWithoutTLS(address.description) : RemoteJudgements.closed("redis", address.description, error.reason, setting: Setting.redisURL.name)
             return ProbeReport([finding])
         }
     }

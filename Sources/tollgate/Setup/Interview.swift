@@ -61,8 +61,10 @@ struct Interview: Sendable {
                 _ = try answers.outsideIssuer()
             case .audience: _ = try answers.outsideIssuer()
             case .upstream where text.isEmpty: throw ParseError("is no address of an upstream, write one like http://127.0.0.1:9001")
+            case .appleClientIDs where answers.providers == [.apple] && text.isEmpty, .googleClientIDs where answers.lacksClientIDs:
+                throw ParseError("leaves no app that could sign in, give the client ids of at least one")
             case .tlsKey where text.isEmpty: throw ParseError("names no key, give the PEM file of the certificate's key")
-            case .upstream, .redis, .tlsCertificate, .tlsKey, .publicURL: break
+            case .upstream, .redis, .publicURL, .tlsCertificate, .tlsKey, .appleClientIDs, .googleClientIDs, .trustedProxies: break
             }
             return nil
         } catch {

@@ -1,3 +1,5 @@
+internal import Accounts
+internal import Contracts
 internal import Settings
 internal import Wire
 
@@ -11,6 +13,7 @@ struct SetupFile: Sendable {
     /// The folder at which relative paths of the answers begin: that of the command, not that of the file.
     let workingDirectory: String
 
+    static func providerName(_ provider: ProviderName) -> String { Setting.provider.name + provider.rawValue.uppercased() }
     static func trustName(_ answers: SetupAnswers) -> String { Setting.trust.name + answers[.issuer].uppercased() }
 
     /// The data folder, from the file's folder unless absolute: beside `config/`, and the packages' place for a file in `/etc`.
@@ -39,8 +42,10 @@ struct SetupFile: Sendable {
 
     private var listeners: [String] {
         var lines: [String] = []
-        if answers[.tlsCertificate].isEmpty {
-            lines += ["# Plain HTTP, for clients on this machine: a load balancer that terminates TLS, or a first try."]
+        if !answers[.trustedProxies].isEmpty {
+            lines += behindLoadBalancer
+        } else if answers[.tlsCertificate].isEmpty {
+            lines += ["# Plain HTTP, for clients on this machine."]
             lines += ["TOLLGATE_LISTEN=127.0.0.1:8000"]
         } else {
             lines += ["# HTTPS, for all clients; no plain HTTP.", "TOLLGATE_LISTEN_TLS=0.0.0.0:8443", "TOLLGATE_LISTEN="]
@@ -53,27 +58,42 @@ struct SetupFile: Sendable {
         return lines + ["TOLLGATE_ADMIN_TOKEN=\(secrets.admin)", ""]
     }
 
+    /// Plain HTTP on all addresses, unless all load balancers are on this machine.
+    private var behindLoadBalancer: [String] {
+        let networks = answers[.trustedProxies]
+        let isHere = networks.split(separator: " ").allSatisfy { $0.hasPrefix("127.") || $0 == "::1" || $0 == "::1/128" }
+        return [
+            "# Plain HTTP, for the load balancers in front that end TLS: let nothing else reach this port.",
+            "TOLLGATE_LISTEN=\(isHere ? "127.0.0.1" : "0.0.0.0"):8000",
+            "# Their networks: what they say of a client's address in X-Forwarded-For or Forwarded is believed.",
+            "TOLLGATE_TRUSTED_PROXIES=\(value(networks))",
+        ]
+    }
+
     private var accounts: [String] {
         var lines = ["# The folder of the signing keys and the accounts' database, created at the first start. Back it up."]
         lines += ["TOLLGATE_DATA_DIR=\(dataFolder)"]
-        if let mount {
-            lines += ["# The sign-in API of the apps (docs/contracts/). Mail lands in the outbox that `tollgate outbox` prints, until SMTP_URL is set."]
-            lines += ["TOLLGATE_CONTRACTS=\(value(mount))"]
-        } else {
-            lines += ["# No sign-in API; `tollgate token mint` makes tokens to try the gateway with.", "TOLLGATE_CONTRACTS="]
+        guard let contract = answers.contractID else {
+            return lines + ["# No sign-in API; `tollgate token mint` makes tokens to try the gateway with.", "TOLLGATE_CONTRACTS=", ""]
+        }
+        let mail = contract.sendsMail ? " Mail lands in the outbox that `tollgate outbox` prints, until SMTP_URL is set." : ""
+        lines += ["# The sign-in API of the apps, at the base path of its document (docs/contracts/\(contract.name).md).\(mail)"]
+        lines += ["TOLLGATE_CONTRACTS=\(value("\(contract.name)@\(contract.documentedBase)"))"]
+        for provider in contract.providers where !answers[provider].isEmpty {
+            lines += ["# The apps whose ID tokens are accepted."]
+            lines += ["\(Self.providerName(provider))=\(value("client-ids=" + answers[provider]))"]
         }
         return lines + [""]
-    }
-
-    /// The contract at its usual base.
-    private var mount: String? {
-        Setting.contracts.defaultValue.split(separator: " ").map(String.init).first { $0.hasPrefix(answers[.contract] + "@") }
     }
 
     private var api: [String] {
         var lines = ["# Your API. Several addresses of it are separated by spaces; health=/healthz probes them.", "TOLLGATE_UPSTREAM_API=\(value(answers[.upstream]))"]
         lines += ["# Every path of it, for callers with a valid token, each 600 times a minute (`tollgate help routes` lists the keys)."]
         var route = "/* upstream=api auth=required limit=600/m"
+        if let contract = answers.contractID {
+            lines += ["# errors= writes refusals as the sign-in API does, so that apps read both alike."]
+            route += " errors=\(contract.name)"
+        }
         if let claim = routeClaim {
             lines += ["# claims= admits the tokens of one app client alone; `tollgate token mint` needs --claim \(claim.name)=\(claim.value), too."]
             route += " claims=\(claim.name)=\(claim.value)"

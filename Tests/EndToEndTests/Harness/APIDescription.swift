@@ -1,3 +1,5 @@
+import Foundation
+
 /// The description of the admin API as the gateway gives it, to hold real answers against.
 struct APIDescription {
     let document: JSON
@@ -36,7 +38,10 @@ struct APIDescription {
         case nil: return []
         case "null": return value.isNull ? [] : ["\(place) is not null"]
         case "string": return checkText(value, schema, place)
-        case "integer": return value.number.map { $0 == $0.rounded() } == true ? [] : ["\(place) is no integer: \(value)"]
+        case "integer":
+            guard let number = value.number, number == number.rounded() else { return ["\(place) is no integer: \(value)"] }
+            let isWithin = number >= schema["minimum"].number ?? -.infinity && number <= schema["maximum"].number ?? .infinity
+            return isWithin ? [] : ["\(place) is out of its range: \(value)"]
         case "number": return value.number != nil ? [] : ["\(place) is no number: \(value)"]
         case "boolean": return value.bool != nil ? [] : ["\(place) is no boolean: \(value)"]
         case "array":
@@ -52,6 +57,7 @@ struct APIDescription {
         if schema["format"].text == "date-time", text.wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/) == nil {
             return ["\(place) is no time: \(text)"]
         }
+        if schema["format"].text == "uuid", UUID(uuidString: text) == nil { return ["\(place) is no UUID: \(text)"] }
         let words = schema["enum"].array.compactMap(\.text)
         return words.isEmpty || words.contains(text) ? [] : ["\(place) is none of \(words): \(text)"]
     }

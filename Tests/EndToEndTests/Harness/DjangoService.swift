@@ -4,14 +4,23 @@ import Foundation
 final class DjangoService: Sendable {
     static let secret = "a secret of the tests that is long enough"
 
+    /// Its data, and in `service` its code.
     let folder: Folder
     let port: Int
     private let process: Subprocess
 
-    init(behindGateway: Bool = false) throws {
+    /// `authentication` is the module `service/authentication.py`, by whose `CallerAuthentication` it believes a gateway in front.
+    init(authentication: String? = nil) throws {
         folder = try Folder()
+        for name in ["manage.py", "service"] {
+            try FileManager.default.copyItem(at: Self.code.appending(path: name), to: URL(filePath: folder.file(name)))
+        }
         try Self.run("people", folder)
-        let environment = Self.environment(folder).merging(behindGateway ? ["BEHIND_GATEWAY": "1"] : [:]) { $1 }
+        var environment = Self.environment(folder)
+        if let authentication {
+            try folder.write("service/authentication.py", authentication)
+            environment["SERVICE_AUTHENTICATION"] = "service.authentication.CallerAuthentication"
+        }
         process = try Subprocess(Self.python, ["-m", "service", "serve"], environment: environment)
         let lines = try process.output.wait(for: "the service's port", seconds: 60) { !$0.isEmpty }
         guard let port = Int(lines[0]) else { throw Fault("no port: \(lines)") }
@@ -21,14 +30,13 @@ final class DjangoService: Sendable {
     /// Debian's own Python, which has Debian's packages.
     private static let python = "/usr/bin/python3"
 
-    /// The folder of its code.
-    static let code = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().appending(path: "Django")
+    private static let code = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().appending(path: "Django")
 
     /// For its own commands.
     var environment: [String: String] { Self.environment(folder) }
 
     private static func environment(_ folder: Folder) -> [String: String] {
-        ["SERVICE_DATA": folder.path, "PYTHONPATH": code.path, "PYTHONDONTWRITEBYTECODE": "1", "SERVICE_SECRET": secret]
+        ["SERVICE_DATA": folder.path, "PYTHONPATH": folder.path, "PYTHONDONTWRITEBYTECODE": "1", "SERVICE_SECRET": secret]
     }
 
     @discardableResult

@@ -18,31 +18,29 @@ import django  # noqa: E402
 django.setup()
 
 from django.contrib.auth.hashers import make_password  # noqa: E402
+from django.core.management import call_command  # noqa: E402
 from django.core.wsgi import get_wsgi_application  # noqa: E402
-from django.db import connection  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
-from service.models import Lesson, Passage, Review, User  # noqa: E402
+from service.models import Lesson, Passage, User  # noqa: E402
 from service.views import pair  # noqa: E402
 
 
 def make_people():
-    with connection.schema_editor() as editor:
-        for model in [User, Passage, Lesson, Review]:
-            editor.create_model(model)
+    call_command("migrate", run_syncdb=True, verbosity=0)
     later = timezone.now() + datetime.timedelta(days=400)
     earlier = timezone.now() - datetime.timedelta(days=1)
-    for name, hasher, until, apple, verified in [
-        ("ada", "default", later, None, True),
-        ("bob", "argon2", None, None, True),
-        ("carol", "bcrypt_sha256", later, None, False),
-        ("dan", None, later, "001234.apple.dan", True),
-        ("eve", "default", earlier, None, True),
+    for name, hasher, until, apple, google, verified in [
+        ("ada", "default", later, None, None, True),
+        ("bob", "argon2", None, None, None, True),
+        ("carol", "bcrypt_sha256", later, None, None, False),
+        ("dan", None, later, "001234.apple.dan", "1234567", True),
+        ("eve", "default", earlier, None, None, True),
     ]:
         password = make_password(f"a password of {name}", hasher=hasher) if hasher else make_password(None)
         User.objects.create(
             email=f"{name}@example.org", username=name, password=password, premium_until=until, apple_subject=apple,
-            is_email_verified=verified, created=datetime.datetime(2024, 5, 6, 7, 8, 9, tzinfo=datetime.timezone.utc))
+            google_subject=google, is_email_verified=verified, date_joined=datetime.datetime(2024, 5, 6, 7, 8, 9, tzinfo=datetime.timezone.utc))
     # One who came by Apple had a pair of tokens too.
     with open(os.path.join(os.environ["SERVICE_DATA"], "dan.json"), "w") as file:
         json.dump(pair(User.objects.get(username="dan")), file)
@@ -54,13 +52,13 @@ def make_people():
 
 
 def export():
-    for user in User.objects.order_by("created", "email"):
+    for user in User.objects.order_by("date_joined", "email"):
         line = {
             "id": str(user.id), "email": user.email, "email_verified": user.is_email_verified, "username": user.username,
-            "password_hash": user.password, "created_at": user.created.isoformat(),
+            "password_hash": user.password, "created_at": user.date_joined.isoformat(),
         }
-        if user.apple_subject:
-            line["identities"] = [{"provider": "apple", "subject": user.apple_subject}]
+        subjects = [("apple", user.apple_subject), ("google", user.google_subject)]
+        line["identities"] = [{"provider": name, "subject": subject} for name, subject in subjects if subject]
         if user.is_premium:
             line["tier"] = "premium"
             line["tier_until"] = user.premium_until.isoformat()

@@ -1,25 +1,17 @@
 import uuid
 
+from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.utils import timezone
 
 
-class User(models.Model):
+class User(AbstractUser):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
     email = models.EmailField(unique=True)
     is_email_verified = models.BooleanField(default=False)
-    username = models.CharField(max_length=64)
-    password = models.CharField(max_length=128)
     apple_subject = models.CharField(max_length=64, null=True, unique=True)
+    google_subject = models.CharField(max_length=64, null=True, unique=True)
     premium_until = models.DateTimeField(null=True)
-    created = models.DateTimeField(default=timezone.now)
-    last_login = models.DateTimeField(null=True)
-
-    USERNAME_FIELD = "email"
-    REQUIRED_FIELDS = []
-    is_anonymous = False
-    is_authenticated = True
-    is_active = True
 
     @property
     def is_premium(self):

@@ -17,7 +17,9 @@ PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.BCryptSHA256PasswordHasher",
 ]
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["service.authentication.CallerAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        os.environ.get("SERVICE_AUTHENTICATION", "rest_framework_simplejwt.authentication.JWTAuthentication")
+    ],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.PageNumberPagination",
     "PAGE_SIZE": 50,
