@@ -22,6 +22,8 @@ package struct Configuration: Sendable {
     package var checkListeners: [ListenerDeclaration] = []
     /// The admin API's bearer token; nil: one is generated and printed once.
     package var adminToken: [UInt8]?
+    /// Further tokens of the admin API, each with its scopes.
+    package var scopedAdminTokens: [AdminTokenDeclaration] = []
     /// Host names, in lower case, that the admin listeners accept besides addresses and `localhost`.
     package var adminHosts: [String] = []
     /// Whether the console and the admin API are on the main listeners too.
