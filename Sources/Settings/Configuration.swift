@@ -132,6 +132,9 @@ package struct Configuration: Sendable {
         })
     }
 
+    /// Whether own tokens have the names of their users: a route forwards them.
+    package var tellsNames: Bool { routes.contains(where: \.rule.forwardsName) }
+
     /// Whether the gateway has accounts: it mounts a contract or has a database.
     package var hasAccounts: Bool { !contracts.isEmpty || databaseURL != nil }
 

@@ -55,7 +55,7 @@ extension AdminOperation {
 
     private static let user: [JSONSchema.Member] = [
         .has("id", .text), .may("email", .text), .may("email_confirmed_at", .time), .may("phone", .text), .may("phone_confirmed_at", .time),
-        .may("username", .text), .may("given_name", .text), .may("family_name", .text), .has("has_password", .boolean),
+        .may("username", .text), .may("name", .text, "Both parts"), .may("given_name", .text), .may("family_name", .text), .has("has_password", .boolean),
         .has("opened_by", .text), .has("created_at", .time), .has("updated_at", .time), .has("tier", .text), .may("tier_until", .time),
         .has("has_active_subscription", .boolean),
     ]
