@@ -45,6 +45,7 @@ package struct AccountView {
         json.optional("phone", account.phone?.text)
         json.optional("phone_confirmed_at", account.phoneConfirmedAt.map(ISO8601.text))
         json.optional("username", account.username?.text)
+        json.optional("name", account.name?.full)
         json.optional("given_name", account.name?.given)
         json.optional("family_name", account.name?.family)
         json.field("has_password", account.hasPassword)
@@ -71,7 +72,7 @@ package struct AccountView {
         if let email = account.email { rows.append(["email", "\(email.text), \(Self.proof(account.emailConfirmedAt))"]) }
         if let phone = account.phone { rows.append(["phone", "\(phone.text), \(Self.proof(account.phoneConfirmedAt))"]) }
         if let username = account.username { rows.append(["username", username.text]) }
-        if let name = account.name { rows.append(["name", [name.given, name.family].compactMap { $0 }.joined(separator: " ")]) }
+        if let name = account.name { rows.append(["name", name.full]) }
         rows.append(["password", account.hasPassword ? "yes" : "none"])
         rows.append(["tier", tierText + (hasActiveSubscription ? ", a subscription backs it" : "")])
         let opener = account.openedBy.map { "under the contract \($0.name)" } ?? "by the operator"

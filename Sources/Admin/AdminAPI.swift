@@ -1,4 +1,5 @@
 package import Accounts
+package import Credentials
 package import Gate
 package import HTTP
 package import Wire
@@ -10,18 +11,21 @@ package struct AdminPlan: Sendable {
     package var tierGraceSeconds: Int64
     /// The names of the trust lines.
     package var issuers: [SubjectIssuer]
+    /// The tokens beside the admin token.
+    package var scopedTokens: [ScopedToken]
 
-    package init(tiers: TierList, tierGraceSeconds: Int64, issuers: [SubjectIssuer] = []) {
+    package init(tiers: TierList, tierGraceSeconds: Int64, issuers: [SubjectIssuer] = [], scopedTokens: [ScopedToken] = []) {
         self.tiers = tiers
         self.tierGraceSeconds = tierGraceSeconds
         self.issuers = issuers
+        self.scopedTokens = scopedTokens
     }
 }
 
 /// The admin API: accounts, sessions and routes for the operator's programs, JSON below `/admin/api/`.
 ///
-/// Every request needs the admin token as its bearer, or the console's cookie. Wrong tokens are limited by address. A change
-/// counts on this gateway at once, and on others as soon as they read the change log.
+/// Every request needs the admin token as its bearer, one with the operation's scope, or the console's cookie. Wrong tokens are
+/// limited by address. A change counts on this gateway at once, and on others as soon as they read the change log.
 package struct AdminAPI: Sendable {
     static let path = "/admin/api/"
 
@@ -78,9 +82,10 @@ package struct AdminAPI: Sendable {
         case .success, .failure: actor = try await authenticate(request)
         }
         let (operation, arguments) = try found.get()
+        try actor.mayUse(operation)
         let query = try AdminQuery(request.query, knows: operation.query.map(\.name))
         var api = self
-        if actor == .console { api.administration.actor = .console }
+        if let author = actor.author { api.administration.actor = author }
         return try await operation.run(api, AdminCall(request: request, arguments: arguments, query: query, actor: actor))
     }
 

@@ -1,8 +1,8 @@
 package import Accounts
 
 extension [PasswordFault] {
-    /// All faults, as Django joins them.
-    package var djangoSentence: String { map(\.djangoSentence).joined(separator: "; ") }
+    /// A sentence for each fault.
+    package var djangoSentence: String { map(\.djangoSentence).joined(separator: " ") }
 }
 
 extension PasswordFault {

@@ -7,6 +7,8 @@ struct IdentityTexts {
 
     let userID: Slice
     let email: Slice
+    /// `name` (OpenID Connect Core §5.1).
+    let name: Slice
     let tier: Slice
     let sessionID: Slice
     let actorType: Slice
@@ -15,7 +17,8 @@ struct IdentityTexts {
 
     /// Copies the claims into `bytes`. The user claim must be a non-empty string; where it is not `sub` (RFC 7519 §4.1.2), it may be
     /// a whole number, which counts as its digits. Other claims of the wrong type count as
-    /// absent. A claim that is not safe in a header refuses the token, except `jti`, which becomes no header: it is dropped.
+    /// absent. A claim that is not safe in a header refuses the token, except `jti` and `name`, which say nothing of who it is: they are
+    /// dropped.
     init(_ claims: borrowing JSONMembers, _ rules: IssuerRules, into bytes: inout ByteBuffer) throws(TokenFault) {
         bytes.removeAll()
         userID = claims.copyUser(rules.userClaim, to: &bytes)
@@ -31,6 +34,8 @@ struct IdentityTexts {
         try Self.check(sessionID, bytes)
         try Self.check(actorType, bytes)
         try Self.check(actorID, bytes)
+        let name = claims.copyText("name", to: &bytes)
+        self.name = Self.fitsHeader(name, bytes) ? name : Slice()
         let tokenID = claims.copyText("jti", to: &bytes)
         self.tokenID = Self.fitsHeader(tokenID, bytes) ? tokenID : Slice()
     }

@@ -23,6 +23,8 @@ package struct TokenClaims: Sendable {
     package var email: String?
     /// `email_verified`; if nil, a claim of that name may be added with `add`.
     package var isEmailVerified: Bool?
+    /// `name`; if nil, a claim of that name may be added with `add`.
+    package var name: String?
     package var tier: String?
     /// `token_type`; a token with `refresh` is refused as a bearer everywhere.
     package var tokenType: String?
@@ -41,7 +43,7 @@ package struct TokenClaims: Sendable {
     /// Adds a private claim; false, with nothing added, if a claim of that name exists.
     package mutating func add(_ name: String, _ value: Value) -> Bool {
         guard !Self.ownNames.contains(name), !others.contains(where: { $0.name == name }) else { return false }
-        guard name != "email_verified" || isEmailVerified == nil else { return false }
+        guard name != "email_verified" || isEmailVerified == nil, name != "name" || self.name == nil else { return false }
         others.append((name, value))
         return true
     }
@@ -63,6 +65,7 @@ package struct TokenClaims: Sendable {
         write("sid", sessionID, &json)
         write("email", email, &json)
         if let isEmailVerified { json.field("email_verified", isEmailVerified) }
+        write("name", name, &json)
         write("tier", tier, &json)
         write("token_type", tokenType, &json)
         write("actor_type", actorType, &json)

@@ -35,6 +35,8 @@ package struct VerifiedToken: Sendable {
     /// 1 to 256 bytes.
     package var userID: RawSpan { @_lifetime(borrow self) get { bytes.rawBytes[texts.userID] } }
     package var email: RawSpan { @_lifetime(borrow self) get { bytes.rawBytes[texts.email] } }
+    /// The display name of the user: as they have chosen it, and no proof of anything.
+    package var name: RawSpan { @_lifetime(borrow self) get { bytes.rawBytes[texts.name] } }
     /// The tier claim, unchecked; it may be no configured tier.
     package var tier: RawSpan { @_lifetime(borrow self) get { bytes.rawBytes[texts.tier] } }
     /// `sid`.

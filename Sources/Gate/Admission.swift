@@ -115,7 +115,6 @@ package struct Admission: ~Copyable {
         }
         if isGRPC, !readTimeout(head, bytes, &decision) { return false }
         decision.forwardsAuthorization = gate.forwardsAuthorization
-        decision.forwardsEmail = gate.forwardsEmail
         decision.keptFields = gate.keptFields
         if head.fields.contains(.upgrade), !readHandshake(gate, head, bytes, &decision) { return false }
         guard admitsOrigin(head, &decision), identify(gate, head, bytes, peer, refresh, now.wall, &decision),
@@ -132,8 +131,8 @@ package struct Admission: ~Copyable {
             // The end of a WebSocket that is only checked is not seen.
             if decision.handshake != nil, check == nil, !chargeSocket(route, gate, head, bytes, &decision) { return false }
             if let identity = decision.identity {
-                let hidden = decision.hidesEmail ? identity.emailEnd : gate.forwardsEmail ? 0 : identity.emailLength
-                decision.requestEdits.hide(hidden)
+                let shown = decision.hidesEmail ? identity.emailEnd : gate.forwardsEmail ? identity.nameEnd : identity.emailLength
+                decision.requestEdits.hide(Int(shown), keeping: gate.forwardsName ? Int(identity.nameEnd) : 0)
             }
             if gate.signsIdentity, !signIdentity(route, now.wall, &decision) { return false }
         case .local(let number):

@@ -45,6 +45,7 @@ package struct IdentitySigner: Sendable {
         _ header: IdentityHeader, _ text: [UInt8], _ texts: [IdentityHeader: [UInt8]], _ json: inout JSONWriter
     ) {
         switch header {
+        case .userName: PercentEncoding.decode(text).map { json.field("name", $0.rawBytes) }
         case .userID: json.field("sub", text.rawBytes)
         case .userEmail:
             json.field("email", text.rawBytes)

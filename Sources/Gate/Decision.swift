@@ -81,8 +81,6 @@ package struct Decision: ~Copyable {
     package internal(set) var tokenSource = TokenSource.none
     /// Whether the upstream gets the client's `Authorization`.
     package internal(set) var forwardsAuthorization = false
-    /// Whether the upstream also gets unverified emails.
-    var forwardsEmail = false
     /// Whether the upstream gets no email: the account has another one now than the token claims.
     package internal(set) var hidesEmail = false
     /// Fields that the route keeps although they are removed by default.
@@ -161,7 +159,6 @@ package struct Decision: ~Copyable {
         tokenSource = .none
         tokenSerial = 0
         forwardsAuthorization = false
-        forwardsEmail = false
         hidesEmail = false
         keptFields = []
         passesTrailers = true

@@ -36,11 +36,13 @@ package struct Identity: Sendable {
     let session: LimitKey
     /// The session of an own token, whose refresh gives out newer ones; nil if its `sid` is no id of a session.
     let ownSession: UUID?
-    /// Length in bytes of the leading fields that are only for routes with `forward=email`: whether the email is verified,
-    /// and the email itself if it is not.
-    let emailLength: Int
-    /// Length in bytes of the leading fields about the email.
-    let emailEnd: Int
+    /// Where the leading field of the name ends, which is only for routes with `forward=name`.
+    let nameEnd: Int32
+    /// Where the fields end that follow it and are only for routes with `forward=email`: whether the email is verified, and the email
+    /// itself if it is not.
+    let emailLength: Int32
+    /// Where the fields about the email end.
+    let emailEnd: Int32
     /// Key of the email that an own token claims as proven; nil if it claims none.
     let email: LimitKey?
     /// Fields of the actor; empty if the token names none.
@@ -61,8 +63,9 @@ package struct Identity: Sendable {
         outside = OutsideIdentity(token, text, issuer, own: trust.ownIssuer, hash)
         let writer = IdentityWriter(token, issuer: issuerText, userIsLast: outside != nil, &edits)
         guard writer.isSafe else { return nil }
-        emailLength = writer.emailLength
-        emailEnd = writer.emailEnd
+        nameEnd = Int32(writer.nameEnd)
+        emailLength = Int32(writer.emailLength)
+        emailEnd = Int32(writer.emailEnd)
         email = token.isOwn && token.isEmailProven ? LimitSubject.email(token.email, hash) : nil
         actor = writer.actor
         userStart = writer.userStart

@@ -5,8 +5,10 @@ import Wire
 /// Identity fields for the upstream. The one table for injecting them and for stripping what clients send under their names,
 /// so a field cannot be injected without being stripped.
 ///
-/// Written in this order: fields for some routes only come first (see `Identity.emailLength`).
+/// Written in this order: fields for some routes only come first (see `Identity.nameEnd` and `emailLength`).
 package enum IdentityHeader: UInt8, CaseIterable, Sendable {
+    /// The display name of the user, in percent-encoded UTF-8; for routes with `forward=name`.
+    case userName
     /// Whether the email is verified; for routes with `forward=email`.
     case userEmailVerified
     case userEmail, userID, userTier, userPremium, sessionID
@@ -18,6 +20,7 @@ package enum IdentityHeader: UInt8, CaseIterable, Sendable {
 
     package var name: StaticString {
         switch self {
+        case .userName: "X-User-Name"
         case .userEmailVerified: "X-User-Email-Verified"
         case .userID: "X-User-Id"
         case .userEmail: "X-User-Email"
@@ -38,6 +41,8 @@ struct IdentityWriter {
     private(set) var isSafe = true
     private(set) var userID = Slice()
     private(set) var sessionID = Slice()
+    /// `Identity.nameEnd`.
+    private(set) var nameEnd = 0
     /// `Identity.emailLength`.
     private(set) var emailLength = 0
     /// `Identity.emailEnd`.
@@ -53,6 +58,9 @@ struct IdentityWriter {
         var actorStart = 0
         for header in IdentityHeader.allCases {
             switch header {
+            case .userName:
+                writeName(token.name, &edits)
+                nameEnd = edits.http1.byteCount
             case .userID: if !userIsLast { userID = write(header, token.userID, &edits) }
             case .userEmailVerified: _ = write(header, Self.word(token.isEmailProven).rawBytes, &edits)
             case .userEmail:
@@ -80,6 +88,13 @@ struct IdentityWriter {
         guard value.byteCount > 0 else { return Slice() }
         if !IdentityHeaders.isSafe(value) { isSafe = false }
         return edits.add(header.name, value)
+    }
+
+    private func writeName(_ name: RawSpan, _ edits: inout FieldEdits) {
+        guard name.byteCount > 0 else { return }
+        edits.begin(IdentityHeader.userName.name)
+        edits.append(percentEncoded: name)
+        edits.end()
     }
 
     private static func word(_ value: Bool) -> StaticString { value ? "true" : "false" }

@@ -214,6 +214,7 @@ struct RouteGate: Sendable {
     let hasLimit: Bool
     let forwardsAuthorization: Bool
     let forwardsEmail: Bool
+    let forwardsName: Bool
     let keptFields: KeptFields
     /// Index in `Policy.cors`; -1 for none.
     let corsNumber: Int
@@ -249,6 +250,7 @@ struct RouteGate: Sendable {
         // With auth=none the gateway does not read it, so it forwards it.
         forwardsAuthorization = rule.forwardsAuthorization || rule.auth == .none
         forwardsEmail = rule.forwardsEmail
+        forwardsName = rule.forwardsName
         keptFields = rule.keptFields
         self.corsNumber = corsNumber
         encodedSlashPasses = rule.encodedSlashPasses

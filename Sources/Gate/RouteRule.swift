@@ -82,6 +82,8 @@ package struct RouteRule: Sendable {
     package var forwardsAuthorization: Bool
     /// Whether the upstream also gets unverified emails, and which are verified (`forward=email`).
     package var forwardsEmail: Bool
+    /// Whether the upstream also gets the user's name (`forward=name`).
+    package var forwardsName: Bool
     /// Client fields that are forwarded although they are removed by default (`keep=`).
     package var keptFields: KeptFields
     /// Prefix to remove from the path, at a segment's end.
@@ -135,6 +137,7 @@ package struct RouteRule: Sendable {
         signsIdentity = false
         forwardsAuthorization = false
         forwardsEmail = false
+        forwardsName = false
         keptFields = []
         strip = nil
         timeoutMilliseconds = nil

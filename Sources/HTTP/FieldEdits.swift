@@ -92,6 +92,8 @@ public struct FieldEdits: ~Copyable {
     }
 
     @inlinable public mutating func append(_ piece: RawSpan) { lines.append(piece) }
+    /// Appends `piece` percent-encoded (RFC 3986 §2.1), but for unreserved bytes.
+    package mutating func append(percentEncoded piece: RawSpan) { PercentEncoding.encode(piece, into: &lines) }
     @inlinable public mutating func append(_ piece: StaticString) { lines.append(piece) }
     @inlinable public mutating func append(decimal value: UInt64) { lines.append(decimal: value) }
     @inlinable @inline(__always) public mutating func append(lowBytes word: UInt64, count: Int) { lines.append(lowBytes: word, count: count) }
@@ -102,8 +104,20 @@ public struct FieldEdits: ~Copyable {
     /// Adds bytes that came from another value's `http1`. They may end within a field; then `append` and `end` complete it.
     @inlinable public mutating func append(rendered: RawSpan) { lines.append(rendered) }
 
-    /// Takes back the fields that were added first, `count` bytes in all.
-    @inlinable public mutating func hide(_ count: Int) { hidden = count }
+    /// Takes back the fields that were added first, `count` bytes in all, but for the first `kept` of them.
+    @inlinable public mutating func hide(_ count: Int, keeping kept: Int) {
+        hidden = count - kept
+        if kept > 0 { moveUp(kept) }
+    }
+
+    /// Moves the first `count` bytes to those that are not hidden; from their end, because both places may overlap.
+    @inline(never) @usableFromInline mutating func moveUp(_ count: Int) {
+        guard hidden > 0 else { return }
+        for offset in stride(from: count - 1, through: 0, by: -1) {
+            let byte = lines.readable[offset]
+            lines.set(byte, at: hidden + offset)
+        }
+    }
 
     /// Takes back the fields that were added last, from the offset that `http1` had then.
     @inlinable public mutating func removeLast(from offset: Int) { lines.truncate(to: offset) }

@@ -22,6 +22,8 @@ package struct Configuration: Sendable {
     package var checkListeners: [ListenerDeclaration] = []
     /// The admin API's bearer token; nil: one is generated and printed once.
     package var adminToken: [UInt8]?
+    /// Further tokens of the admin API, each with its scopes.
+    package var scopedAdminTokens: [AdminTokenDeclaration] = []
     /// Host names, in lower case, that the admin listeners accept besides addresses and `localhost`.
     package var adminHosts: [String] = []
     /// Whether the console and the admin API are on the main listeners too.
@@ -133,6 +135,9 @@ package struct Configuration: Sendable {
             return (name, Base64URL.encode(Array(digest[..<9]).rawBytes))
         })
     }
+
+    /// Whether own tokens have the names of their users: a route forwards them.
+    package var tellsNames: Bool { routes.contains(where: \.rule.forwardsName) }
 
     /// Whether the gateway has accounts: it mounts a contract or has a database.
     package var hasAccounts: Bool { !contracts.isEmpty || databaseURL != nil }

@@ -54,6 +54,7 @@ extension ConfigurationReader {
 
     mutating func checkSecrets() {
         if let token = configuration.adminToken { checkAdminToken(token) }
+        checkScopedTokens()
         if let secret = configuration.jwtSecret { checkSigningSecret(secret) }
         if let secret = configuration.keySecret, secret.count < 32 {
             secretFault(.keySecret, "is easy to guess, give 32 random bytes or more")
@@ -66,6 +67,17 @@ extension ConfigurationReader {
         } else if token.count < 16 {
             let origin = configuration.origin(of: .adminToken)
             findings.warn(Finding(origin, Setting.adminToken.name, "is easy to guess, use 16 characters or more"))
+        }
+    }
+
+    /// Refuses a token that two settings have: it would have the scopes of whichever is read first.
+    private mutating func checkScopedTokens() {
+        var owners = configuration.adminToken.map { [$0: Setting.adminToken.name] } ?? [:]
+        for declaration in configuration.scopedAdminTokens {
+            let name = Setting.scopedAdminToken.name + declaration.token.name.uppercased()
+            if let owner = owners.updateValue(name, forKey: declaration.token.bytes) {
+                findings.fault(Finding(declaration.origin, name, "has the token of \(owner), give each its own"))
+            }
         }
     }
 

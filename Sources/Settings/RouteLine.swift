@@ -30,8 +30,8 @@ extension LineOption {
             "identity", "headers or signed",
             "`signed` adds `X-Tollgate-Identity`, a JWT of the gateway's key for this route's upstream"),
         LineOption(
-            "forward", "authorization, email or both with a comma",
-            "`authorization` keeps the bearer token for the upstream; `email` also sends unverified emails, each with `X-User-Email-Verified`"),
+            "forward", "authorization, email, name or several with commas",
+            "`authorization` keeps the bearer token for the upstream; `email` also sends unverified emails, each with `X-User-Email-Verified`; `name` sends the user's display name as `X-User-Name`"),
         LineOption(
             "keep", "NAME,NAME",
             "fields to pass on that are otherwise removed because upstreams trust them or route by them, such as `X-Original-URL`"),
@@ -169,6 +169,7 @@ enum RouteLine {
         let forwards = line.list("forward") { text throws(ParseError) in try Self.forward(text) } ?? []
         rule.forwardsAuthorization = forwards.contains(.authorization)
         rule.forwardsEmail = forwards.contains(.email)
+        rule.forwardsName = forwards.contains(.name)
         rule.signsIdentity = line.choice("identity", ["headers", "signed"]) == "signed"
         rule.keptFields = KeptFields(line.list("keep") { text throws(ParseError) in try kept(text) } ?? [])
         rule.strip = line.value("strip") { text throws(ParseError) in try strip(text) }
@@ -210,8 +211,8 @@ enum RouteLine {
             if rule.signsIdentity {
                 line.fault("identity=signed does not go with auth=none, which ignores the identity, write auth=required")
             }
-            if rule.forwardsEmail {
-                line.fault("forward=email does not go with auth=none, which ignores the identity, write auth=required")
+            for (key, isThere) in [("email", rule.forwardsEmail), ("name", rule.forwardsName)] where isThere {
+                line.fault("forward=\(key) does not go with auth=none, which ignores the identity, write auth=required")
             }
             if line.has("filter") {
                 line.fault("filter= does not go with auth=none, which ignores the identity, write auth=optional: callers without a token get the lowest tier's view")
@@ -279,14 +280,13 @@ enum RouteLine {
         return text
     }
 
-    private enum Forwarded { case authorization, email }
+    private enum Forwarded: String, CaseIterable { case authorization, email, name }
 
     private static func forward(_ text: String) throws(ParseError) -> Forwarded {
-        switch text {
-        case "authorization": return .authorization
-        case "email": return .email
-        default: throw ParseError("is not known, write authorization, email or both with a comma")
+        guard let forwarded = Forwarded(rawValue: text) else {
+            throw ParseError("is not known, write authorization, email, name or several with commas")
         }
+        return forwarded
     }
 
     private static func kept(_ name: String) throws(ParseError) -> KeptFields {

@@ -84,6 +84,8 @@ extension Setting {
     /// The setting of `variable`; nil if there is none.
     package static func named(_ variable: String) -> Setting? {
         if let exact = byName[variable] { return exact.isFamily ? nil : exact }
+        // `TOLLGATE_ADMIN_TOKEN_FILE` is no token named FILE.
+        guard secretFile(variable) == nil else { return nil }
         return families.first { variable.utf8.count > $0.name.utf8.count && variable.hasPrefix($0.name) }
     }
 

@@ -25,6 +25,9 @@ extension Setting {
     package static let adminToken = Setting(
         "TOLLGATE_ADMIN_TOKEN", .text, .secret(\.adminToken), shown: "generated, printed once", secret: true,
         "The bearer token of the admin API. A generated one is kept in `TOLLGATE_DATA_DIR`.")
+    package static let scopedAdminToken = Setting(
+        "TOLLGATE_ADMIN_TOKEN_", .line, .lines(\.scopedAdminTokens) { AdminTokenLine.parse($0, name: $1, $2.sources) },
+        "A further token of the admin API, for one program: `token-file=F scope=users:read,tier` opens only what its scopes name (`users:read`, `users:write`, `tier`, `sessions`, `delete`, `gateway:read`); the audit log has the name. See [the admin API](admin-api.md#tokens-with-scopes).")
     package static let adminHosts = Setting(
         "TOLLGATE_ADMIN_HOSTS", .words, .words(\.adminHosts, TypedText.hostName), shown: "addresses and `localhost`",
         "Further host names that the admin listener accepts; a request for any other name gets 421, except at `/livez`, `/readyz` and `/metrics`.")
@@ -197,7 +200,7 @@ extension Setting {
         "TOLLGATE_RESET_URL", .url, .url(\.resetURL), "The link in a reset mail, to which `token` is appended. Without it the mail contains the bare token.")
 
     package static let all: [Setting] = [
-        listen, listenTLS, tlsCert, tlsKey, adminListen, checkListen, adminToken, adminHosts, workers, dataDirectory, publicURL, issuer, audience,
+        listen, listenTLS, tlsCert, tlsKey, adminListen, checkListen, adminToken, scopedAdminToken, adminHosts, workers, dataDirectory, publicURL, issuer, audience,
         jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, rateLimitFailure, redisTimeout,
         tokenCache, contracts, dlauthPath, provider, databaseURL, databaseDirectURL, ownDatabaseURL, ownDatabaseDirectURL, databaseSchema, requireConfirmedEmail, maxSessions, signUpLimit, accessLifetime, refreshLifetime,
         refreshGrace, tierGrace,

@@ -20,12 +20,12 @@ package enum SettingsReference {
         return text
     }
 
-    /// The keys of route, upstream, trust and internal lines, for a terminal.
+    /// The keys of route, upstream, trust, internal and admin token lines, for a terminal.
     package static var lines: String {
         let families: [(Setting, String, [LineOption])] = [
             (.route, "[METHODS] [HOST]/PATH key=value …", LineOption.route),
             (.upstream, "URL… key=value …", LineOption.upstream), (.trust, "key=value …", LineOption.trust),
-            (.internalCaller, "key=value …", LineOption.internalCaller),
+            (.internalCaller, "key=value …", LineOption.internalCaller), (.scopedAdminToken, "key=value …", LineOption.adminToken),
         ]
         return families.map { setting, grammar, options in
             var text = "\(setting.shownName)=\"\(grammar)\"\n"

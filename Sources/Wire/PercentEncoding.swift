@@ -17,19 +17,26 @@ package enum PercentEncoding {
 
     /// Encodes every byte that is not unreserved (RFC 3986 §2.3), so that the result may stand anywhere in a URL.
     package static func encode(_ text: some StringProtocol) -> String {
-        let digits = Array("0123456789ABCDEF".utf8)
         var out = ByteBuffer(capacity: text.utf8.count)
-        for byte in text.utf8 {
+        encode(Array(text.utf8).rawBytes, into: &out)
+        return out.readable.text
+    }
+
+    /// Appends the same of `bytes` to `out`.
+    package static func encode(_ bytes: RawSpan, into out: inout ByteBuffer) {
+        for offset in 0..<bytes.byteCount {
+            let byte = bytes[offset]
             if byte.isUnreserved {
                 out.append(byte)
             } else {
                 out.append(UInt8(ascii: "%"))
-                out.append(digits[Int(byte >> 4)])
-                out.append(digits[Int(byte & 15)])
+                out.append(digit(byte >> 4))
+                out.append(digit(byte & 15))
             }
         }
-        return out.readable.text
     }
+
+    private static func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x37 + value }
 }
 
 extension UInt8 {

@@ -55,6 +55,26 @@ import Testing
         #expect(!(gateway.process.complaints.now + gateway.process.output.now).joined().contains("a-token-that-was-set"))
     }
 
+    /// A token with scopes counts from its file as the last reload found it, and is never printed.
+    @Test func aTokenWithScopesIsReplacedByAReload() throws {
+        let folder = try Folder()
+        let (first, second) = ("first-token-of-billing", "second-token-of-billing")
+        try folder.write("billing", first + "\n")
+        let line = "TOLLGATE_ADMIN_TOKEN_BILLING=\"token-file=\(folder.file("billing")) scope="
+        let gateway = try Gateway(line + "users:read\"", folder: folder)
+        #expect(try ask(gateway, first, "GET /admin/api/users").text == #"{"users":[]}"#)
+        let refused = try ask(gateway, first, "GET /admin/api/configuration")
+        #expect(refused.status == 403 && refused.text.contains("the token billing has users:read"))
+        try folder.write("billing", second + "\n")
+        try gateway.reload(line + "gateway:read\"")
+        #expect(try ask(gateway, first, "GET /admin/api/users").status == 401)
+        #expect(try ask(gateway, second, "GET /admin/api/users").status == 403)
+        let shown = try ask(gateway, second, "GET /admin/api/configuration")
+        #expect(shown.status == 200)
+        let told = (gateway.process.complaints.now + gateway.process.output.now).joined() + shown.text
+        #expect(!told.contains(first) && !told.contains(second))
+    }
+
     @Test func withoutAnAdminListenerNoTokenIsMadeOrTold() throws {
         let folder = try Folder()
         try folder.write("gateway.env", Gateway.complete("TOLLGATE_ADMIN_LISTEN=", folder))

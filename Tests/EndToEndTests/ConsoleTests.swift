@@ -30,6 +30,7 @@ import Testing
         TOLLGATE_ROUTE_ME="/me/* upstream=u"
         TOLLGATE_ROUTE_GOLD="/gold/* upstream=u tier=premium"
         TOLLGATE_ROUTE_FEW="/few upstream=u auth=none limit=1/h limit-by=address"
+        TOLLGATE_ROUTE_SIEVE="/sieve upstream=u filter=results[].tier"
         """
     }
 
@@ -235,6 +236,18 @@ import Testing
         #expect(try page.complaints() == [])
     }
 
+    @Test func theAxisOfTimeIsTheChosenOne() throws {
+        try signIn()
+        try page.wait("document.querySelector('#requests .grid text')")
+        for (choice, axis) in [(2, "−5 min"), (1, "−60 s"), (3, "−15 min")] {
+            try page.click(".choice button:nth-child(\(choice))")
+            #expect(try page.run("[...document.querySelectorAll('#requests .grid text')].some((e) => e.textContent === \(quotedJSON(axis)))").bool == true)
+        }
+        try go("routes")
+        try wait("#route-list tbody", has: "filter results[].tier")
+        #expect(try page.complaints() == [])
+    }
+
     @Test func theTesterShowsTheWalkOfARequestThatIsNotSent() throws {
         #expect(try gateway.ask("GET /open/a").status == 200)
         try signIn("routes")
@@ -390,19 +403,27 @@ import Testing
         #expect(try page.complaints() == [])
     }
 
-    @Test func everyControlAndTableHasAName() throws {
+    /// Also those of a request that could not be read, which has neither method nor path, and of a key without an id.
+    @Test(arguments: ["", "\nTOLLGATE_JWT_SECRET=a-secret-of-more-than-thirty-two-bytes"])
+    func everyControlAndTableHasAName(_ more: String) throws {
+        try gateway.reload(Self.settings(upstream) + more)
         let ada = try gateway.register("ada@example.org")
         try gateway.ask("GET /me/a")
+        let malformed = try gateway.connect()
+        try malformed.send("no request\r\n\r\n")
+        #expect(try malformed.answer(to: "GET").status == 400)
         try signIn()
         for name in Self.pages + ["people/\(ada.user)"] {
             try go(name)
             let nameless = """
                 [...document.querySelectorAll('button, a, input, select, textarea, svg[role=img], table')].filter((e) =>
-                  !(e.textContent.trim() || e.ariaLabel || e.labels?.length || e.caption || e.getAttribute('aria-labelledby') || e.hidden))
+                  !(e.textContent.trim() || e.ariaLabel?.trim() || e.labels?.length || e.caption || e.getAttribute('aria-labelledby') || e.hidden))
                   .map((e) => e.outerHTML.slice(0, 80)).join()
                 """
             #expect(try page.run(nameless).text == "", "\(name)")
             #expect(try page.run("document.querySelectorAll('thead th:not([scope])').length").int == 0, "\(name)")
+            let unheaded = "[...document.querySelectorAll('th')].filter((e) => !e.textContent.trim()).map((e) => e.outerHTML).join()"
+            #expect(try page.run(unheaded).text == "", "\(name)")
             #expect(try page.run("(() => { const ids = [...document.querySelectorAll('[id]')].map((e) => e.id); return ids.length - new Set(ids).size })()").int == 0, "\(name)")
         }
     }

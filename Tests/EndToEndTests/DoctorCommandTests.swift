@@ -124,6 +124,7 @@ import Testing
         let (away, redis) = (try Listening.refusing(), try Redis(["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]))
         let issuer = try Self.issuer(try keySet(IssuerKey(.es256, kid: "1")))
         try folder.write("secret", "the secret of an auth server elsewhere")
+        try folder.write("token", "token-of-a-program")
         try folder.write(
             "a.env",
             """
@@ -142,6 +143,7 @@ import Testing
             TOLLGATE_ROUTE_S="/s upstream=sick"
             TOLLGATE_TRUST_LOGIN="issuer=https://login.test audience=api jwks=\(issuer.url)/jwks algorithms=RS256"
             TOLLGATE_TRUST_LEGACY="issuer=legacy audience=api secret-file=secret"
+            TOLLGATE_ADMIN_TOKEN_BILLING="token-file=token scope=tier"
             \(redis.setting)
             SMTP_URL=smtp://127.0.0.1:\(away.port)
             TOLLGATE_MAIL_FROM=a@example.org
@@ -154,6 +156,7 @@ import Testing
         expect(findings, "fail", "certificate", "none is for api.example.org")
         expect(findings, "fail", "file \(folder.file("old.key"))", "has mode 0644")
         expect(findings, "fail", "file \(folder.file("secret"))", "every user of this machine")
+        expect(findings, "fail", "file \(folder.file("token"))", "every user of this machine")
         expect(findings, "fail", "admin token", "contains the word admin")
         expect(findings, "fail", "upstream away", "cannot be reached")
         expect(findings, "fail", "upstream lost", "cannot be reached")

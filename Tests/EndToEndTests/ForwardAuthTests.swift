@@ -25,7 +25,7 @@ import Testing
     }
 
     private static let identity = [
-        "X-User-Id", "X-User-Email", "X-User-Email-Verified", "X-User-Tier", "X-User-Premium", "X-Session-Id", "X-Token-Issuer", "X-Actor-Type",
+        "X-User-Id", "X-User-Name", "X-User-Email", "X-User-Email-Verified", "X-User-Tier", "X-User-Premium", "X-Session-Id", "X-Token-Issuer", "X-Actor-Type",
         "X-Actor-Id", "X-Tollgate-Identity",
     ]
     private static let forged = identity.map { "\($0): root" } + ["x-user-id: root", "X-Internal-Key: root", "X-Refresh-Token: root"]

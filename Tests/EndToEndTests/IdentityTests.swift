@@ -10,10 +10,11 @@ import Testing
         TOLLGATE_ROUTE_MUST="/must/* upstream=u"
         TOLLGATE_ROUTE_KEEP="/keep/* upstream=u forward=authorization"
         TOLLGATE_ROUTE_MAIL="/mail/* upstream=u forward=email"
+        TOLLGATE_ROUTE_NAMED="/named/* upstream=u forward=name"
         """
 
     private static let names = [
-        "X-User-Id", "X-User-Email", "X-User-Email-Verified", "X-User-Tier", "X-User-Premium", "X-Session-Id", "X-Token-Issuer", "X-Actor-Type",
+        "X-User-Id", "X-User-Name", "X-User-Email", "X-User-Email-Verified", "X-User-Tier", "X-User-Premium", "X-Session-Id", "X-Token-Issuer", "X-Actor-Type",
         "X-Actor-Id", "X-Tollgate-Identity",
     ]
 
@@ -80,6 +81,25 @@ import Testing
             #expect(requests[1]["X-User-Email"] == "ada@example.org")
             #expect(requests[1].all("X-User-Email-Verified") == ["\(isProven)"])
         }
+    }
+
+    /// The provider's full name of the first sign-in, in the tokens of that and of every later one.
+    @Test func theNameOfTheAccountIsToldWhereTheRouteAsksForIt() throws {
+        let upstream = try Upstream()
+        let providers = try Providers.shared.get()
+        let settings = ["TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"", Self.settings, Gateway.contracts, providers.settings(), "TOLLGATE_ADMIN_TOKEN=the-admin-of-names"]
+        let gateway = try Gateway(settings.joined(separator: "\n"))
+        for name in [#","fullName":{"givenName":"Zoë","familyName":"de l'Été"}"#, ""] {
+            let token = try providers.token("apple", #"{"sub":"001.zoe"}"#)
+            let answer = try gateway.send("POST /whateat/api/v1/auth/signin", #"{"provider":"apple","idToken":"\#(token)"\#(name)}"#)
+            let access = try must(try JSON(answer.text)["accessToken"])
+            for path in ["/named/x", "/must/x"] { #expect(try gateway.send("GET \(path)", bearer: access).status == 200) }
+            let told = upstream.requests.now.suffix(2).map { $0.all("X-User-Name") }
+            #expect(told == [["Zo%C3%AB%20de%20l%27%C3%89t%C3%A9"], []])
+        }
+        let users = try Connection(port: gateway.adminPort).ask(
+            "GET /admin/api/users", ["Host: localhost", "Authorization: Bearer the-admin-of-names"])
+        #expect(users.text.contains(#""name":"Zoë de l'Été","given_name":"Zoë","family_name":"de l'Été""#))
     }
 
     /// Every way to write a name that the gateway injects.

@@ -60,6 +60,37 @@ import Wire
         }
     }
 
+    /// One remembered token on routes that get its name, its email, both or neither.
+    @Test func aDisplayNameGoesUpstreamWhereTheRouteAsksForIt() throws {
+        let rules = [("/none", false, false), ("/name", true, false), ("/mail", false, true), ("/both", true, true)].map { path, name, mail in
+            var rule = rule(String(path.dropFirst()), path)
+            (rule.forwardsName, rule.forwardsEmail) = (name, mail)
+            return rule
+        }
+        let names: [(TokenClaims.Value, String?)] = [
+            (.string("Zoë de l'Été"), "Zo%C3%AB%20de%20l%27%C3%89t%C3%A9"), (.string("a\r\nX-User-Id: b"), nil), (.string(" "), nil),
+            (.string("%41~"), "%2541~"), (.string(""), nil), (.integer(7), nil), (.string(String(repeating: "n", count: 257)), nil),
+        ]
+        for (claim, sent) in names {
+            let name = sent.map { ["X-User-Name: \($0)"] } ?? []
+            for isProven in [true, false] {
+                let harness = try AdmissionHarness(rules)
+                let token = AdmissionHarness.token {
+                    $0.email = "a@b.test"
+                    $0.isEmailVerified = isProven
+                    _ = $0.add("name", claim)
+                }
+                let proven = isProven ? ["X-User-Email: a@b.test"] : []
+                let all = ["X-User-Email-Verified: \(isProven)", "X-User-Email: a@b.test"]
+                for (path, expected) in [("/none", proven), ("/name", name + proven), ("/mail", all), ("/both", name + all)] {
+                    let told = harness.get(path, token: token).identity
+                    #expect(told.prefix(expected.count + 1) == expected + ["X-User-Id: user-1"], "\(path) \(claim)")
+                    #expect(told.suffix(3) == ["X-Token-Issuer: https://issuer.test", "X-User-Tier: free", "X-User-Premium: false"])
+                }
+            }
+        }
+    }
+
     @Test func aTokenWithoutAnEmailProvesNone() throws {
         var all = rule("all", "/all", auth: .optional)
         all.forwardsEmail = true

@@ -101,6 +101,14 @@ import Wire
         #expect(try !Self.claims(harness.get("/mail/x", token: Self.token())).contains("email"))
     }
 
+    @Test func theNameIsSignedAsItWasClaimed() throws {
+        let rules = [Self.signed("api", "/api/*"), Self.signed("named", "/named/*") { $0.forwardsName = true }]
+        let harness = Self.harness(try Self.policy(rules, key: try Self.makeKey()))
+        let token = Self.token { $0.name = "Zoë \"Z\" %41" }
+        #expect(try Self.claims(harness.get("/named/x", token: token)).contains(#","name":"Zoë \"Z\" %41","#))
+        #expect(try !Self.claims(harness.get("/api/x", token: token)).contains("name"))
+    }
+
     @Test func anActorIsNamedInAct() throws {
         let harness = Self.harness(try Self.policy(key: try Self.makeKey()))
         let both = Self.token { $0.actorType = "org"; $0.actorID = "4\"2" }

@@ -48,12 +48,20 @@ import Wire
     }
 
     @Test func whatIsHiddenIsNotAddedAndValuesStayWhereTheyWere() {
-        var edits = FieldEdits()
-        edits.add("X-Email", "e")
-        let hidden = edits.http1.byteCount
-        let value = edits.add("X-User-Id", Array("u-1".utf8).rawBytes)
-        edits.hide(hidden)
-        #expect(walked(edits) == ["X-User-Id=u-1"])
-        #expect(edits[value].text == "u-1")
+        for name in ["n", "name", "a name that is longer than the email"] {
+            for (hidesEmail, keepsName, expected) in [
+                (true, true, ["X-Name=\(name)"]), (true, false, []), (false, true, ["X-Name=\(name)", "X-Email=e@x"]), (false, false, ["X-Email=e@x"]),
+            ] {
+                var edits = FieldEdits()
+                edits.add("X-Name", Array(name.utf8).rawBytes)
+                let nameEnd = edits.http1.byteCount
+                edits.add("X-Email", "e@x")
+                let emailEnd = edits.http1.byteCount
+                let value = edits.add("X-User-Id", Array("u-1".utf8).rawBytes)
+                edits.hide(hidesEmail ? emailEnd : nameEnd, keeping: keepsName ? nameEnd : 0)
+                #expect(walked(edits) == expected + ["X-User-Id=u-1"])
+                #expect(edits[value].text == "u-1")
+            }
+        }
     }
 }

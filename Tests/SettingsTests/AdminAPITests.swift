@@ -35,12 +35,15 @@ import Wire
         gateway.writeRoutes = { CheckCommand.writeRoutes(configuration, &$0, $1) }
         api = AdminAPI(
             token: { AdminToken(bytes: Array("the-admin-token".utf8), isNew: false) }, directory: AccountDirectory(context: context),
-            administration: Administration(context: context, work: work, actor: .adminAPI),
+            administration: Administration(context: context, work: work, actor: .adminAPI()),
             limiter: AttemptCounts(AttemptRates(configuration), table: SharedLimiter(hash: .random())), gateway: gateway,
             plan: {
                 AdminPlan(
                     tiers: configuration.settings.tiers, tierGraceSeconds: configuration.settings.tierGraceSeconds,
-                    issuers: configuration.settings.trusts.map { SubjectIssuer(name: $0.name, hasAccounts: $0.hasAccounts) })
+                    issuers: configuration.settings.trusts.map { SubjectIssuer(name: $0.name, hasAccounts: $0.hasAccounts) },
+                    scopedTokens: AdminScope.allCases.map {
+                        ScopedToken(name: "for-\($0)", bytes: Array("a-token-with-\($0.rawValue)".utf8), scopes: [$0])
+                    })
             },
             now: { EventLoop.now().wall })
     }
@@ -75,6 +78,49 @@ import Wire
             #expect(answer.fields["WWW-Authenticate"] == "Bearer realm=\"tollgate-admin\"")
         }
         #expect(store.calls == 0)
+    }
+
+    /// The operations that each scope opens. A new operation is added here.
+    private static let opened: [AdminScope?: Set<String>] = [
+        .usersRead: ["listUsers", "getUser", "listAuditEvents"], .usersWrite: [], .tier: ["setTier", "forgetTier"],
+        .sessions: ["revokeUser", "revokeSession"], .delete: ["deleteUser"],
+        .gatewayRead: [
+            "getKeys", "getLimits", "getConfiguration", "getNow", "watch", "listRoutes", "listUpstreams", "listDecisions", "explain",
+        ],
+        nil: ["getDescription", "signIn", "getSession", "signOut"],
+    ]
+
+    @Test func aTokenWithAScopeOpensItsOperationsAlone() async throws {
+        #expect(Set(AdminOperation.all.map(\.name)) == Self.opened.values.reduce(["rotateKeys", "getOutbox"]) { $0.union($1) })
+        for scope in AdminScope.allCases {
+            var refused: Set<String> = []
+            for operation in AdminOperation.all {
+                let path = operation.path.replacing("{id}", with: "x")
+                let answer = try await ask("\(operation.method) \(path)", "{}", token: "Bearer a-token-with-\(scope.rawValue)")
+                if answer.status == 403, answer.text.contains(#""code":"FORBIDDEN","#) { refused.insert(operation.name) }
+                #expect(answer.status != 401 || operation.access == .open, "\(scope) \(operation.name)")
+            }
+            let opened = (Self.opened[scope] ?? []).union(Self.opened[nil] ?? [])
+            #expect(refused == Set(AdminOperation.all.map(\.name)).subtracting(opened), "\(scope)")
+        }
+    }
+
+    @Test func aRefusalNamesTheTokenAndTheScopeThatIsMissing() async throws {
+        let token = "Bearer a-token-with-users:read"
+        let refused = try await ask("DELETE users/x", token: token)
+        #expect(refused.text.contains("This needs the scope delete, the token for-usersRead has users:read"))
+        #expect(try await ask("POST keys/rotate", token: token).text.contains("This needs the admin token, the token for-usersRead"))
+        #expect(try await ask("GET nowhere", token: token).status == 404)
+        #expect(try await ask("GET users", token: "Bearer a-token-with-users:rea").status == 401)
+    }
+
+    @Test func theAuditLogNamesTheToken() async throws {
+        let ada = try await open("ada@example.org", 1)
+        #expect(try await ask("PUT users/\(ada.text)/tier", #"{"tier":"premium"}"#, token: "Bearer a-token-with-tier").status == 200)
+        #expect(try await ask("PUT users/\(ada.text)/tier", #"{"tier":"free"}"#).status == 200)
+        let audit = try await ask("GET audit?user=\(ada.text)", token: "Bearer a-token-with-users:read").text
+        #expect(audit.contains(#""event":"tier-changed","user":"\#(ada.text)","actor":"admin-api","token":"for-tier","detail":"premium"}"#))
+        #expect(audit.contains(#""actor":"admin-api","detail":"free"}"#))
     }
 
     @Test func onlyGuessingAddressesAreStopped() async throws {

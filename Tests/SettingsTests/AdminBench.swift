@@ -28,7 +28,7 @@ struct AdminBench {
         gateway.controls = controls
         api = AdminAPI(
             token: { AdminToken(bytes: Array("the-admin-token".utf8), isNew: false) }, directory: AccountDirectory(context: context),
-            administration: Administration(context: context, work: work, actor: .adminAPI),
+            administration: Administration(context: context, work: work, actor: .adminAPI()),
             limiter: AttemptCounts(AttemptRates(configuration), table: SharedLimiter(hash: .random())),
             gateway: gateway,
             plan: {

@@ -17,6 +17,7 @@ struct ConsoleDesk {
     final class Now: Sendable {
         let time = Mutex(WallTime(seconds: 1_800_000_000))
         let token = Mutex<[UInt8]?>(Array("the-admin-token".utf8))
+        let scoped = Mutex<[ScopedToken]>([])
     }
 
     let now = Now()
@@ -33,9 +34,9 @@ struct ConsoleDesk {
         change(&gateway)
         api = AdminAPI(
             token: { now.token.withLock { $0.map { AdminToken(bytes: $0, isNew: false) } } }, directory: AccountDirectory(context: context),
-            administration: Administration(context: context, work: try #require(PasswordWork(threads: 1, queue: 1, start: WorkerThread.start)), actor: .adminAPI),
+            administration: Administration(context: context, work: try #require(PasswordWork(threads: 1, queue: 1, start: WorkerThread.start)), actor: .adminAPI()),
             limiter: AttemptCounts(AttemptRates(configuration), table: SharedLimiter(hash: .random())), gateway: gateway,
-            plan: { AdminPlan(tiers: .standard, tierGraceSeconds: 0) }, now: { now.time.withLock { $0 } })
+            plan: { AdminPlan(tiers: .standard, tierGraceSeconds: 0, scopedTokens: now.scoped.withLock { $0 }) }, now: { now.time.withLock { $0 } })
     }
 
     func request(
@@ -164,6 +165,18 @@ struct ConsoleDesk {
         #expect(await desk.ask("POST session", #"{"token":"the-admin-token"}"#, ConsoleDesk.own).status == 204, "the right token is never held up")
     }
 
+    @Test func aTokenWithScopesDoesNotSignIn() async throws {
+        let token = ScopedToken(name: "billing", bytes: Array("the-billing-token".utf8), scopes: [.gatewayRead])
+        desk.now.scoped.withLock { $0 = [token] }
+        let answer = await desk.ask("POST session", #"{"token":"the-billing-token"}"#, ConsoleDesk.own)
+        #expect(answer.status == 403 && answer.cookie == nil && answer.text.contains("the token billing is for programs alone"))
+        // Its scopes are looked up anew for each second of a stream.
+        let request = desk.request("GET live", "", [("Authorization", "Bearer the-billing-token")])
+        #expect(desk.api.proves(request, .scoped(token)) && !desk.api.proves(request, .token))
+        desk.now.scoped.withLock { $0 = [ScopedToken(name: "billing", bytes: token.bytes, scopes: [.tier])] }
+        #expect(!desk.api.proves(request, .scoped(token)))
+    }
+
     @Test func signingOutRemovesTheCookie() async throws {
         let cookie = try await desk.signIn()
         let name = cookie.1.split(separator: " ")[1].prefix { $0 != "=" }
@@ -183,10 +196,10 @@ struct ConsoleDesk {
         for field in ["Bearer", "bearer the-admin-token x", "Bearer wrong"] {
             #expect(await desk.ask("GET routes", "", [("Authorization", field), cookie]).status == 401, "\(field)")
         }
-        #expect(desk.api.proves(desk.request("GET live", "", [basic, cookie])))
-        #expect(!desk.api.proves(desk.request("GET live", "", [basic])))
-        #expect(!desk.api.proves(desk.request("GET live", "", [("Authorization", "Bearer"), cookie])))
-        #expect(desk.api.proves(desk.request("GET live", "", [("Authorization", "Bearer the-admin-token")])))
+        #expect(desk.api.proves(desk.request("GET live", "", [basic, cookie]), .console))
+        #expect(!desk.api.proves(desk.request("GET live", "", [basic]), .console))
+        #expect(!desk.api.proves(desk.request("GET live", "", [("Authorization", "Bearer"), cookie]), .console))
+        #expect(desk.api.proves(desk.request("GET live", "", [("Authorization", "Bearer the-admin-token")]), .token))
     }
 
     // MARK: origin

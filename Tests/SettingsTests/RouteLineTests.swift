@@ -74,7 +74,9 @@ import Testing
         #expect(route.rule.keptFields.text == "X-Original-URL,X-HTTP-Method-Override")
         #expect(route.rule.forwardsEmail == options.contains("email"))
         #expect(!route.rule.forwardsAuthorization)
-        #expect(parse("/a upstream=u forward=email,authorization").0.rule.forwardsAuthorization)
+        #expect(!route.rule.forwardsName)
+        let all = parse("/a upstream=u forward=email,authorization,name").0.rule
+        #expect(all.forwardsAuthorization && all.forwardsEmail && all.forwardsName)
     }
 
     static let bad: [(String, String)] = [
@@ -99,7 +101,8 @@ import Testing
         ("/a upstream=u limit=1/m limit=5", #""limit=5" is no limit: "5" is no rate; a rate is like 60/m, 10/h+burst=5, 100/s+lease or 60/m+by=address"#),
         ("/a upstream=u limit=1/m+by=moon", #""limit=1/m+by=moon" is no limit: "+by=moon" is not known; write +by=user, address, session or header:NAME"#),
         ("/a upstream=u claims=role", #""claims=role" is no list of claims, write claims=name=value,name=value"#),
-        ("/a upstream=u forward=cookie", #""forward=cookie" is not known, write authorization, email or both with a comma"#),
+        ("/a upstream=u forward=cookie", #""forward=cookie" is not known, write authorization, email, name or several with commas"#),
+        ("/a upstream=u auth=none forward=name", "forward=name does not go with auth=none, which ignores the identity, write auth=required"),
         ("/a upstream=u auth=none forward=email", "forward=email does not go with auth=none, which ignores the identity, write auth=required"),
         ("/a upstream=u keep=X-User-Id", #""keep=X-User-Id" names "X-User-Id", which the gateway writes itself, leave it out"#),
         ("/a upstream=u keep=x_user_email_verified", #""keep=x_user_email_verified" names "x_user_email_verified", which the gateway writes itself, leave it out"#),

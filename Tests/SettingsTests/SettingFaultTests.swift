@@ -38,6 +38,10 @@ import Wire
         ("TOLLGATE_TLS_CERT=a.pem", ["a.env:1: TOLLGATE_TLS_CERT: has no key beside it, set TOLLGATE_TLS_KEY"]),
         ("TOLLGATE_TLS_CERT=a.pem b.pem\nTOLLGATE_TLS_KEY=a.key", ["a.env:2: TOLLGATE_TLS_KEY: names 1 file and TOLLGATE_TLS_CERT 2 files, give one key for each certificate"]),
         ("TOLLGATE_ADMIN_TOKEN='a b'", ["a.env:1: TOLLGATE_ADMIN_TOKEN: contains characters that a bearer token must not, use visible ASCII characters without spaces"]),
+        ("TOLLGATE_ADMIN_TOKEN_CI='c2VjcmV0LW9mLXRoZS1vcGVyYXRvcg=='", ["a.env:1: TOLLGATE_ADMIN_TOKEN_CI: has a part that is no option, write token-file=FILE scope=SCOPE,SCOPE"]),
+        ("TOLLGATE_ADMIN_TOKEN_CI='token-file=gone scope=tier,keys'", [#"a.env:1: TOLLGATE_ADMIN_TOKEN_CI: "scope=keys" is not known, write users:read, users:write, tier, sessions, delete or gateway:read"#, #"a.env:1: TOLLGATE_ADMIN_TOKEN_CI: "token-file=gone" names a file that cannot be read (no such file or directory), give the path of a readable file"#]),
+        ("TOLLGATE_ADMIN_TOKEN_CI='scope=tier'", ["a.env:1: TOLLGATE_ADMIN_TOKEN_CI: has no token, write token-file= with the path of a file that holds it"]),
+        ("TOLLGATE_ADMIN_TOKEN_CI='token-file=gone'", ["a.env:1: TOLLGATE_ADMIN_TOKEN_CI: has no scope, write scope= with one of users:read, users:write, tier, sessions, delete, gateway:read, or several separated by commas", #"a.env:1: TOLLGATE_ADMIN_TOKEN_CI: "token-file=gone" names a file that cannot be read (no such file or directory), give the path of a readable file"#]),
         ("TOLLGATE_ADMIN_HOSTS='gate.example.org:9090'", [#"a.env:1: TOLLGATE_ADMIN_HOSTS: "gate.example.org:9090" is no host name, write one like gateway.example.org, without a port"#]),
         ("TOLLGATE_ADMIN_HOSTS='*.example.org a..b'", [#"a.env:1: TOLLGATE_ADMIN_HOSTS: "*.example.org" is no host name, write one like gateway.example.org, without a port"#, #"a.env:1: TOLLGATE_ADMIN_HOSTS: "a..b" is no host name, write one like gateway.example.org, without a port"#]),
         ("TOLLGATE_JWT_SECRET=short", ["a.env:1: TOLLGATE_JWT_SECRET: is no usable secret (the shared secret has 5 bytes, but a shared secret needs at least 32), give 32 random bytes or more"]),
@@ -102,7 +106,8 @@ import Wire
         let secret = "p4ssw0rd-hunter2"
         let texts = [
             "TOLLGATE_JWT_SECRET=\(secret)", "TOLLGATE_ADMIN_TOKEN='\(secret) x'", "REDIS_URL=redis://:\(secret)@h:x",
-            "DATABASE_URL=mysql://u:\(secret)@h/d", "SMTP_URL=smtp://u:\(secret)@h",
+            "DATABASE_URL=mysql://u:\(secret)@h/d", "SMTP_URL=smtp://u:\(secret)@h", "TOLLGATE_ADMIN_TOKEN_CI=\(secret)",
+            "TOLLGATE_ADMIN_TOKEN_CI='\(secret)=='", "TOLLGATE_ADMIN_TOKEN_CI='token=\(secret) scope=tier'",
         ]
         for text in texts {
             let findings = load(text + "\n" + oneRoute).findings

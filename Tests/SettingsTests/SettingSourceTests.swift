@@ -74,6 +74,24 @@ import Wire
         #expect(across.findings.faults.map(\.text) == ["a.env:1: TOLLGATE_ADMIN_TOKEN_FILE: is set together with TOLLGATE_ADMIN_TOKEN (environment), keep one of them"])
     }
 
+    @Test func aTokenWithScopesIsReadFromItsFile() throws {
+        let lines = "TOLLGATE_ADMIN_TOKEN_FILE=a\nTOLLGATE_ADMIN_TOKEN_CI='token-file=s scope=tier,users:read'\n" + oneRoute
+        let (admin, good) = (Array("the-admin-tokens".utf8), Array("0123456789abcdef".utf8))
+        let settings = try #require(load(lines, files: ["a": admin, "s": good + [10]]).configuration).settings
+        #expect(settings.adminToken == admin)
+        #expect(settings.scopedAdminTokens.map(\.token) == [ScopedToken(name: "ci", bytes: good, scopes: [.tier, .usersRead])])
+        let name = "a.env:2: TOLLGATE_ADMIN_TOKEN_CI: "
+        let table: [([UInt8], String)] = [
+            (Array("0123456789abcde".utf8), #""token-file=s" holds a token that is easy to guess, use 16 characters or more"#),
+            (Array("0123456789 abcdef".utf8), #""token-file=s" holds characters that a bearer token must not, use visible ASCII characters without spaces"#),
+            (admin, "has the token of TOLLGATE_ADMIN_TOKEN, give each its own"),
+        ]
+        for (bytes, message) in table { #expect(faults(lines, files: ["a": admin, "s": bytes]) == [name + message]) }
+        let twice = lines + "\nTOLLGATE_ADMIN_TOKEN_CD='token-file=s scope=delete'"
+        #expect(faults(twice, files: ["a": admin, "s": good]).count == 1)
+        #expect(faults("TOLLGATE_ADMIN_TOKEN_CI=\n" + oneRoute) == [])
+    }
+
     @Test func anEmptySecretFileIsAFault() {
         #expect(faults("TOLLGATE_ADMIN_TOKEN_FILE=s\n" + oneRoute, files: ["s": [10]]) == ["a.env:1: TOLLGATE_ADMIN_TOKEN_FILE: names an empty file, write the secret into it"])
     }

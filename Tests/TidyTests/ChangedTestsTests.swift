@@ -20,6 +20,8 @@ import Testing
         (["Tests/ContractsTests/Cases/apple.md"], ["TidyTests", "ContractsTests", "EndToEndTests.ContractStoryTests"]),
         (["docs/limits.md"], ["TidyTests", "EndToEndTests.DocumentExampleTests"]),
         (["docs/settings.md"], ["TidyTests", "SettingsTests.ShippedFileTests", "EndToEndTests.DocumentExampleTests"]),
+        (["docs/images/growth.svg"], ["TidyTests", "EndToEndTests.PictureTests"]),
+        (["docs/clients/swift.md"], ["TidyTests", "EndToEndTests.SwiftClientTests", "EndToEndTests.DocumentExampleTests"]),
         (["docs/limits.md", "Tests/EndToEndTests/LimitTests.swift"], ["TidyTests", "EndToEndTests"]),
         (["deploy/systemd/tollgate.service"], ["TidyTests", "SettingsTests", "EndToEndTests.ServiceUnitTests", "EndToEndTests.PackageTests"]),
         (["LICENSE"], ["TidyTests"]), (["Tests/Chaos/faults.py"], ["TidyTests", "Chaos"]),
@@ -32,6 +34,35 @@ import Testing
         #expect(code == 0)
         #expect(filters.allSatisfy { $0.hasSuffix("\\.") || $0.hasSuffix("/") }, "a filter stands for no longer name")
         #expect(Set(filters.map { $0.replacing("\\.", with: ".").dropLast() }.map(String.init)) == chosen)
+    }
+
+    @Test(arguments: [
+        (["--changed"], ["compared with", "(begin)", "tollgate: GateTests\\. for Sources/Gate/New.swift", "builds the tests and the program"]),
+        (["--changed", "HEAD"], ["(change)", "nothing differs, so there is nothing to test"]),
+        (["--filter", "^(GateTests|ProxyTests)"], ["builds the tests\n"]), (["--filter", #"GateTests\.(LimitTests|X)/"#], ["builds the tests\n"]),
+        (["--filter", "LimitTests"], ["builds the tests and the program"]), (["--filter", "^(GateTests|End)"], ["the program"]),
+        (["--filter", "aLimit"], ["the program"]), (["--filter", "WireTests", "--filter", #"LimitTests\.swift"#], ["the program"]),
+        (["--filter", "("], ["the program"]),
+    ])
+    func aBranchWithoutAnUpstreamIsComparedWithMain(_ arguments: [String], _ expected: [String]) throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "changed-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        for file in ["deploy/test", "deploy/changed-tests", "deploy/requirements.sh", "Package.swift"] {
+            let copy = folder.appending(path: file)
+            try FileManager.default.createDirectory(at: copy.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try FileManager.default.copyItem(at: SourceTree.root.appending(path: file), to: copy)
+        }
+        let script = """
+            set -e
+            mkdir -p Tests/EndToEndTests Sources/Gate
+            echo 'struct LimitTests { @Test func aLimitHolds() {} }' >Tests/EndToEndTests/LimitTests.swift
+            git init -q -b main . && git config user.email a@example.org && git config user.name A
+            git add . && git commit -q -m begin && git checkout -q -b change
+            touch Sources/Gate/New.swift && git add . && git commit -q -m change
+            """
+        #expect(try run("/bin/bash", ["-c", script], in: folder).0 == 0)
+        let (code, output) = try run("deploy/test", arguments + ["--list"], in: folder)
+        #expect(code == 0 && expected.allSatisfy(output.contains), "\(output)")
     }
 
     /// A suite that is moved or renamed must be so in the rules as well.
@@ -56,12 +87,14 @@ import Testing
         #expect(output.hasPrefix("tollgate: \(message)"), "\(output)")
     }
 
-    /// Runs a script of the package; answers its code, and what it wrote.
-    private func run(_ script: String, _ arguments: [String], input: String = "") throws -> (Int32, String) {
+    /// Runs a script of the package, or of `folder`; answers its code, and what it wrote.
+    private func run(
+        _ script: String, _ arguments: [String], input: String = "", in folder: URL = SourceTree.root
+    ) throws -> (Int32, String) {
         let process = Process()
         let (said, asked) = (Pipe(), Pipe())
-        process.executableURL = SourceTree.root.appending(path: script)
-        process.currentDirectoryURL = SourceTree.root
+        process.executableURL = script.hasPrefix("/") ? URL(filePath: script) : folder.appending(path: script)
+        process.currentDirectoryURL = folder
         process.arguments = arguments
         process.standardInput = asked
         process.standardOutput = said

@@ -56,6 +56,7 @@ private let emptyWords: [String: String] = [
 /// Names that contain a banned word but have a meaning, which is given.
 private let meaningfulNames: [String: String] = [
     "CommonPasswords": "the contracts' word for what many people choose",
+    "AuthManager": "the name that the documents of the contracts give to an app's client",
     "ServiceManager": "what systemd and its like are called", "ServiceManagerTests": "the same",
 ]
 

@@ -16,6 +16,8 @@ STYLE = """
     }
   """
 WIDTH, HEIGHT, COLUMNS = 420, 170, 2
+# The most letters of a line that its place has room for in the widest of the common fonts, DejaVu Sans.
+TITLE, POINT = 44, 12
 
 
 def number(value):
@@ -41,16 +43,34 @@ def write(lines, figures, path):
             f"  <style>{STYLE}</style>\n{panels}\n</svg>\n")
 
 
+def lines_of(text, most):
+    """The text in lines of at most so many letters, cut between words."""
+    lines = []
+    for word in text.split():
+        if lines and len(lines[-1]) + 1 + len(word) <= most:
+            lines[-1] += " " + word
+        else:
+            lines.append(word)
+    return lines
+
+
+def text_at(attributes, x, y, text, most):
+    """A text, of several lines if its place is narrow."""
+    first, *more = [html.escape(line, quote=False) for line in lines_of(text, most)]
+    rest = "".join(f'<tspan x="{x}" dy="14">{line}</tspan>' for line in more)
+    return f'  <text {attributes} x="{x}" y="{y}">{first}{rest}</text>'
+
+
 def panel(title, points, left, top):
     """One line: its points at equal distances, their heights from 0."""
     highest = max(each["us"] for each in points) * 1.25
-    base, room, step = top + HEIGHT - 30, HEIGHT - 66, (WIDTH - 80) / max(1, len(points) - 1)
+    base, room, step = top + HEIGHT - 36, HEIGHT - 72, (WIDTH - 80) / max(1, len(points) - 1)
     places = [(left + 40 + index * step, base - each["us"] / highest * room, each) for index, each in enumerate(points)]
-    out = [f'  <text class="title" x="{left + 16}" y="{top + 20}">{html.escape(title)}</text>',
+    out = [text_at('class="title"', left + 16, top + 20, title, TITLE),
            f'  <path class="axis" d="M{left + 16} {base}H{left + WIDTH - 16}"/>',
            '  <polyline class="line" points="' + " ".join(f"{x:.0f},{y:.0f}" for x, y, _ in places) + '"/>']
     for x, y, each in places:
         out.append(f'  <circle class="dot" cx="{x:.0f}" cy="{y:.0f}" r="3.5"/>')
         out.append(f'  <text text-anchor="middle" x="{x:.0f}" y="{y - 8:.0f}">{number(each["us"])}</text>')
-        out.append(f'  <text text-anchor="middle" x="{x:.0f}" y="{base + 17}">{html.escape(each["point"])}</text>')
+        out.append(text_at('text-anchor="middle"', f"{x:.0f}", base + 17, each["point"], POINT))
     return "\n".join(out)

@@ -25,13 +25,15 @@ package struct TokenMint: Sendable {
     private let refreshKeys: RefreshTokenKeys
     private let refreshJWTs: RefreshJWTs
     private let policies: SessionPolicies
+    /// Whether access tokens have the user's name.
+    private let tellsNames: Bool
     private let random: RandomBytes
 
     /// `signingKey` returns the active signing key.
     package init(
         issuer: String, audience: String, signingKey: @escaping @Sendable () -> SigningKey,
         refreshKeys: RefreshTokenKeys, refreshJWTs: RefreshJWTs, policies: SessionPolicies = SessionPolicies(),
-        random: @escaping RandomBytes = SecureRandom.bytes
+        tellsNames: Bool = false, random: @escaping RandomBytes = SecureRandom.bytes
     ) {
         self.issuer = issuer
         self.audience = audience
@@ -39,6 +41,7 @@ package struct TokenMint: Sendable {
         self.refreshKeys = refreshKeys
         self.refreshJWTs = refreshJWTs
         self.policies = policies
+        self.tellsNames = tellsNames
         self.random = random
     }
 
@@ -90,6 +93,7 @@ package struct TokenMint: Sendable {
             claims.email = email.text
             claims.isEmailVerified = account.emailConfirmedAt != nil
         }
+        if tellsNames { claims.name = account.name?.full }
         return claims
     }
 }

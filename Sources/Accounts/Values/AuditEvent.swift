@@ -56,16 +56,46 @@ package struct AuditEvent: Sendable, Equatable {
     }
 }
 
-/// The author of a change. Its raw values are stored, so they must stay as they are.
-package enum AuditActor: String, CaseIterable, Sendable {
+/// The author of a change.
+package enum AuditActor: Hashable, Sendable {
     /// The client of a contract: the account's user, or a stranger who tries to be.
     case user
     /// A command of `tollgate`.
     case command
-    case adminAPI = "admin-api"
+    /// A program with the admin token, or with the token of this name.
+    case adminAPI(token: String? = nil)
     case console
     /// The operator, as versions recorded it that did not tell commands from the admin API.
     case `operator`
+
+    /// Its kind, without a token's name.
+    package var kind: String {
+        switch self {
+        case .user: "user"
+        case .command: "command"
+        case .adminAPI: "admin-api"
+        case .console: "console"
+        case .operator: "operator"
+        }
+    }
+
+    /// The name of the token by which the admin API was used; nil for the admin token and all others.
+    package var token: String? {
+        guard case .adminAPI(let token) = self else { return nil }
+        return token
+    }
+}
+
+/// Stored: the texts never change.
+extension AuditActor: RawRepresentable {
+    package var rawValue: String { token.map { "\(kind):\($0)" } ?? kind }
+
+    package init?(rawValue: String) {
+        let known: [AuditActor] = [.user, .command, .adminAPI(), .console, .operator]
+        let words = rawValue.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        guard let actor = known.first(where: { $0.kind == words[0] }) else { return nil }
+        if words.count == 1 { self = actor } else if actor == .adminAPI() { self = .adminAPI(token: words[1]) } else { return nil }
+    }
 }
 
 /// Time, author and client address of a change, for the audit log.

@@ -17,6 +17,9 @@ package struct PersonName: Sendable, Equatable {
         self.family = family
     }
 
+    /// Both parts, as they are written in one line.
+    package var full: String { [given, family].compactMap(\.self).joined(separator: " ") }
+
     private static func part(_ raw: String?) throws(MalformedText) -> String? {
         guard let raw else { return nil }
         return try PlainText.clean(raw, limit: 256)

@@ -1,3 +1,5 @@
+internal import Accounts
+package import Credentials
 internal import HTTP
 internal import Wire
 
@@ -27,11 +29,26 @@ package struct AdminOperation: Sendable {
         case events([(name: String, data: JSONSchema)])
     }
 
-    package enum Access: Sendable {
-        /// The admin token, or the cookie of the console.
-        case signedIn
-        /// No proof is needed; the operation itself looks at what was sent.
+    /// Who may use an operation. The admin token and the cookie of the console open all.
+    package enum Access: Sendable, Equatable {
+        /// A token with this scope, too.
+        case scope(AdminScope)
+        /// Any token with scopes, too.
+        case anyToken
+        /// No token with scopes.
+        case `operator`
+        /// Everybody: no proof is needed; the operation itself looks at what was sent.
         case open
+
+        /// The scopes, one of which a token needs, as the description lists them; nil if no proof is needed.
+        var roles: [String]? {
+            switch self {
+            case .scope(let scope): [scope.rawValue]
+            case .anyToken: []
+            case .operator: ["operator"]
+            case .open: nil
+            }
+        }
     }
 
     typealias Run = @Sendable (AdminAPI, AdminCall) async throws -> LocalResponse
@@ -53,7 +70,7 @@ package struct AdminOperation: Sendable {
     let run: Run
 
     init(
-        _ method: String, _ path: String, _ name: String, _ about: String, access: Access = .signedIn, argument: JSONSchema = .text,
+        _ method: String, _ path: String, _ name: String, _ about: String, access: Access, argument: JSONSchema = .text,
         query: [Parameter] = [],
         body: JSONSchema? = nil, answers success: Success, refusals: [Int] = [], run: @escaping Run
     ) {
@@ -101,14 +118,39 @@ struct AdminCall: Sendable {
     let actor: AdminActor
 }
 
-/// How the caller has proved that they are the operator.
+/// The caller, as far as it is proved.
 package enum AdminActor: Sendable, Equatable {
-    /// Not at all: only for operations that are open.
+    /// Nothing: only for operations that are open.
     case none
-    /// By the bearer.
+    /// The admin token, as the bearer.
     case token
-    /// By the console's cookie.
+    /// A token with scopes, as the bearer.
+    case scoped(ScopedToken)
+    /// The console's cookie.
     case console
+
+    /// The author of changes, for the audit log; nil for the admin token, which is the API's own.
+    var author: AuditActor? {
+        switch self {
+        case .none, .token: nil
+        case .scoped(let token): .adminAPI(token: token.name)
+        case .console: .console
+        }
+    }
+
+    /// Throws 403 unless the caller's scopes include that of the operation.
+    func mayUse(_ operation: AdminOperation) throws(AdminRefusal) {
+        guard case .scoped(let token) = self else { return }
+        let need: String
+        switch operation.access {
+        case .open, .anyToken: return
+        case .scope(let scope):
+            if token.scopes.contains(scope) { return }
+            need = "the scope \(scope.rawValue)"
+        case .operator: need = "the admin token"
+        }
+        throw AdminRefusal(403, "FORBIDDEN", "This needs \(need), the token \(token.name) has \(token.scopeText)")
+    }
 }
 
 extension AdminOperation {

@@ -1,3 +1,4 @@
+internal import Credentials
 internal import Gate
 internal import HTTP
 internal import Telemetry
@@ -6,22 +7,22 @@ internal import Wire
 extension AdminOperation {
     /// The gateway itself: its traffic, routes, upstreams and refusals.
     static let gateway = [
-        AdminOperation("GET", "now", "getNow", "The gateway's totals since its start, and its condition", answers: .json(.named("Now"))) {
+        AdminOperation("GET", "now", "getNow", "The gateway's totals since its start, and its condition", access: .scope(.gatewayRead), answers: .json(.named("Now"))) {
             api, _ in LocalResponse(status: 200, contentType: "application/json; charset=utf-8", body: await api.gateway.now())
         },
         AdminOperation(
             "GET", "live", "watch",
-            "Each second an event `now`, and one for each refusal, at most fifty a second; `skipped` counts those left out. Ends when the gateway drains",
+            "Each second an event `now`, and one for each refusal, at most fifty a second; `skipped` counts those left out. Ends when the gateway drains", access: .scope(.gatewayRead),
             answers: .events([
                 ("now", .named("Now")), ("refusal", .named("Decision")), ("skipped", .object([.has("count", .integer)])),
             ])
-        ) { api, call in try api.watch(call.request) },
+        ) { api, call in try api.watch(call.request, call.actor) },
         AdminOperation(
-            "GET", "routes", "listRoutes", "The resolved routes with their counts, and the endpoints of the contracts",
+            "GET", "routes", "listRoutes", "The resolved routes with their counts, and the endpoints of the contracts", access: .scope(.gatewayRead),
             answers: .json(.object([.has("routes", .array(.named("Route"))), .has("endpoints", .array(.named("Endpoint")))]))
         ) { api, _ in await api.showRoutes() },
         AdminOperation(
-            "GET", "upstreams", "listUpstreams", "Each address of the upstreams: whether it is in, why not and until when",
+            "GET", "upstreams", "listUpstreams", "Each address of the upstreams: whether it is in, why not and until when", access: .scope(.gatewayRead),
             answers: .json(.object([.has("upstreams", .array(.named("Upstream")))]))
         ) { api, _ in
             let statuses = await api.gateway.upstreams()
@@ -32,7 +33,7 @@ extension AdminOperation {
             }
         },
         AdminOperation(
-            "GET", "decisions", "listDecisions", "The newest refusals with their steps; 256 are kept for each worker",
+            "GET", "decisions", "listDecisions", "The newest refusals with their steps; 256 are kept for each worker", access: .scope(.gatewayRead),
             query: [
                 Parameter("request_id", "That of one response"), Parameter("route", "The name of the route"),
                 Parameter("code", "Such as RATE_LIMITED"), Parameter("status", "The HTTP status", .range(100...599)),
@@ -41,6 +42,7 @@ extension AdminOperation {
         ) { api, call in try await api.decisions(call.query) },
         AdminOperation(
             "POST", "explain", "explain", "The steps and the verdict for a request, without sending it; like tollgate explain",
+            access: .scope(.gatewayRead),
             body: .object([
                 .has("method", .text), .has("url", .text, "http://HOST/PATH, or a path alone"), .may("token", .text, "The bearer; never logged"),
                 .may("from", .text, "The client's address; 127.0.0.1 without it"), .may("headers", .map(.text)),
@@ -210,11 +212,11 @@ extension AdminAPI {
         }
     }
 
-    fileprivate func watch(_ request: LocalRequest) throws -> LocalResponse {
+    fileprivate func watch(_ request: LocalRequest, _ actor: AdminActor) throws -> LocalResponse {
         let head = LocalResponse(
             status: 200, contentType: "text/event-stream", body: [], fields: [("X-Accel-Buffering", "no")])
         if request.method == "HEAD" { return head }
-        guard let stream = live.listen(while: { proves(request) }) else {
+        guard let stream = live.listen(while: { proves(request, actor) }) else {
             throw AdminRefusal(503, "UNAVAILABLE", "\(LiveFeed.mostListeners) others are listening", [("Retry-After", "5")])
         }
         var response = head

@@ -46,6 +46,9 @@ package enum OpenAPIDocument {
         json.beginObject()
         json.field("type", "http")
         json.field("scheme", "bearer")
+        json.field(
+            "description",
+            "The admin token, or one of TOLLGATE_ADMIN_TOKEN_<NAME> that has the listed scope; `operator`: the admin token alone.")
         json.endObject()
         json.key("console")
         json.beginObject()
@@ -70,11 +73,12 @@ package enum OpenAPIDocument {
         json.beginObject()
         json.field("operationId", operation.name)
         json.field("summary", operation.about)
-        let schemes = operation.access == .signedIn ? ["token", "console"] : []
+        let schemes = operation.access.roles.map { [("token", $0), ("console", [])] } ?? []
         json.array("security", schemes) { json, scheme in
             json.beginObject()
-            json.key(scheme)
+            json.key(scheme.0)
             json.beginArray()
+            for role in scheme.1 { json.string(role) }
             json.endArray()
             json.endObject()
         }
@@ -168,7 +172,7 @@ package enum OpenAPIDocument {
 
 extension AdminOperation {
     static let description = [
-        AdminOperation("GET", "openapi.json", "getDescription", "This description", answers: .json(.anything)) { api, _ in
+        AdminOperation("GET", "openapi.json", "getDescription", "This description", access: .anyToken, answers: .json(.anything)) { api, _ in
             .json { OpenAPIDocument.write(all, tiers: api.plan().tiers.names, version: Version.text, &$0) }
         }
     ]

@@ -1,34 +1,35 @@
 internal import Accounts
+internal import Credentials
 internal import HTTP
 
 extension AdminOperation {
     /// The audit log, keys, limits, the outbox and the configuration.
     static let operations = [
         AdminOperation(
-            "GET", "audit", "listAuditEvents", "The audit log of one account or of all, newest first",
+            "GET", "audit", "listAuditEvents", "The audit log of one account or of all, newest first", access: .scope(.usersRead),
             query: [
                 Parameter("user", "The id of an account, also of a deleted one, or NAME:SUBJECT"),
                 Parameter("before", "The id of the last event of the page before", .id), Parameter("limit", "At most so many", .range(1...1_000)),
             ], answers: .json(.object([.has("events", .array(.named("AuditEvent")))])), refusals: [404]
         ) { api, call in try await api.audit(call.query) },
         AdminOperation(
-            "GET", "keys", "getKeys", "The gateway's signing keys, and the keys of outside issuers with their fetches",
+            "GET", "keys", "getKeys", "The gateway's signing keys, and the keys of outside issuers with their fetches", access: .scope(.gatewayRead),
             answers: .json(.object([.has("own", .array(.named("SigningKey"))), .has("issuers", .array(.named("IssuerKeys")))]))
         ) { api, _ in api.showKeys() },
         AdminOperation(
-            "POST", "keys/rotate", "rotateKeys", "Rotates the gateway's signing keys, as tollgate keys rotate does",
+            "POST", "keys/rotate", "rotateKeys", "Rotates the gateway's signing keys, as tollgate keys rotate does", access: .operator,
             answers: .json(.object([.has("own", .array(.named("SigningKey")))])), refusals: [409]
         ) { api, _ in try await api.rotateKeys() },
         AdminOperation(
-            "GET", "limits", "getLimits", "The limits of the routes, the keys that they refused most often, and the Redis that shares them",
+            "GET", "limits", "getLimits", "The limits of the routes, the keys that they refused most often, and the Redis that shares them", access: .scope(.gatewayRead),
             answers: .json(.named("Limits"))
         ) { api, _ in await api.showLimits() },
         AdminOperation(
-            "GET", "outbox", "getOutbox", "The development outbox: the messages of channels that are not configured, the newest first",
+            "GET", "outbox", "getOutbox", "The development outbox: the messages of channels that are not configured, the newest first", access: .operator,
             answers: .json(.named("Outbox"))
         ) { api, _ in try await api.showOutbox() },
         AdminOperation(
-            "GET", "configuration", "getConfiguration", "The settings in force with their sources, without secrets, and the last reload",
+            "GET", "configuration", "getConfiguration", "The settings in force with their sources, without secrets, and the last reload", access: .scope(.gatewayRead),
             answers: .json(.named("Configuration"))
         ) { api, _ in api.showConfiguration() },
     ]
@@ -38,6 +39,7 @@ extension AdminOperation {
             .has("id", .id), .has("at", .time), .has("event", .words(AuditEvent.Kind.allCases.map(\.rawValue))), .may("user", .id),
             .may("email", .text, "Of the account as it is now, not part of the event"), .may("session", .id),
             .has("actor", .words(["user", "command", "admin-api", "console", "operator"]), "operator: an event of an earlier version"),
+            .may("token", .text, "The name of the token with scopes by which the admin API was used"),
             .may("address", .text), .may("detail", .text),
         ])),
         ("SigningKey", .object([

@@ -35,13 +35,6 @@ function pieces(points) {
 const place = (value) => value.toFixed(1);
 const ago = (seconds) => seconds <= 60 ? `−${Math.round(seconds)} s` : `−${Number((seconds / 60).toFixed(2))} min`;
 
-/// How many marks divide the axis of time into round pieces.
-function markCount(seconds) {
-  const minutes = seconds / 60;
-  if (minutes === 1) return 4;
-  return [5, 4, 3].find((marks) => minutes % marks === 0) ?? (minutes <= 3 ? minutes : 1);
-}
-
 /// A chart. `series` are `{ name, kind, value(sample) }`, where `kind` is a class for its colour and a value may be null.
 /// `format` writes a value. `update(samples, seconds)` draws the last seconds.
 export function timeChart({ title, series: given, format, stacked = false, unit = "" }) {
@@ -61,8 +54,6 @@ export function timeChart({ title, series: given, format, stacked = false, unit 
   let width = 480;
   let shown = [];
   let seconds = 300;
-  // The seconds that are drawn.
-  let length = seconds;
   let pointed = null;
   let drawnAt = 0;
 
@@ -81,14 +72,12 @@ export function timeChart({ title, series: given, format, stacked = false, unit 
       setText(entries.get(one.name), `${format(value)}${value === null ? "" : unit}`);
     }
     const values = series.map((one) => `${one.name} ${entries.get(one.name).textContent}`).join(", ");
-    setText(description, `The last ${Math.round(length / 60)} minutes. ${pointed ? moment.textContent : "Now"}: ${values}.`);
+    setText(description, `The last ${seconds / 60} minutes. ${pointed ? moment.textContent : "Now"}: ${values}.`);
   }
 
   function draw() {
     const end = shown.at(-1)?.at ?? Date.now();
-    // A console that was just opened shows what it has, a minute at least.
-    length = Math.min(seconds, Math.max(60, Math.ceil((end - (shown[0]?.at ?? end)) / 60_000) * 60));
-    const begin = end - length * 1_000;
+    const begin = end - seconds * 1_000;
     const inside = shown.filter((sample) => sample.at >= begin);
     const sums = new Map(inside.map((sample) => [sample, 0]));
     const highest = inside.reduce((most, sample) => {
@@ -100,7 +89,8 @@ export function timeChart({ title, series: given, format, stacked = false, unit 
     const y = (value) => height - margin.bottom - value / top * (height - margin.top - margin.bottom);
 
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    const marks = markCount(length);
+    // They divide one minute, and five or fifteen, into round pieces.
+    const marks = seconds === 60 ? 4 : 5;
     fill(grid,
       values.map((value) => [
         s("line", { x1: margin.left, x2: width - margin.right, y1: place(y(value)), y2: place(y(value)) }),
@@ -109,7 +99,7 @@ export function timeChart({ title, series: given, format, stacked = false, unit 
       Array.from({ length: marks + 1 }, (_, index) => s("text", {
         x: place(x(begin + (end - begin) * index / marks)), y: height - 4,
         "text-anchor": index === 0 ? "start" : index === marks ? "end" : "middle",
-      }, index === marks ? "now" : ago(length * (1 - index / marks)))));
+      }, index === marks ? "now" : ago(seconds * (1 - index / marks)))));
 
     const shapes = series.map((one) => {
       const points = inside.map((sample) => {

@@ -117,6 +117,9 @@ export function statusKind(status) {
   return status >= 400 ? "warn" : "good";
 }
 
+/// Method and path of a request; one that could not be read has neither.
+export const requestLine = ({ method, path }) => `${method} ${path}`.trim() || "malformed request";
+
 /// A value of JSON whose meaning the page does not know: times as times, the rest as text.
 export function value(json) {
   if (json === null || json === undefined) return "–";

@@ -14,7 +14,7 @@ function ownTable() {
     caption: "Own signing keys", key: ({ kid }) => kid,
     empty: empty("No own keys", "The gateway makes them at its first start with a contract."),
     columns: [
-      { head: "Key ID", isHead: true, kind: "grow", cell: ({ kid }) => h("code", {}, kid) },
+      { head: "Key ID", isHead: true, kind: "grow", cell: ({ kid }) => kid ? h("code", {}, kid) : "shared secret" },
       { head: "State", cell: ({ state }) => badge(state, states[state] ?? "neutral") },
       { head: "Algorithm", cell: ({ alg }) => alg },
       { head: "Made", cell: ({ created_at: at }) => when(at) },

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { announce, badge, empty, faultNotice, fill, h, loading, none, pageHead, panel, verbatim } from "./dom.js";
-import { clockTime, count, statusKind } from "./format.js";
+import { clockTime, count, requestLine, statusKind } from "./format.js";
 import * as live from "./live.js";
 import { table } from "./table.js";
 import { openDecision } from "./walk.js";
@@ -34,8 +34,8 @@ function refusalTable() {
       {
         head: "Request", isHead: true, kind: "grow",
         cell: ({ request_id: id, method, path }) => h("a", {
-          href: `#/refusals/${encodeURIComponent(id)}`, class: "request", title: `${method} ${path}`,
-        }, h("span", { class: "method" }, method), " ", path),
+          href: `#/refusals/${encodeURIComponent(id)}`, class: "request", title: requestLine({ method, path }),
+        }, method || path ? [h("span", { class: "method" }, method), " ", path] : requestLine({ method, path })),
       },
       { head: "Route", cell: (decision) => routeOf(decision) || h("span", { class: "quiet" }, "none") },
       { head: "User", kind: "clip", cell: ({ user }) => user ? h("span", { title: user }, user) : none() },

@@ -51,7 +51,8 @@ function routeTable() {
         head: "Asks for", kind: "asks",
         cell: (route) => [
           h("div", { class: "badges" }, badge(route.auth === "none" ? "open" : `auth ${route.auth}`, authKinds[route.auth]),
-            route.tier && badge(`tier ${route.tier}`, "accent"), route.limit && badge(`limit ${route.limit.replaceAll(",", ", ")}`)),
+            route.tier && badge(`tier ${route.tier}`, "accent"), route.limit && badge(`limit ${route.limit.replaceAll(",", ", ")}`),
+            route.filter?.length > 0 && badge(`filter ${route.filter.join(", ")}`)),
           h("details", { class: "small" }, h("summary", {}, "All rules", h("span", { class: "unseen" }, ` of ${route.name}`)),
             h("ul", { class: "rules" }, rules(route).map((rule) => h("li", {}, h("code", {}, rule))))),
         ],

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { open } from "./dialog.js";
 import { badge, facts, faultNotice, fill, h, loading, userName } from "./dom.js";
-import { exactly, statusKind } from "./format.js";
+import { exactly, requestLine, statusKind } from "./format.js";
 
 const meanings = {
   client: "Where the request came from, behind trusted proxies",
@@ -38,7 +38,7 @@ function details(decision) {
   return h("div", { class: "stack" },
     h("p", {}, verdict(decision)),
     facts([
-      ["Request", h("code", {}, `${decision.method} ${decision.path}`)],
+      ["Request", h("code", {}, requestLine(decision))],
       ["Host", decision.host && h("code", {}, decision.host)],
       ["Time", exactly(decision.time)],
       ["Request ID", h("code", {}, decision.request_id)],

@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Credentials
 internal import HTTP
 internal import Wire
 
@@ -34,14 +35,13 @@ extension AdminAPI {
         return words.count == 2 ? words[1] : ""
     }
 
-    /// Proof of the operator: the admin token as the bearer, else the console's cookie.
+    /// The caller's proof: a token as the bearer, else the console's cookie.
     func authenticate(_ request: LocalRequest) async throws -> AdminActor {
         if let bearer = Self.bearer(request) {
             guard !bearer.isEmpty else {
                 throw AdminRefusal.unauthorized("The admin API needs the admin token: Authorization: Bearer TOKEN")
             }
-            try await check(bearer, request.client)
-            return .token
+            return try await check(bearer, request.client)
         }
         guard session(request) != nil else {
             throw AdminRefusal.unauthorized("The admin API needs the admin token: Authorization: Bearer TOKEN")
@@ -50,15 +50,21 @@ extension AdminAPI {
         return .console
     }
 
-    /// Whether the request still proves the operator: the token in force may be another now, or the cookie's time over.
-    func proves(_ request: LocalRequest) -> Bool {
+    /// Whether the request still proves that `actor` sent it: other tokens or scopes may be in force now, or the cookie's time over.
+    func proves(_ request: LocalRequest, _ actor: AdminActor) -> Bool {
         guard let bearer = Self.bearer(request) else { return session(request) != nil }
-        return token()?.matches(bearer) == true
+        return self.actor(bearer) == actor
+    }
+
+    /// The holder of a presented token; nil if it is none of those in force.
+    private func actor(_ presented: some StringProtocol) -> AdminActor? {
+        if token()?.matches(presented) == true { return .token }
+        return plan().scopedTokens.first { $0.matches(presented) }.map(AdminActor.scoped)
     }
 
     /// Checks a presented token. Before the limit, so that guesses cannot lock the operator out.
-    private func check(_ presented: some StringProtocol, _ client: IPAddress) async throws {
-        if token()?.matches(presented) == true { return }
+    private func check(_ presented: some StringProtocol, _ client: IPAddress) async throws -> AdminActor {
+        if let actor = actor(presented) { return actor }
         switch await limiter.charge([AttemptBucket(.adminFailures, client)]) {
         case .admitted: throw AdminRefusal.unauthorized("This is not the admin token")
         case .refused(let refusals):
@@ -83,7 +89,9 @@ extension AdminAPI {
         guard let presented = try RequestObject(request.body).text("token") else {
             throw AdminRefusal(400, "BAD_REQUEST", "token is required")
         }
-        try await check(presented, request.client)
+        if case .scoped(let token) = try await check(presented, request.client) {
+            throw AdminRefusal(403, "FORBIDDEN", "The console needs the admin token, the token \(token.name) is for programs alone")
+        }
         guard let token = token() else { throw AdminRefusal.unauthorized("This is not the admin token") }
         let end = WallTime(seconds: now().seconds + ConsoleSession.seconds)
         let session = ConsoleSession(token)

@@ -108,7 +108,7 @@ struct AccountsAssembly: Sendable {
             refreshKeys: RefreshTokenKeys(secret: secret),
             refreshJWTs: try RefreshJWTs(
                 secret: secret, issuer: settings.issuer, clockSkewSeconds: settings.clockSkewSeconds),
-            policies: configuration.sessionPolicies)
+            policies: configuration.sessionPolicies, tellsNames: settings.tellsNames)
         let sessions = Sessions(
             context: context, mint: mint, rule: RefreshRule(graceSeconds: settings.refreshGraceSeconds),
             outside: outsideRefresh(configuration, secret))

@@ -35,12 +35,13 @@ extension AccountsAssembly {
         gateway.controls = AdminControls(active: active, health: health, workers: workers, keySets: keySets, cluster: cluster)
         return AdminAPI(
             token: { active.adminToken }, directory: AccountDirectory(context: context),
-            administration: Administration(context: context, work: work, actor: .adminAPI), limiter: limiter, gateway: gateway,
+            administration: Administration(context: context, work: work, actor: .adminAPI()), limiter: limiter, gateway: gateway,
             plan: {
                 let settings = active.configuration.settings
                 return AdminPlan(
                     tiers: settings.tiers, tierGraceSeconds: settings.tierGraceSeconds,
-                    issuers: settings.trusts.map { SubjectIssuer(name: $0.name, hasAccounts: $0.hasAccounts) })
+                    issuers: settings.trusts.map { SubjectIssuer(name: $0.name, hasAccounts: $0.hasAccounts) },
+                    scopedTokens: settings.scopedAdminTokens.map(\.token))
             },
             now: { EventLoop.now().wall })
     }

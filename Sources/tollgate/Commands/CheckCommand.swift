@@ -261,7 +261,9 @@ enum CheckTable {
         parts += rule.filters.map { "filter=\($0.text)" }
         if !rule.filterIsStrict { parts.append("filter-strict=off") }
         if let unlabelled = rule.unlabelled.text(tiers) { parts.append("filter-unlabelled=\(unlabelled)") }
-        let forwarded = [rule.forwardsAuthorization ? "authorization" : nil, rule.forwardsEmail ? "email" : nil].compactMap(\.self)
+        let forwarded = [
+            rule.forwardsAuthorization ? "authorization" : nil, rule.forwardsEmail ? "email" : nil, rule.forwardsName ? "name" : nil,
+        ].compactMap(\.self)
         if !forwarded.isEmpty { parts.append("forward=" + forwarded.joined(separator: ",")) }
         if let maxAge = rule.maxAgeSeconds { parts.append("max-age=\(DurationText.text(UInt64(maxAge) * 1_000))") }
         if rule.signsIdentity { parts.append("identity=signed") }

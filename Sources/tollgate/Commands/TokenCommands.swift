@@ -81,6 +81,7 @@ enum MintCommand {
         claims.tier = request.tier
         claims.email = signIn == nil ? request.email : signIn?.account.email?.text
         if let account = signIn?.account, account.email != nil { claims.isEmailVerified = account.emailConfirmedAt != nil }
+        if configuration.settings.tellsNames { claims.name = signIn?.account.name?.full }
         claims.sessionID = signIn?.session?.id.text
         claims.authenticatedAt = signIn?.session?.signedInAt?.seconds
         claims.tokenID = Base64URL.encode(SecureRandom.bytes(16).rawBytes)

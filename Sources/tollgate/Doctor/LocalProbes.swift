@@ -101,9 +101,9 @@ struct LocalProbes {
         }
         for entry in entries {
             if Setting.secretFile(entry.name) != nil, !entry.value.isEmpty { paths.append((entry.origin.path(entry.value), false)) }
-            guard Setting.named(entry.name) == .trust else { continue }
-            for word in entry.value.split(separator: " ") where word.hasPrefix("secret-file=") {
-                paths.append((entry.origin.path(String(word.dropFirst("secret-file=".count))), false))
+            for (setting, key) in [(Setting.trust, "secret-file="), (.scopedAdminToken, "token-file=")] where Setting.named(entry.name) == setting {
+                let named = entry.value.split(separator: " ").filter { $0.hasPrefix(key) }
+                paths += named.map { (entry.origin.path(String($0.dropFirst(key.count))), false) }
             }
         }
         paths += settings.tlsPairs.map { ($0.key, false) }
