@@ -159,12 +159,18 @@ struct Gateway {
         case .none: break
         case .some(.success(let context)):
             workers.post(.adoptCertificates(context))
-            health.certificatesAdopted(certificates.expiries)
             log.info("certificates changed")
+            certificatesAdopted()
         case .some(.failure(let fault)):
             log.error("certificates not adopted", ("error", fault.description))
         }
         lookForUnlabelled(moment.monotonic)
+    }
+
+    /// Adopted are also certificates that have expired, or are not valid yet: clients may be content with them.
+    private func certificatesAdopted() {
+        health.certificatesAdopted(certificates.expiries)
+        for warning in certificates.context?.warnings ?? [] { log.warning("certificate", ("detail", warning)) }
     }
 
     /// Once a minute: logs routes whose filter removed elements only for want of a label.
@@ -242,7 +248,7 @@ struct Gateway {
             accounts.adopted(configuration)
             if let context = certificates.context { workers.post(.adoptCertificates(context)) }
             self.certificates = certificates
-            health.certificatesAdopted(certificates.expiries)
+            certificatesAdopted()
             log.adopt(configuration.settings)
             RunningRecord.write(settings)
             spans.adopt(configuration.settings.tracing)

@@ -48,7 +48,7 @@ struct WorkerPlan: Sendable {
             process: {
                 health.process({ keySets.statuses }, limitEvictions: limiter.evictions, spans: spans.counts, now: EventLoop.now().wall)
             },
-            readiness: { health.readiness(keySets.statuses, active.configuration, at: EventLoop.now().monotonic) }, now: { EventLoop.now().wall },
+            readiness: { health.readiness(keySets.statuses, active.configuration, at: EventLoop.now()) }, now: { EventLoop.now().wall },
             problem: { watch.problem(at: EventLoop.now().monotonic) },
             hosts: { AdminHosts(active.configuration.settings) }, api: adminAPI)
         var services = WorkerServices(admin: { await admin.answer($0) }, local: Self.endpoints(active, accounts, admin))
