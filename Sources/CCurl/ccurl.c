@@ -96,6 +96,10 @@ static int prepare_request(CURL *handle, const ccurl_request *request, belonging
     if (request->unix_socket != NULL) bad |= curl_easy_setopt(handle, CURLOPT_UNIX_SOCKET_PATH, request->unix_socket);
     if (request->abstract_socket != NULL) bad |= curl_easy_setopt(handle, CURLOPT_ABSTRACT_UNIX_SOCKET, request->abstract_socket);
     bad |= trust(handle, request->authority_file);
+    if (request->client_certificate != NULL) {
+        bad |= curl_easy_setopt(handle, CURLOPT_SSLCERT, request->client_certificate);
+        bad |= curl_easy_setopt(handle, CURLOPT_SSLKEY, request->client_key);
+    }
     if (request->is_sent_once) {
         bad |= curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, 1L);
         bad |= curl_easy_setopt(handle, CURLOPT_FORBID_REUSE, 1L);

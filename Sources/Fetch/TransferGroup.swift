@@ -43,7 +43,9 @@ internal import Wire
                     is_sent_once: request.isSentOnce ? 1 : 0,
                     unix_socket: request.unixSocket.flatMap { $0.hasPrefix("@") ? nil : unsafe texts.keep($0) },
                     abstract_socket: request.unixSocket.flatMap { $0.hasPrefix("@") ? unsafe texts.keep(String($0.dropFirst())) : nil },
-                    authority_file: request.authorityFile.map { unsafe texts.keep($0) })
+                    authority_file: request.authorityFile.map { unsafe texts.keep($0) },
+                    client_certificate: request.clientCertificate.map { unsafe texts.keep($0) },
+                    client_key: request.clientKey.map { unsafe texts.keep($0) })
                 return unsafe ccurl_transfer_new(group, &order, receiver)
             }
         }
@@ -58,8 +60,8 @@ internal import Wire
                 password: mail.password.map { unsafe texts.keep($0) }, demands_tls: mail.demandsTLS ? 1 : 0,
                 authority_file: mail.authorityFile.map { unsafe texts.keep($0) }, from: texts.keep("<\(mail.from)>"),
                 to: texts.keep("<\(mail.to)>"), headers: texts.keep(list: mail.headers), text: mail.isLoginOnly ? nil : texts.keep(mail.text),
-                html: texts.keep(mail.html), connect_milliseconds: 5_000, answer_milliseconds: 15_000,
-                total_milliseconds: 60_000)
+                html: texts.keep(mail.html), connect_milliseconds: 5_000,
+                answer_milliseconds: mail.answerMilliseconds, total_milliseconds: mail.totalMilliseconds)
             return unsafe ccurl_mail_new(group, &order, receiver)
         }
     }

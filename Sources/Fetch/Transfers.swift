@@ -18,12 +18,16 @@ package struct HTTPTransfer: Sendable {
     package var unixSocket: String?
     /// PEM file of the CAs for the server's certificate, in place of the system's; nil for those.
     package var authorityFile: String?
+    /// PEM files of a certificate for servers that ask for one, and of its key; nil for none.
+    package var clientCertificate: String?
+    package var clientKey: String?
     /// Further fields, as lines without line ends. Only of a POST.
     package var fields: [String]
 
     package init(
         url: String, connectMilliseconds: Int, totalMilliseconds: Int, largestBody: Int, body: [UInt8]? = nil,
-        redirects: Int = 0, isSentOnce: Bool = false, unixSocket: String? = nil, authorityFile: String? = nil, fields: [String] = []
+        redirects: Int = 0, isSentOnce: Bool = false, unixSocket: String? = nil, authorityFile: String? = nil,
+        clientCertificate: String? = nil, clientKey: String? = nil, fields: [String] = []
     ) {
         self.url = url
         self.connectMilliseconds = connectMilliseconds
@@ -34,11 +38,13 @@ package struct HTTPTransfer: Sendable {
         self.isSentOnce = isSentOnce
         self.unixSocket = unixSocket
         self.authorityFile = authorityFile
+        self.clientCertificate = clientCertificate
+        self.clientKey = clientKey
         self.fields = fields
     }
 }
 
-/// A mail (multipart/alternative) and its SMTP server. Timeout: 60 s.
+/// A mail (multipart/alternative) and its SMTP server.
 package struct MailTransfer {
     /// The maximum size of the server's replies in bytes.
     static let largestAnswer = 65_536
@@ -61,10 +67,14 @@ package struct MailTransfer {
     package var html: String
     /// Whether the transfer ends with the login, and sends no mail.
     package var isLoginOnly = false
+    /// Timeout of each answer of the server, which libcurl counts in whole seconds and looks at only when it is called.
+    package var answerMilliseconds: Int
+    /// Timeout of the whole transfer.
+    package var totalMilliseconds: Int
 
     package init(
         url: String, user: String?, password: String?, demandsTLS: Bool, authorityFile: String?, from: String, to: String,
-        headers: [String], text: String, html: String
+        headers: [String], text: String, html: String, answerMilliseconds: Int, totalMilliseconds: Int
     ) {
         self.url = url
         self.user = user
@@ -76,5 +86,7 @@ package struct MailTransfer {
         self.headers = headers
         self.text = text
         self.html = html
+        self.answerMilliseconds = answerMilliseconds
+        self.totalMilliseconds = totalMilliseconds
     }
 }

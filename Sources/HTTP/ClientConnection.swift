@@ -52,6 +52,7 @@ package struct ClientConnection: ~Copyable {
     private var interimCount: UInt8 = 0
     private var mayUpgrade = false
     private var keepAlive = false
+    private var keepAliveSeconds: UInt32?
     private var body = BodyDecoder(.none)
     /// HTTP/2: the answer's content; nil for HTTP/1.
     private var stream: StreamContent?
@@ -82,6 +83,13 @@ package struct ClientConnection: ~Copyable {
 
     /// Whether the answer is over and the server keeps the connection open for another request.
     package var isReusable: Bool { phase == .ended && keepAlive }
+
+    /// Milliseconds, at most `longest`, for which the connection may idle from the end of an answer on: a second less than the server said,
+    /// so that no request meets its close, or half of little.
+    package func idleTime(longest: UInt64) -> UInt64 {
+        guard let seconds = keepAliveSeconds else { return longest }
+        return min(longest, seconds < 2 ? UInt64(seconds) * 500 : UInt64(seconds - 1) * 1_000)
+    }
 
     /// Whether all content of the answer has been found: `end` needs no more bytes.
     package var isBodyAtEnd: Bool { stream?.isAtEnd ?? body.isAtEnd }
@@ -130,6 +138,7 @@ package struct ClientConnection: ~Copyable {
             // A stream carries one request, and END_STREAM ends the answer.
             guard stream == nil else { return .head(.http1) }
             keepAlive = head.keepAlive
+            keepAliveSeconds = head.keepAliveSeconds
             body = BodyDecoder(head.framing)
             return .head(.http1)
         }

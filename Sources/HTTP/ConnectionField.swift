@@ -68,6 +68,23 @@ extension FieldTable {
         }
     }
 
+    /// For how many seconds the server keeps the connection open between two requests: `Keep-Alive: timeout=5` (RFC 2068 §19.7.1.1), a day
+    /// at most; nil if it does not say.
+    func keepAliveSeconds(_ bytes: RawSpan) -> UInt32? {
+        guard let index = first(.keepAlive) else { return nil }
+        var parameters = ListElements(bytes[self[index].value])
+        while let parameter = parameters.next() {
+            guard parameter.byteCount > 8, parameter.extracting(0..<8).equalsIgnoringCase("timeout=") else { continue }
+            var seconds: UInt32 = 0
+            for offset in 8..<parameter.byteCount {
+                guard parameter[offset].isASCIIDigit else { return nil }
+                seconds = min(seconds &* 10 &+ UInt32(parameter[offset] &- 48), 86_400)
+            }
+            return seconds
+        }
+        return nil
+    }
+
     /// Whether the message waits for `100 Continue`; there is no other expectation (RFC 9110 §10.1.1).
     @inline(__always)
     func expectsContinue(_ bytes: RawSpan) throws(HeadStop) -> Bool {

@@ -14,6 +14,8 @@ package struct ResponseHead: ~Copyable {
     package internal(set) var contentLength: UInt64?
     /// Whether the connection may carry another exchange once the content has ended.
     package internal(set) var keepAlive = false
+    /// See `keepAliveSeconds` of its fields.
+    package internal(set) var keepAliveSeconds: UInt32?
     package internal(set) var length = 0
 
     /// A head with room for `fields` field lines.
@@ -75,6 +77,7 @@ package struct ResponseHead: ~Copyable {
         contentLength = try fields.agreedContentLength(bytes)
         framing = try responseFraming(bytes, requestMethod)
         let options = try fields.readConnection(bytes)
+        keepAliveSeconds = fields.keepAliveSeconds(bytes)
         keepAlive = (minorVersion == 1 ? !options.close : options.keepAlive && !options.close) && framing != .untilClose
     }
 

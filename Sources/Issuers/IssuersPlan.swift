@@ -41,10 +41,16 @@ package struct KeyHolder: Sendable {
     package var name: String
     package var source: KeySource
     package var algorithms: AlgorithmSet
+    /// Whether its keys verify ID tokens at a sign-in, and no bearers.
+    package var isProvider: Bool
 
-    package init(name: String, source: KeySource, algorithms: AlgorithmSet) {
+    package init(name: String, source: KeySource, algorithms: AlgorithmSet, isProvider: Bool = false) {
         self.name = name
         self.source = source
         self.algorithms = algorithms
+        self.isProvider = isProvider
     }
+
+    /// What follows without keys, for the log.
+    var lack: String { isProvider ? "sign-ins by its ID tokens fail" : "its tokens get 503" }
 }

@@ -171,7 +171,7 @@ extension KeySources {
     mutating func dropKeys(_ index: Int) {
         sources[index].keys = nil
         sources[index].status.keyCount = 0
-        let message = "its keys could not be refreshed for a day and are dropped, its tokens get 503"
+        let message = "its keys could not be refreshed for a day and are dropped, \(sources[index].trust.lack)"
         events.append(KeyEvent(.error, sources[index].trust.name, message))
     }
 
@@ -248,7 +248,7 @@ extension KeySources.Source {
     /// Records the problem and logs it if it is new. The keys stay in use.
     mutating func fail(_ problem: String, _ events: inout [KeyEvent]) {
         if status.problem != problem {
-            let rest = keys == nil ? "there are no keys, its tokens get 503" : "the previous keys stay in use"
+            let rest = keys == nil ? "there are no keys, \(trust.lack)" : "the previous keys stay in use"
             events.append(KeyEvent(.warning, trust.name, "\(problem); \(rest)"))
         }
         status.problem = problem

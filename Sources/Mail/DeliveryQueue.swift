@@ -13,7 +13,8 @@ package enum DeliveryEvent: Sendable, Equatable {
 ///
 /// Clients take turns, as with `FairQueue`: a message that one asked for waits for at most one attempt of every other, and when the
 /// queue is full, the client with the most waiting messages loses its newest one to a client with at least two fewer.
-/// Several may be under way, but one for each recipient: of two codes the newer one comes last.
+/// Several may be under way, but one for each recipient: of two codes the newer one comes last. A server that does not answer has one at
+/// a time until it does, so that it does not hold all threads.
 struct DeliveryQueue {
     /// The maximum number of messages, those under way included. Beyond it a message is lost at once.
     static let capacity = 1_000
@@ -36,6 +37,8 @@ struct DeliveryQueue {
     /// The number of the latest attempt for each client with messages; missing before the first.
     private var turns: [IPAddress?: Int] = [:]
     private var lastTurn = 0
+    /// Those whose latest attempt had no answer.
+    private var troubled: Set<OutboxEntry.Channel> = []
 
     var isEmpty: Bool { entries.isEmpty }
 
@@ -68,10 +71,15 @@ struct DeliveryQueue {
         return entry
     }
 
-    /// The messages that an attempt may begin with: none to the recipient of one that is under way.
+    /// The messages that an attempt may begin with: none to the recipient of one that is under way, and none by a server in trouble that
+    /// has one.
     private var startable: [Int] {
-        let held = Set(entries.lazy.filter(\.isUnderWay).map(\.message.recipient))
-        return entries.indices.filter { !entries[$0].isUnderWay && !held.contains(entries[$0].message.recipient) }
+        let underWay = entries.lazy.filter(\.isUnderWay).map(\.message)
+        let (recipients, channels) = (Set(underWay.map(\.recipient)), troubled.intersection(underWay.map(\.channel)))
+        return entries.indices.filter { index in
+            let message = entries[index].message
+            return !entries[index].isUnderWay && !recipients.contains(message.recipient) && !channels.contains(message.channel)
+        }
     }
 
     /// Starts the message that has been due longest of the client whose turn it is; it is under way until `finish`. nil if none is due.
@@ -88,12 +96,14 @@ struct DeliveryQueue {
     /// Ends an attempt: removes or postpones the message. `jitter` is any random number. nil if `id` is unknown.
     mutating func finish(_ id: Int, _ outcome: DeliveryOutcome, now: MonotonicTime, jitter: UInt64) -> DeliveryEvent? {
         guard let index = entries.firstIndex(where: { $0.id == id }) else { return nil }
+        let channel = entries[index].message.channel
+        if case .unanswered = outcome { troubled.insert(channel) } else { troubled.remove(channel) }
         switch outcome {
         case .sent:
             let entry = remove(index)
             return .sent(entry.message, attempts: entry.failures + 1)
         case .refused(let reason): return .lost(remove(index).message, reason: reason)
-        case .failed(let reason): return postpone(index, reason, now, jitter)
+        case .failed(let reason), .unanswered(let reason): return postpone(index, reason, now, jitter)
         }
     }
 

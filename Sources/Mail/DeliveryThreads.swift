@@ -13,6 +13,8 @@ final class DeliveryThreads: Sendable {
     static let most = 8
     /// Milliseconds that threads have to notice the end.
     private static let endGrace: UInt64 = 200
+    /// Milliseconds between two looks at a transfer: libcurl looks for an answer that is late only when it is called.
+    private static let look: UInt64 = 1_000
 
     fileprivate struct Shared: Sendable {
         var queue = DeliveryQueue()
@@ -40,13 +42,15 @@ final class DeliveryThreads: Sendable {
     /// Held while the outbox is written.
     private let outboxTurn = Mutex<Void>(())
     private let onEvent: @Sendable (DeliveryEvent) -> Void
+    private let patience: MailPatience
     /// Woken when the last thread has ended.
     private let ended: Waker
 
     init(
-        _ plan: MailPlan, outbox: Outbox, onEvent: @escaping @Sendable (DeliveryEvent) -> Void
+        _ plan: MailPlan, outbox: Outbox, patience: MailPatience = MailPatience(), onEvent: @escaping @Sendable (DeliveryEvent) -> Void
     ) throws(SystemFault) {
         shared = Mutex(Shared(plan: plan))
+        self.patience = patience
         self.outbox = outbox
         self.onEvent = onEvent
         ended = try Waker()
@@ -152,7 +156,7 @@ final class DeliveryThreads: Sendable {
             guard let route = plan.mail else { return keep(message, now) }
             guard let to = MailAddress(message.recipient) else { return .refused("mail cannot be addressed to the recipient") }
             let mail = Mail(letter, from: route.from, to: to, id: message.id, at: now.wall)
-            guard transfers.start(entry.id, mail, by: route.server) else { return .failed("libcurl cannot begin") }
+            guard transfers.start(entry.id, mail, by: route.server, patience) else { return .failed("libcurl cannot begin") }
             return wait(for: transfers).map { .mail(failure: $0.failure, status: $0.status, isLoginDenied: $0.isLoginDenied) }
         case .sms(let text):
             guard let url = plan.smsURL else { return keep(message, now) }
@@ -168,7 +172,7 @@ final class DeliveryThreads: Sendable {
             let now = EventLoop.now().monotonic
             let end = shared.withLock { $0.end }
             if let end, now >= end { return nil }
-            let pause = end.map { min($0.nanoseconds(since: now) / 1_000_000 + 1, 60_000) } ?? 60_000
+            let pause = end.map { min($0.nanoseconds(since: now) / 1_000_000 + 1, Self.look) } ?? Self.look
             if let ended = transfers.wait(milliseconds: Int32(pause)).first { return ended }
         }
     }

@@ -20,11 +20,12 @@ package struct OutboxEntry: Sendable, Equatable {
         kind = message.kind
         to = message.recipient
         secret = message.secret
+        channel = message.channel
         switch message.body {
         case .mail(let letter):
-            (channel, subject) = (.mail, letter.subject)
+            subject = letter.subject
             text = letter.plainText.replacing("\r\n", with: "\n")
-        case .sms(let sms): (channel, subject, text) = (.sms, nil, sms)
+        case .sms(let sms): (subject, text) = (nil, sms)
         }
     }
 }

@@ -20,6 +20,13 @@ package struct OutgoingMessage: Sendable, Equatable {
     /// How long the message is retried, in seconds: the lifetime of its code or link.
     package let usefulSeconds: Int64
 
+    var channel: OutboxEntry.Channel {
+        switch body {
+        case .mail: .mail
+        case .sms: .sms
+        }
+    }
+
     /// The recipient in the log: the first 16 hex digits of the SHA-256 of the address or number. An operator who knows the
     /// recipient can search for it: `printf %s ada@example.org | sha256sum`.
     package var recipientDigest: String {

@@ -12,6 +12,9 @@ package struct TraceSettings: Equatable, Sendable {
     package var headers: [TraceField] = []
     /// PEM file of the CAs for the collector's certificate; nil for the system's.
     package var authorityFile: String?
+    /// PEM files of the certificate that the collector asks its clients for, with its chain, and of its key; nil for none.
+    package var clientCertificate: String?
+    package var clientKey: String?
     package var timeoutMilliseconds = 0
     /// nil: that of `resource`, else `tollgate`.
     package var serviceName: String?
@@ -51,6 +54,17 @@ extension Setting {
     package static let otlpCertificate = Setting(
         "OTEL_EXPORTER_OTLP_CERTIFICATE", .text, .traceAuthority, shown: "the system's authorities",
         "PEM file of the CAs that the collector's certificate is checked against. A changed file counts from the next connection.")
+    package static let otlpClientCertificate = Setting(
+        "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", .text, .traceFile(\.tracing.clientCertificate), shown: "no certificate",
+        "PEM file of the certificate, with its chain, that this gateway shows to a collector that asks for one (mTLS). A changed file counts from the next connection.")
+    package static let otlpClientKey = Setting(
+        "OTEL_EXPORTER_OTLP_CLIENT_KEY", .text, .traceFile(\.tracing.clientKey), "PEM file of that certificate's key, without a passphrase.")
+    package static let otlpTracesClientCertificate = Setting(
+        "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE", .text, .traceFile(\.tracing.clientCertificate), shown: "`OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE`",
+        "In place of it, for traces alone.")
+    package static let otlpTracesClientKey = Setting(
+        "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", .text, .traceFile(\.tracing.clientKey), shown: "`OTEL_EXPORTER_OTLP_CLIENT_KEY`",
+        "In place of it, for traces alone.")
     static let otlpTimeout = Setting(
         "OTEL_EXPORTER_OTLP_TIMEOUT", .count(1...600_000), .count(\.tracing.timeoutMilliseconds), default: "10000",
         "The time of one request to the collector, in milliseconds.")
@@ -81,8 +95,8 @@ extension Setting {
         "The time for which a batch is tried, in milliseconds; then it is dropped and counted.")
 
     static let traces = [
-        sdkDisabled, otlpEndpoint, otlpTracesEndpoint, otlpHeaders, otlpCertificate, otlpTimeout, otlpProtocol, serviceName, resourceAttributes, tracesSampler,
-        tracesSamplerArgument, spanDelay, spanQueue, spanBatch, spanTimeout,
+        sdkDisabled, otlpEndpoint, otlpTracesEndpoint, otlpHeaders, otlpCertificate, otlpClientCertificate, otlpClientKey,
+        otlpTracesClientCertificate, otlpTracesClientKey, otlpTimeout, otlpProtocol, serviceName, resourceAttributes, tracesSampler, tracesSamplerArgument, spanDelay, spanQueue, spanBatch, spanTimeout,
     ]
 }
 
@@ -100,14 +114,18 @@ extension SettingReader {
         }
     }
 
-    /// Looked at only if there is a collector, as the form.
-    fileprivate static let traceAuthority = SettingReader(\.tracing.authorityFile) { reader, setting in
-        let entry = reader.values.entry(setting)
-        guard !entry.value.isEmpty, let url = reader.configuration.tracing.url else { return .some(nil) }
-        if url.hasPrefix("http://") {
-            reader.findings.warn(Finding(entry.origin, entry.name, "has no effect on a collector over plain HTTP, write https:// in its URL"))
+    fileprivate static let traceAuthority = traceFile(\.tracing.authorityFile)
+
+    /// A file for TLS with the collector, looked at only if there is one, as the form. An empty setting leaves what an earlier one says.
+    fileprivate static func traceFile(_ path: Path<String?>) -> SettingReader {
+        SettingReader(path) { reader, setting in
+            let entry = reader.values.entry(setting)
+            guard !entry.value.isEmpty, let url = reader.configuration.tracing.url else { return .some(reader.configuration[keyPath: path]) }
+            if url.hasPrefix("http://") {
+                reader.findings.warn(Finding(entry.origin, entry.name, "has no effect on a collector over plain HTTP, write https:// in its URL"))
+            }
+            return .some(entry.origin.path(entry.value))
         }
-        return .some(entry.origin.path(entry.value))
     }
 
     fileprivate static func traceMilliseconds(_ path: Path<UInt64>) -> SettingReader {

@@ -31,16 +31,19 @@ package enum StoreLocation: Sendable, Equatable {
     }
 
     /// The store, which connects at first use; nil if no threads can be started. `connections` is the size of PostgreSQL's pool,
-    /// one thread each. `onChange` is called for the changes of this process, before the call that changed something returns.
+    /// one thread each. `onChange` is called for the changes of this process, before the call that changed something returns; `onOutcome`
+    /// on any thread.
     package func open(
-        connections: Int = 8, start: ThreadStart, onChange: @escaping ChangeNotice = { _ in }
+        connections: Int = 8, start: ThreadStart, onOutcome: @escaping @Sendable (StoreOutcome) -> Void = { _ in },
+        onChange: @escaping ChangeNotice = { _ in }
     ) -> SQLStore? {
-        switch self {
-        case .sqlite(let path): SQLiteDatabase(path: path, start: start, onChange: onChange).map { SQLStore($0) }
-        case .postgres(let url, let schema):
-            PostgresDatabase(url: url, schema: PostgresSchema(schema), connections: connections, start: start, onChange: onChange)
-                .map { SQLStore($0) }
-        }
+        let database: (any SQLDatabase)? =
+            switch self {
+            case .sqlite(let path): SQLiteDatabase(path: path, start: start, onChange: onChange)
+            case .postgres(let url, let schema):
+                PostgresDatabase(url: url, schema: PostgresSchema(schema), connections: connections, start: start, onChange: onChange)
+            }
+        return database.map { SQLStore(ReportingDatabase($0, report: onOutcome)) }
     }
 
     /// Listens for changes by any program; nil for a database without notifications, or if no thread can be started. See

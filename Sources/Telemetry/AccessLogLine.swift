@@ -4,7 +4,7 @@ package import Wire
 /// email, and of the query only whether there was one.
 package enum AccessField: Sendable {
     case requestID, method, host, route, proto, upstream, authOutcome, authReason, issuer, kid, alg
-    case userID, sessionID, tier, tierSource, cache, limitPolicy, limitOutcome, limitSource, limitKeys, refresh, dialect, userAgent, tlsVersion
+    case userID, sessionID, tier, tierSource, cache, limitPolicy, limitOutcome, limitSource, limitKeys, limitLine, refresh, dialect, userAgent, tlsVersion
     case instance, error, code, upstreamAddress
     case stream, streamEvent, streamEnd
     case status, upstreamStatus, attempts, tokenAgeSeconds, limitRemaining, limitAt, bytesIn, bytesOut, connectionID
@@ -36,6 +36,7 @@ package enum AccessField: Sendable {
         case .limitOutcome: "limit_outcome"
         case .limitSource: "limit_source"
         case .limitKeys: "limit_keys"
+        case .limitLine: "limit_line"
         case .refresh: "refresh"
         case .dialect: "dialect"
         case .userAgent: "user_agent"

@@ -16,7 +16,7 @@ package enum Exposition {
 
 extension ExpositionWriter {
     /// Omits a series that is zero, unless the family has no labels, or one label whose value is current. A histogram with labels is
-    /// omitted while it is empty, as it is 17 lines.
+    /// omitted while it is empty, as it is 17 lines; and every series of a name that the configuration no longer has.
     mutating func write(_ family: MetricFamily, of snapshot: MetricsSnapshot) {
         let description = family.description
         let shape = snapshot.layout[family]
@@ -27,6 +27,7 @@ extension ExpositionWriter {
             guard description.shows(cells, ofSeries: series, snapshot.labels) else { continue }
             let place = shape.values(ofSeries: series)
             let places = [place.0, place.1, place.2, place.3]
+            if description.dimensions.indices.contains(where: { description.dimensions[$0].isFormer(places[$0], snapshot.labels) }) { continue }
             let labels = description.dimensions.indices.map { (description.dimensions[$0].label, values[$0][places[$0]]) }
             let exemplars = family == .requestDuration ? snapshot.exemplars : Exemplars()
             write(cells, description, labels, exemplars, route: series)

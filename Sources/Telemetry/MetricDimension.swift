@@ -87,6 +87,12 @@ enum MetricDimension {
     /// The index of `cancelled` among the values of `upstreamCodeClass`.
     static let cancelledAttempt = 6
 
+    /// Whether the value at `index` is a name of an earlier configuration, as of a route that a reload has removed.
+    func isFormer(_ index: Int, _ labels: MetricLabels) -> Bool {
+        let isDeclared = [.route, .policy, .upstream, .tier, .issuer].contains(self)
+        return isDeclared && index > 0 && !isCurrent(index, labels)
+    }
+
     /// Whether a series with the value at `index` is shown even if it is zero: configured names, and closed lists of states.
     /// Methods, reasons and algorithms only once they were seen.
     func isCurrent(_ index: Int, _ labels: MetricLabels) -> Bool {

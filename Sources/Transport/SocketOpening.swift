@@ -20,18 +20,22 @@ package enum ConnectOutcome: Sendable {
 }
 
 extension Socket {
-    /// Opens a listener. With `reusePort`, each worker has one on the same address and the kernel spreads connections over
-    /// them; unix listeners are shared instead.
+    /// Opens a listener. Refused if another socket listens on the address or one that overlaps it, also one of another process that
+    /// would share it. With `joining`, it shares the address with a listener of this process: each worker has one, and the kernel spreads
+    /// connections over them (SO_REUSEPORT). Unix listeners are shared by their descriptor instead.
     ///
     /// IPv6 listeners accept IPv6 only. The file of a unix socket has mode 0660 and replaces one without a listener.
     package static func listen(
-        on address: SocketAddress, reusePort: Bool = true, backlog: Int32 = 4096
+        on address: SocketAddress, joining isJoining: Bool = false, backlog: Int32 = 4096
     ) throws(SystemFault) -> Socket {
         let operation = "listen on \(address)"
+        // Held until the socket listens: two processes that find the file of one that has ended must not both replace it.
+        let turn = FolderTurn(address)
+        defer { turn.end() }
         if case .unix(let path) = address, path.hasPrefix("/") { try removeStale(path, address, operation) }
         let socket = try open(address, operation)
         do throws(SystemFault) {
-            try socket.prepare(address, reusePort: reusePort, operation)
+            try socket.prepare(address, isJoining: isJoining, operation)
             guard unsafe address.withSystemAddress({ unsafe bind(socket.descriptor, $0, $1) }) == 0 else {
                 throw SystemFault(operation)
             }
@@ -39,6 +43,8 @@ extension Socket {
                 throw SystemFault(operation)
             }
             guard Glibc.listen(socket.descriptor, backlog) == 0 else { throw SystemFault(operation) }
+            // Only now: the kernel has checked that nothing else listens there, and a listener that joins finds it open to that.
+            if address.port != nil, !isJoining, !socket.set(SOL_SOCKET, SO_REUSEPORT, 1) { throw SystemFault(operation) }
         } catch {
             socket.close()
             throw error
@@ -90,14 +96,14 @@ extension Socket {
         return Socket(descriptor: descriptor)
     }
 
-    private func prepare(_ address: SocketAddress, reusePort: Bool, _ operation: String) throws(SystemFault) {
+    private func prepare(_ address: SocketAddress, isJoining: Bool, _ operation: String) throws(SystemFault) {
         guard address.port != nil else {
             // Before the file exists, so that no client connects without permission.
             _ = fchmod(descriptor, 0o660)
             return
         }
         var works = set(SOL_SOCKET, SO_REUSEADDR, 1)
-        if reusePort { works = set(SOL_SOCKET, SO_REUSEPORT, 1) && works }
+        if isJoining { works = set(SOL_SOCKET, SO_REUSEPORT, 1) && works }
         if address.family == AF_INET6 { works = set(Int32(IPPROTO_IPV6), IPV6_V6ONLY, 1) && works }
         // Inherited by accepted sockets, which saves a call each.
         works = set(Int32(IPPROTO_TCP), TCP_NODELAY, 1) && works
@@ -119,4 +125,21 @@ extension Socket {
             if fault.errno == ECONNREFUSED { _ = unsafe unlink(path) }
         }
     }
+}
+
+/// A turn at the folder of a unix socket's file: one process at a time opens a listener there.
+private struct FolderTurn {
+    private let folder: Int32
+
+    /// Waits for the turn. Has none for other addresses, or where the folder cannot be opened, so that a listener cannot be either.
+    init(_ address: SocketAddress) {
+        guard case .unix(let path) = address, path.hasPrefix("/"), let slash = path.lastIndex(of: "/") else {
+            folder = -1
+            return
+        }
+        folder = unsafe Glibc.open(slash == path.startIndex ? "/" : String(path[..<slash]), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        while folder >= 0, flock(folder, LOCK_EX) != 0, errno == EINTR {}
+    }
+
+    func end() { if folder >= 0 { _ = close(folder) } }
 }

@@ -107,7 +107,9 @@ package final class TLSServerContext: Sendable {
         guard let name = unsafe SSL_get_servername(session, TLSEXT_NAMETYPE_host_name) else {
             return SSL_TLSEXT_ERR_NOACK
         }
-        let count = unsafe strlen(name)
+        var count = unsafe strlen(name)
+        // Some clients send the root's dot (RFC 6066, 3), which certificates do not have.
+        if unsafe count > 1 && name[count - 1] == CChar(bitPattern: UInt8(ascii: ".")) { count -= 1 }
         // An exact name precedes a wildcard, whatever the order of the pairs.
         let flags = UInt32(tls_host_flags())
         for flags in [flags | UInt32(tls_host_flag_exact()), flags] {

@@ -47,6 +47,12 @@ package enum SocketAddress: Hashable, Sendable {
     /// Whether it is a loopback address; false for a unix socket.
     package var isLoopback: Bool { ip?.isLoopback ?? false }
 
+    /// Whether a listener there takes connections to some address of `other`, too, or the other way around: one is the wildcard.
+    package func overlaps(_ other: SocketAddress) -> Bool {
+        guard self != other, let (ip, otherIP) = ip.flatMap({ ip in other.ip.map { (ip, $0) } }) else { return false }
+        return port == other.port && ip.isIPv4 == otherIP.isIPv4 && (ip.isUnspecified || otherIP.isUnspecified)
+    }
+
     /// The longest unix path in bytes: `sun_path` without its NUL.
     package static let longestPath = 107
 

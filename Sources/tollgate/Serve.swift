@@ -11,16 +11,24 @@ internal import Wire
 enum Serve {
     /// Runs the gateway; returns when it has drained. `loader` reloads the configuration on SIGHUP.
     static func run(_ configuration: GatewayConfiguration, loader: ConfigurationLoader) -> CommandResult {
+        let log: ServerLog
         do {
             try Signals.block(Gateway.signals)
             raiseFileLimit()
+            log = try ServerLog(configuration.settings)
+        } catch {
+            return .failed("\(error)")
+        }
+        do {
             let takeover = try Takeover(loader.environment)
-            var gateway = try Gateway(configuration, inheriting: takeover?.listeners ?? InheritedListeners())
+            var gateway = try Gateway(configuration, log: log, inheriting: takeover?.listeners ?? InheritedListeners())
             try takeover?.finish()
             gateway.serve(
                 loader, command: CommandLine.arguments, notifying: loader.environment.first { $0.name == "NOTIFY_SOCKET" }?.value)
             return CommandResult()
         } catch {
+            // Threads that were started go on until the process ends.
+            log.close()
             return .failed("\(error)")
         }
     }

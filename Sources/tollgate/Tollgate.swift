@@ -16,8 +16,12 @@ enum Process {
         let result = runner.run(Array(CommandLine.arguments.dropFirst()))
         write(result.errorOutput, to: STDERR_FILENO)
         write(result.output, to: STDOUT_FILENO)
-        exit(result.exitCode)
+        end(result.exitCode)
     }
+
+    /// Ends the process. Not by `exit`: it runs the clean-up of C libraries (OpenSSL frees its algorithms) while threads that are left
+    /// still use them. Nothing waits in the C library's buffers: `write` and the logs go to their descriptors.
+    private static func end(_ code: Int32) -> Never { _exit(code) }
 
     private static var environment: [(name: String, value: String)] {
         var variables: [(name: String, value: String)] = []

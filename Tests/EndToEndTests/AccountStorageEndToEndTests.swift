@@ -16,6 +16,25 @@ import Testing
         return (answer.status, try JSON(answer.text)["status"].text)
     }
 
+    /// The limit on the size of files stands for a full disk: reading goes on.
+    @Test func changesThatFailDegradeTheGatewayUntilOneSucceeds() throws {
+        let gateway = try Gateway("TOLLGATE_CONTRACTS=anonymous@/", command: ["bash", "-c", "trap '' XFSZ; exec \"$@\"", "limited"])
+        let limit = { (size: String) in _ = try mustRun("prlimit", ["--pid", "\(gateway.process.pid)", "--fsize=\(size):"]) }
+        let accounts = { try JSON(gateway.askAdmin("/readyz").text)["checks"].array.first { $0["name"].text == "accounts" }?["status"].text }
+        #expect(try gateway.ask("POST /auth/user").status == 200)
+        #expect(try accounts() == "ready")
+        try limit("4096")
+        #expect(try gateway.ask("POST /auth/user").status >= 500)
+        try gateway.waitForLog("the accounts cannot be changed")
+        #expect(try gateway.askAdmin("/readyz").status == 200)
+        #expect(try accounts() == "degraded")
+        try limit("unlimited")
+        #expect(try accounts() == "degraded", "nothing has been changed since")
+        #expect(try gateway.ask("POST /auth/user").status == 200)
+        #expect(try accounts() == "ready")
+        try gateway.waitForLog("the accounts can be changed again")
+    }
+
     @Test func accountsLiveInPostgreSQLAndOutliveIt() throws {
         let cluster = try PostgresCluster()
         defer { cluster.end() }

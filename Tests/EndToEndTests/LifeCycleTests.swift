@@ -167,14 +167,21 @@ import Testing
         }
         let gateway = try Gateway("TOLLGATE_WORKERS=2\nTOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_A=\"/* upstream=u auth=none\"")
         let (idle, slow) = (try gateway.connect(), try gateway.connect())
+        let leaving = try gateway.connect()
+        #expect(try leaving.ask("GET /x").status == 200)
         // So many that each worker has some: once they have ended, the one that has the slow request drains, too.
         let fresh = try (0..<30).map { _ in try gateway.connect() }
         #expect(try idle.ask("GET /x").status == 200)
         try slow.send(requestHead("GET /slow") + requestHead("GET /next"))
-        try upstream.requests.wait(for: "the slow request", until: { $0.count == 2 })
+        try upstream.requests.wait(for: "the slow request", until: { $0.count == 3 })
         gateway.process.signal(SIGTERM)
         try gateway.waitForLog("draining")
+        try eventually("nobody listens") { (try? Connection(port: gateway.port)) == nil }
+        // What an idle client sends meanwhile is answered.
+        let last = try idle.ask("POST /x", body: Array("something".utf8))
+        #expect(last.status == 200 && last["Connection"] == "close")
         try idle.expectEnd()
+        leaving.close()
         for connection in fresh { try connection.expectEnd() }
         #expect(gateway.process.isRunning)
         let ready = try gateway.askAdmin("/readyz")
@@ -308,6 +315,53 @@ import Testing
         let nowhere = try Tollgate.run(["serve", "--env-file", noFolder])
         #expect(nowhere.code != 0)
         #expect(nowhere.complaints.contains("/proc/nowhere"))
+    }
+
+    /// The end of a handover fails once all threads run. What C libraries clean up at `exit` they would still use.
+    @Test func aStartThatFailsAtItsEndRunsNoCleanUpBesideItsThreads() throws {
+        let folder = try Folder()
+        let file = try folder.write("gateway.env", Gateway.complete("TOLLGATE_WORKERS=2", folder))
+        var ends: [Int32] = [0, 0]
+        try #require(socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0, &ends) == 0)
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        let message = Array("tollgate-handover/1 complete".utf8)
+        try #require(send(ends[0], message, message.count, 0) == message.count)
+        // The loader writes which libraries it begins and ends.
+        let process = try Subprocess(
+            try Tollgate.binary.get(), ["serve", "--env-file", file],
+            environment: ["HANDOVER_FD": "3", "LD_DEBUG": "files", "LD_DEBUG_OUTPUT": folder.file("loader")], descriptors: [3: ends[1]])
+        close(ends[1])
+        var ready = [UInt8](repeating: 0, count: 100)
+        #expect(recv(ends[0], &ready, ready.count, 0) > 0)
+        close(ends[0])
+        #expect(try process.exitCode() == 1)
+        #expect(process.complaints.now.last == "tollgate: the running gateway has ended, or has given the upgrade up")
+        let log = try folder.read("loader.\(process.pid)")
+        #expect(log.contains("calling init") && !log.contains("calling fini"))
+    }
+
+    @Test func aGatewayStartsWithAllOfItsWorkersOrNotAtAll() throws {
+        let folder = try Folder()
+        let file = try folder.write("gateway.env", Gateway.complete("TOLLGATE_WORKERS=4", folder))
+        // Its keys are made.
+        try #require(try Tollgate.run(["token", "mint", "--sub", "ada", "--env-file", file]).code == 0)
+        var ended = 0
+        for descriptors in 16..<36 {
+            let process = try Subprocess(
+                "bash", ["-c", "ulimit -n \(descriptors); exec \"$@\"", "limited", try Tollgate.binary.get(), "serve", "--env-file", file])
+            let lines = try process.complaints.wait(for: "its start or its end") { lines in
+                lines.contains { $0.contains("\"listening\"") } || lines.last?.hasPrefix("tollgate: ") == true
+            }
+            guard lines.contains(where: { $0.contains("\"listening\"") }) else {
+                #expect(try process.exitCode() == 1)
+                ended += 1
+                continue
+            }
+            process.signal(SIGTERM)
+            #expect(try process.exitCode() == 0)
+            #expect(!process.complaints.now.contains { $0.contains("could not start") || $0.contains("tollgate: ") }, "\(descriptors)")
+        }
+        #expect((1..<20).contains(ended))
     }
 
     @Test func theEnvironmentWinsOverFilesAndLaterFilesOverEarlier() throws {

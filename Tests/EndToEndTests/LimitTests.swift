@@ -115,6 +115,26 @@ import Testing
         }
     }
 
+    @Test func aLogWithALineCutOutIsTold() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(
+            """
+            TOLLGATE_UPSTREAM_U="\(upstream.url)"
+            TOLLGATE_ROUTE_A="/a upstream=u auth=none limit=3/h"
+            TOLLGATE_ROUTE_B="/b upstream=u auth=none"
+            """)
+        for path in ["/a", "/b", "/a", "/a", "/b", "/a", "/a"] { try gateway.ask("GET \(path)") }
+        _ = try gateway.accessLog(7)
+        var lines = gateway.process.output.now
+        func verified(_ lines: [String]) throws -> CommandOutcome {
+            try Tollgate.run(["limits", "verify", gateway.folder.write("access.log", lines.joined(separator: "\n") + "\n")])
+        }
+        #expect(try !verified(lines).output.contains("with limits"))
+        lines.remove(at: 3)
+        #expect(try verified(lines).output.contains("1 lines with limits are missing"))
+        #expect(try verified(Array(lines.dropFirst())).output.contains("1 lines with limits were written before"))
+    }
+
     @Test func twoWorkersAdmitExactlyTheBurst() throws {
         let upstream = try Upstream()
         let gateway = try Gateway(

@@ -24,6 +24,36 @@ import Testing
         #expect(try gateway.stop() == 0)
     }
 
+    /// Its requests would be shared with the first one, half and half.
+    @Test func aSecondGatewayOnAnAddressOfTheFirstIsRefused() throws {
+        let folder = try Folder()
+        let authority = try CertificateAuthority(folder)
+        try authority.issue("one", "DNS:localhost")
+        let path = folder.file("gateway.sock")
+        let tls = "TOLLGATE_TLS_CERT=\(folder.file("one.crt"))\nTOLLGATE_TLS_KEY=\(folder.file("one.key"))\n"
+        let first = try Gateway(
+            """
+            \(tls)TOLLGATE_LISTEN="0.0.0.0:0 unix:\(path)"
+            TOLLGATE_LISTEN_TLS=127.0.0.1:0
+            TOLLGATE_CHECK_LISTEN=127.0.0.1:0
+            TOLLGATE_WORKERS=2
+            """, folder: folder)
+        let addresses = [
+            "TOLLGATE_LISTEN=0.0.0.0:\(first.port)", "TOLLGATE_LISTEN=127.0.0.1:\(first.port)", "TOLLGATE_LISTEN=unix:\(path)",
+            "TOLLGATE_LISTEN_TLS=127.0.0.1:\(first.tlsPort)", "TOLLGATE_LISTEN_TLS=0.0.0.0:\(first.tlsPort)",
+            "TOLLGATE_CHECK_LISTEN=127.0.0.1:\(first.checkPort)", "TOLLGATE_ADMIN_LISTEN=127.0.0.1:\(first.adminPort)",
+        ]
+        for address in addresses {
+            let other = try Folder()
+            let file = try other.write("second.env", Gateway.complete(tls + "TOLLGATE_WORKERS=2\n" + address, other))
+            let outcome = try Tollgate.run(["serve", "--env-file", file])
+            #expect(outcome.code == 1, "\(address)")
+            let words = address.split(separator: "=")
+            #expect(outcome.complaints.contains("cannot listen on \(words[1]): address already in use"), "\(outcome.complaints)")
+        }
+        #expect(try first.ask("GET /x").status == 404)
+    }
+
     private static let v2: [UInt8] = [
         13, 10, 13, 10, 0, 13, 10, 81, 85, 73, 84, 10, 0x21, 0x11, 0, 12, 203, 0, 113, 7, 127, 0, 0, 1, 0x30, 0x39, 0, 80,
     ]

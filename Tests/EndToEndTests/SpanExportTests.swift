@@ -117,6 +117,38 @@ import Testing
         #expect(try collector.spans().allSatisfy { $0["url.path"] != "/open/3" })
     }
 
+    @Test func aCollectorThatAsksForACertificateGetsIt() throws {
+        let folder = try Folder()
+        let authority = try CertificateAuthority(folder)
+        for name in ["collector", "gateway"] { try authority.issue(name, "DNS:localhost") }
+        let (collector, upstream) = (try Collector(), try Upstream())
+        let server = "ssl_certificate \(folder.file("collector.crt")); ssl_certificate_key \(folder.file("collector.key")); keepalive_timeout 0;"
+        let client = "ssl_client_certificate \(authority.file); ssl_verify_client on;"
+        let front = try Nginx("\(server) \(client) location / { proxy_pass \(collector.url); }", tls: true)
+        let lines = """
+            OTEL_EXPORTER_OTLP_ENDPOINT=https://localhost:\(front.port)
+            OTEL_EXPORTER_OTLP_CERTIFICATE=ca.crt
+            OTEL_BSP_SCHEDULE_DELAY=20
+            OTEL_BSP_EXPORT_TIMEOUT=100
+            """
+        let gateway = try Gateway(settings(lines, upstream), folder: folder)
+        try gateway.ask("GET /open/1")
+        try gateway.waitForLog("does not take spans")
+        #expect(collector.requests.isEmpty)
+
+        let certificate = "\nOTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=gateway.crt\nOTEL_EXPORTER_OTLP_CLIENT_KEY=gateway.key"
+        try gateway.reload(settings(lines + certificate, upstream))
+        try gateway.ask("GET /open/2")
+        _ = try collector.trace(of: "/open/2")
+        // Those for traces alone win.
+        let ofTraces = certificate.replacing("CLIENT", with: "TRACES_CLIENT") + certificate.replacing("gateway.", with: "collector.")
+        try gateway.reload(settings(lines + ofTraces, upstream))
+        try gateway.ask("GET /open/3")
+        _ = try collector.trace(of: "/open/3")
+        let doctor = try gateway.command(["doctor"])
+        #expect(doctor.output.contains("collector https://localhost:\(front.port)/v1/traces: takes spans"), "\(doctor)")
+    }
+
     @Test func aReloadTurnsTracesOnAndOff() throws {
         let (collector, upstream) = (try Collector(), try Upstream())
         let gateway = try Gateway(settings("", upstream))

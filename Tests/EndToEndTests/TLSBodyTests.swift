@@ -132,6 +132,8 @@ import Testing
                 trusted = ssl.create_default_context(cafile="\(authority.file)")
                 peers = [trusted.wrap_socket(socket.create_connection(("127.0.0.1", \(gateway.tlsPort))), server_hostname="localhost")
                          for _ in range(20)]
+                # Some say nothing at all.
+                peers += [socket.create_connection(("127.0.0.1", \(gateway.tlsPort))) for _ in range(20)]
                 print("connected")
                 sys.stdin.readline()
                 """,

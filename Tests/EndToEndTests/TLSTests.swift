@@ -46,13 +46,26 @@ import Testing
         #expect(try gateway.metric("tollgate_tls_handshakes_total", #"version="1.3""#) >= 2)
     }
 
+    @Test func anExpiredCertificateInPlaceOfAGoodOneIsWarnedOf() throws {
+        let (upstream, folder) = (try Upstream(), try Folder())
+        let authority = try CertificateAuthority(folder)
+        try authority.issue("one", "DNS:one.test")
+        let gateway = try Gateway(Self.settings(upstream, folder, pairs: ["one"]), folder: folder)
+        #expect(try JSON(gateway.askAdmin("/readyz").text)["status"].text == "ready")
+        try authority.issue("one", "DNS:one.test", endsWithin: -60)
+        try gateway.waitForLog("certificates changed")
+        try gateway.waitForLog("one.crt expired at ")
+        let ready = try gateway.askAdmin("/readyz")
+        #expect(ready.status == 200 && ready.text.contains("expired: one.test"), "\(ready)")
+    }
+
     @Test func theNameChoosesTheCertificate() throws {
         let (upstream, folder) = (try Upstream(), try Folder())
         let authority = try CertificateAuthority(folder)
         try authority.issue("one", "DNS:one.test")
         try authority.issue("two", "DNS:two.test", "DNS:*.wild.test")
         let gateway = try Gateway(Self.settings(upstream, folder, pairs: ["one", "two"]), folder: folder)
-        for (name, subject) in [("one.test", "one"), ("two.test", "two"), ("a.wild.test", "two"), ("unknown.test", "one")] {
+        for (name, subject) in [("one.test", "one"), ("two.test", "two"), ("a.wild.test", "two"), ("two.test.", "two"), ("unknown.test", "one")] {
             #expect(try session(gateway, ["-servername", name]).contains("subject=CN = \(subject)"), "\(name)")
         }
         #expect(try session(gateway, ["-noservername"]).contains("subject=CN = one"))

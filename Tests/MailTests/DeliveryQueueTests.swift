@@ -47,6 +47,26 @@ let sampleLetter = Letter(
         #expect(queue.isEmpty, "a code that has expired is not worth sending")
     }
 
+    /// Otherwise every thread would wait for it, also those for text messages.
+    @Test mutating func aServerThatDoesNotAnswerGetsOneMessageAtATime() throws {
+        for number in 0..<6 { _ = queue.add(message(id: "\(number)"), now: time(0)) }
+        _ = queue.add(message(to: "+4915112345678", body: .sms("x")), now: time(0))
+        let taken = (queue.startNext(now: time(0)), queue.startNext(now: time(0)))
+        let (first, second) = (try #require(taken.0), try #require(taken.1))
+        _ = queue.finish(first.id, .unanswered("late"), now: time(1), jitter: 0)
+        // The second one is still under way: of the others, the text message alone may go.
+        let text = queue.startNext(now: time(1))
+        #expect(text?.message.recipient == "+4915112345678")
+        #expect(queue.startNext(now: time(1)) == nil && queue.nextDue == nil)
+        _ = queue.finish(second.id, .unanswered("late"), now: time(2), jitter: 0)
+        let next = queue.startNext(now: time(2))
+        let third = try #require(next)
+        #expect(queue.startNext(now: time(2)) == nil)
+        // An answer ends it, even a bad one.
+        _ = queue.finish(third.id, .failed("busy"), now: time(3), jitter: 0)
+        #expect(queue.startNext(now: time(3)) != nil && queue.startNext(now: time(3)) != nil)
+    }
+
     @Test mutating func aRefusalIsFinal() throws {
         _ = queue.add(message(), now: time(0))
         let taken = queue.startNext(now: time(0))
@@ -136,7 +156,8 @@ let sampleLetter = Letter(
     }
 
     @Test(arguments: [
-        (nil, 250, false, DeliveryOutcome.sent), ("Couldn't connect", 0, false, .failed("Couldn't connect")),
+        (nil, 250, false, DeliveryOutcome.sent), ("Couldn't connect", 0, false, .unanswered("Couldn't connect")),
+        ("Timeout was reached", 220, false, .unanswered("Timeout was reached, the last answer was 220")),
         ("broke off", 550, false, .refused("broke off, the server answered 550")), ("broke off", 451, false, .failed("broke off, the server answered 451")),
         ("login denied", 535, true, .failed("login denied, the server answered 535")),
     ])
@@ -152,7 +173,7 @@ let sampleLetter = Letter(
 
     @Test(arguments: [400, 401, 404, 410, 422]) func aWebhookThatRefusesIsNotAskedAgain(_ status: Int) {
         #expect(.webhook(failure: nil, status: status) == DeliveryOutcome.refused("the server answered \(status)"))
-        #expect(.webhook(failure: "broke off", status: status) == DeliveryOutcome.failed("broke off"))
+        #expect(.webhook(failure: "broke off", status: status) == DeliveryOutcome.unanswered("broke off"))
     }
 
     @Test func theLogHasADigestOfTheRecipient() {

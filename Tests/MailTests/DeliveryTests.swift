@@ -155,6 +155,22 @@ import Wire
         #expect(try silent.heard() == [])
     }
 
+    /// libcurl counts the time for an answer, but looks at it only when it is called.
+    @Test func aServerThatStopsAnsweringIsGivenUpAtItsLateAnswer() throws {
+        let hung = try SilentServer(greeting: "220 hello\r\n")
+        var patience = MailPatience()
+        (patience.answerMilliseconds, patience.totalMilliseconds) = (1_000, 3_600_000)
+        let log = log
+        let thread = try DeliveryThreads(
+            plan("smtp://127.0.0.1:\(hung.port)"), outbox: Outbox(dataDirectory: folder.path), patience: patience
+        ) { log.add($0) }
+        thread.send(message())
+        eventually("it is postponed") { !log.events.isEmpty }
+        guard case .postponed(_, let reason, _)? = log.events.first else { return #expect(Bool(false), "\(log.events)") }
+        #expect(reason.hasSuffix("the last answer was 220"))
+        thread.stop(within: 0)
+    }
+
     @Test func manyMailsGoOut() throws {
         let sink = try MailSink()
         let thread = try thread(plan("smtp://127.0.0.1:\(sink.port)"))

@@ -26,11 +26,24 @@ final class Listener: Sendable {
     deinit { close(descriptor) }
 }
 
-/// A server that accepts connections and never responds.
+/// A server that accepts connections and never responds, but for a greeting of the first one.
 final class SilentServer: Sendable {
     private let listener = Result { try Listener() }
     let port: Int
-    init() throws { port = try listener.get().port }
+
+    init(greeting: String? = nil) throws {
+        port = try listener.get().port
+        guard let greeting else { return }
+        let descriptor = try listener.get().descriptor
+        Thread.detachNewThread {
+            let connection = accept(descriptor, nil, nil)
+            // Open until the client leaves.
+            var room = [UInt8](repeating: 0, count: 1_024)
+            guard send(connection, greeting, greeting.utf8.count, Int32(MSG_NOSIGNAL)) > 0 else { return }
+            while recv(connection, &room, room.count, 0) > 0 {}
+            close(connection)
+        }
+    }
 
     /// The commands of all clients that have disconnected.
     func heard() throws -> [String] {

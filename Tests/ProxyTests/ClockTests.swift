@@ -49,6 +49,33 @@ struct ClockTests {
         client.close()
     }
 
+    // MARK: upstreams
+
+    /// The upstream says how long it keeps a connection: a request that is sent at its close would be lost.
+    @Test func aPooledConnectionIsClosedBeforeTheUpstreamSaidItWouldBe() throws {
+        for (field, kept, closed) in [
+            ("Keep-Alive: timeout=5", 3_900, 200), ("Keep-Alive: max=7, Timeout=5", 3_900, 200), ("Keep-Alive: timeout=1", 400, 200),
+            ("Keep-Alive: timeout=0", 0, 0), ("Keep-Alive: timeout=99999999999999999999", 59_000, 2_000), ("Keep-Alive: timeout=x", 59_000, 2_000),
+            ("Keep-Alive: max=5", 59_000, 2_000),
+        ] as [(String, UInt64, UInt64)] {
+            var stepped = try SteppedWorker(forwardingTo: listener)
+            defer { stepped.end() }
+            let client = try Line(to: stepped.address)
+            try client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+            let upstream = try stepped.accept(listener)
+            try stepped.turn(untilReadable: upstream)
+            _ = try upstream.receiveMessage()
+            try upstream.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\(field)\r\n\r\nok")
+            try stepped.turn(untilReadable: client)
+            #expect(try client.receiveMessage().value(of: "Keep-Alive") == nil)
+            if kept > 0 { stepped.pass(milliseconds: kept) }
+            #expect((stepped.worker.upstreams.connections.count == 1) == (kept > 0), "\(field)")
+            stepped.pass(milliseconds: closed)
+            #expect(stepped.worker.upstreams.connections.count == 0, "\(field)")
+            for line in [client, upstream] { line.close() }
+        }
+    }
+
     // MARK: taking
 
     /// The upstream's answer is larger than what the kernel holds for a client with a small window.
@@ -64,6 +91,8 @@ struct ClockTests {
             steps += 1
         }
         #expect((1...5).contains(steps))
+        // A close would leave what the kernel holds for the client there until it is taken.
+        #expect(try client.receiveAll().end == .reset)
         for line in [client, upstream] { line.close() }
     }
 

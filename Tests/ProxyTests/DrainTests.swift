@@ -55,6 +55,49 @@ struct DrainTests {
         stepped.join()
     }
 
+    @Test func anIdleConnectionGetsOneMoreAnswer() throws {
+        let listener = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
+        defer { listener.close() }
+        var stepped = try SteppedWorker(forwardingTo: listener)
+        let (late, silent) = (try Line(to: stepped.address), try Line(to: stepped.address))
+        let upstream = try stepped.exchange(late, listener)
+        _ = try stepped.exchange(silent, over: upstream, listener)
+        stepped.post(.drain(within: 60_000))
+        stepped.turn(waiting: 1_000)
+        stepped.pass(milliseconds: 29_000)
+        try late.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi")
+        try stepped.turn(untilReadable: upstream)
+        #expect(try upstream.receiveMessage().hasSuffix("hi"))
+        try upstream.send(ExchangeTests.ok)
+        try stepped.turn(untilReadable: late)
+        #expect(try late.receiveMessage().value(of: "Connection") == "close")
+        late.close()
+        #expect(!silent.isReady(milliseconds: 0))
+        stepped.pass(milliseconds: 1_000)
+        stepped.join()
+        #expect(try silent.receiveAll() == ("", .closed))
+        for line in [silent, upstream] { line.close() }
+    }
+
+    /// On addresses where something else comes before the first request.
+    @Test func aConnectionThatSaysNothingDoesNotHoldItUp() throws {
+        for kind in ["h2c", "proxy", "proxy, h2c"] {
+            var settings = WorkerSettings()
+            settings.headTimeout = 3_600_000
+            var stepped = try SteppedWorker(
+                [], upstreams: [], settings: settings, allowsHTTP2: kind.hasSuffix("h2c"), announces: kind.hasPrefix("proxy"))
+            let client = try Line(to: stepped.address)
+            try stepped.turn { $0.downstream.clients.count == 1 }
+            stepped.post(.drain(within: 3_600_000))
+            stepped.turn(waiting: 1_000)
+            stepped.pass(milliseconds: 2_000)
+            #expect(stepped.worker.phase == .ended, "\(kind)")
+            #expect(try client.receiveAll() == ("", .closed))
+            client.close()
+            if stepped.worker.phase != .ended { stepped.end() }
+        }
+    }
+
     @Test func aConnectionOfTheAdminListenerDoesNotHoldItUp() throws {
         let bench = try Bench()
         let admin = try Line(to: bench.worker.adminAddress)

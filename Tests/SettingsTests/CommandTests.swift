@@ -94,6 +94,18 @@ import Wire
         ("SMTP_URL=smtps://h?tls-ca=$/none\nTOLLGATE_MAIL_FROM=a@b.test", "SMTP_URL: tls-ca= is of no use: \(noFile), give a PEM file of the CA's certificate"),
         ("OTEL_EXPORTER_OTLP_ENDPOINT=https://c:4318\nOTEL_EXPORTER_OTLP_CERTIFICATE=$/none", "OTEL_EXPORTER_OTLP_CERTIFICATE: \(noFile), give a PEM file of the CA's certificate"),
         ("OTEL_EXPORTER_OTLP_ENDPOINT=https://c:4318\nOTEL_EXPORTER_OTLP_CERTIFICATE=$/a.env", "OTEL_EXPORTER_OTLP_CERTIFICATE: \(noPEM)"),
+        (
+            "OTEL_EXPORTER_OTLP_ENDPOINT=https://c:4318\nOTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=$/none\nOTEL_EXPORTER_OTLP_CLIENT_KEY=$/none",
+            "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: \(noFile), give PEM files of a certificate and its key"
+        ),
+        (
+            "OTEL_EXPORTER_OTLP_ENDPOINT=https://c:4318\nOTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE=$/none",
+            "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE: needs OTEL_EXPORTER_OTLP_CLIENT_KEY, the file of its key, too"
+        ),
+        (
+            "OTEL_EXPORTER_OTLP_ENDPOINT=https://c:4318\nOTEL_EXPORTER_OTLP_CLIENT_KEY=$/none",
+            "OTEL_EXPORTER_OTLP_CLIENT_KEY: needs OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE, the file of its certificate, too"
+        ),
     ]
 
     @Test(arguments: filesOfTLS) func aFileOfTLSThatIsOfNoUseIsNamedOnce(_ lines: String, _ fault: String) throws {

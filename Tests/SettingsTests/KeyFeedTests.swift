@@ -321,6 +321,19 @@ import Wire
         server.stop()
     }
 
+    @Test func whatFollowsWithoutKeysIsSaidOfIssuersAndProviders() throws {
+        let own = try KeySetRefresher.load(configuration("jwks=http://127.0.0.1:1/"), at: EventLoop.now()).own
+        let start = Moment(monotonic: moment(0), wall: WallTime(seconds: 1_000_000))
+        for (isProvider, words) in [(false, "there are no keys, its tokens get 503"), (true, "there are no keys, sign-ins by its ID tokens fail")] {
+            var plan = try configuration("jwks=http://127.0.0.1:1/")
+            plan.outside[0].isProvider = isProvider
+            var sources = KeySources(plan, own: own, earlier: nil, at: start)
+            sources.failed(0, "nobody answers", at: start, jitter: 0)
+            #expect(sources.events.last?.message.hasSuffix(words) == true, "\(sources.events)")
+            sources.events.removeAll()
+        }
+    }
+
     /// After a day without a response the keys are dropped from snapshots.
     @Test func keysThatCouldNotBeConfirmedForADayAreForgotten() throws {
         let configuration = try configuration("jwks=http://127.0.0.1:1/")

@@ -63,6 +63,20 @@ import Wire
         #expect(result.output.contains("1 requests were admitted uncounted"))
     }
 
+    @Test func `lines that are missing between others are told`() throws {
+        let numbered = { (time: Int, number: String) in
+            line(time).replacing(#","limit_at""#, with: #","limit_line":"\#(number)","limit_at""#)
+        }
+        let whole = try verify(numbered(5, "a.1") + numbered(1_000_000, "b.1"), numbered(2_000_000, "a.2") + line(3_000_000))
+        #expect(whole.exitCode == 0 && !whole.output.contains("with limits"), "\(whole)")
+        let cut = try verify(numbered(5, "a.3") + numbered(1_000_000, "a.7"), numbered(2_000_000, "b.2") + numbered(3_000_000, "b.x"))
+        #expect(cut.output.contains("3 lines with limits are missing in these logs; what they admitted is not counted here.\n"))
+        #expect(cut.output.contains("3 lines with limits were written before the first that are here.\n"))
+        #expect(cut.output.hasSuffix("at most burst + rate × T, as far as the lines are here.\n"))
+        let json = try verify(numbered(5, "a.3") + numbered(1_000_000, "a.7"), json: true)
+        #expect(json.exitCode == 0 && json.output.contains(#""missing":3,"earlier":2"#))
+    }
+
     @Test func `shadowed and refused requests are no grants`() throws {
         let result = try verify(line(5) + line(5, outcome: "deny") + line(5, outcome: "shadow_deny") + line(5, outcome: "closed"))
         #expect(result.exitCode == 0)

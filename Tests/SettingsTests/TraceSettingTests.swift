@@ -55,6 +55,19 @@ import Wire
         #expect(try tracing(file).authorityFile == nil, "meant for other programs")
     }
 
+    @Test func aClientCertificateOfTracesWinsEachFileForItself() throws {
+        let files = [
+            "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE=c2", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=c1", "OTEL_EXPORTER_OTLP_CLIENT_KEY=k1",
+        ]
+        let collector = "OTEL_EXPORTER_OTLP_ENDPOINT=https://c:4318"
+        let one = load((files.dropFirst() + [collector, oneRoute]).joined(separator: "\n"), name: "etc/a.env").partial.settings.tracing
+        #expect(one.clientCertificate == "etc/c1" && one.clientKey == "etc/k1")
+        let two = load((files + [collector, oneRoute]).joined(separator: "\n"), name: "etc/a.env").partial.settings.tracing
+        #expect(two.clientCertificate == "etc/c2" && two.clientKey == "etc/k1")
+        let none = load((files + [oneRoute]).joined(separator: "\n"), name: "etc/a.env").partial.settings.tracing
+        #expect(none.clientCertificate == nil && none.clientKey == nil, "meant for other programs")
+    }
+
     @Test func thePortOfGRPCIsWarnedOf() {
         let loaded = load("OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4317\n" + oneRoute)
         #expect(loaded.findings.warnings.contains { $0.text.contains("names port 4317, where collectors speak gRPC") })

@@ -131,18 +131,25 @@ import Wire
         metrics.adopt(labels)
         count(&metrics, labels.routes[1], labels.tiers[2], times: 1)
         count(&metrics, labels.routes[0], labels.tiers[1], times: 1)
-        // A request that began before the reload ends under its own name.
+        // A request that began before the reload ends under its own name, which is no longer shown.
         count(&metrics, export, labels.tiers[0], times: 1)
 
         let shown = samples([metrics.snapshot()]).filter { $0.hasPrefix("tollgate_http_requests_total") }
         #expect(Set(shown) == [
             #"tollgate_http_requests_total{route="passages",method="GET",code_class="2xx",tier="premium"} 6"#,
-            #"tollgate_http_requests_total{route="export",method="GET",code_class="2xx",tier="free"} 3"#,
             #"tollgate_http_requests_total{route="search",method="GET",code_class="2xx",tier="plus"} 1"#,
         ])
         let all = samples([metrics.snapshot()])
         #expect(all.contains(#"tollgate_http_request_duration_seconds_count{route="passages"} 6"#))
         #expect(all.contains(#"tollgate_upstream_healthy{upstream="content"} 1"#))
+        #expect(!all.contains { $0.contains("export") })
+
+        // It may come back.
+        labels.declare(routes: ["export"], upstreams: [], tiers: ["free"], issuers: [])
+        metrics.adopt(labels)
+        let last = samples([metrics.snapshot()])
+        #expect(last.contains(#"tollgate_http_requests_total{route="export",method="GET",code_class="2xx",tier="free"} 3"#))
+        #expect(!last.contains { $0.contains("passages") || $0.contains("content") || $0.contains("premium") })
     }
 
     /// With and without new names, and with a longer label in the middle.

@@ -33,11 +33,22 @@ import Wire
         #expect(SocketAddress.unix("/x").ip == nil)
     }
 
+    @Test func `a wildcard overlaps the other addresses of its port`() throws {
+        for (one, other, overlaps) in [
+            ("0.0.0.0:80", "127.0.0.1:80", true), ("127.0.0.1:80", "0.0.0.0:80", true), ("[::]:80", "[::1]:80", true),
+            ("0.0.0.0:80", "127.0.0.1:81", false), ("127.0.0.1:80", "127.0.0.2:80", false), ("0.0.0.0:80", "[::1]:80", false),
+            ("0.0.0.0:80", "[::]:80", false), ("0.0.0.0:80", "0.0.0.0:80", false), ("0.0.0.0:80", "unix:/x", false), ("unix:/x", "unix:/y", false),
+        ] {
+            let (first, second) = (try #require(SocketAddress(parsing: one)), try #require(SocketAddress(parsing: other)))
+            #expect(first.overlaps(second) == overlaps, "\(one) \(other)")
+        }
+    }
+
     @Test func `an IPv6 listener leaves the port to an IPv4 one`() throws {
         let (six, address) = try listenLocally("[::]:0")
         defer { six.close() }
         let port = try #require(address.port)
-        let four = try Socket.listen(on: .ip(IPAddress(v4: 0), port: port), reusePort: false)
+        let four = try Socket.listen(on: .ip(IPAddress(v4: 0), port: port))
         four.close()
     }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import TestServers
 import Testing
 import Transport
@@ -162,23 +163,57 @@ import Wire
 
     @Test func `listeners of several workers share an address`() throws {
         let (first, address) = try listenLocally()
-        let second = try Socket.listen(on: address)
+        let second = try Socket.listen(on: address, joining: true)
         defer {
             first.close()
             second.close()
         }
-        #expect(throws: SystemFault.self) { try Socket.listen(on: address, reusePort: false) }
         let client = try connect(to: address)
         defer { client.close() }
         var entries = [first, second].map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
         #expect(poll(&entries, 2, 30_000) == 1)
     }
 
+    /// Also by a process whose own listeners share it, and to a wildcard that contains it.
+    @Test func `an address that another listens on is refused`() throws {
+        for (first, second) in [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("127.0.0.1", "0.0.0.0"), ("[::]", "[::1]"), ("[::1]", "[::]")] {
+            let (listener, address) = try listenLocally("\(first):0")
+            let joined = try Socket.listen(on: address, joining: true)
+            defer {
+                listener.close()
+                joined.close()
+            }
+            let other = try #require(address.port.flatMap { SocketAddress(parsing: "\(second):\($0)") })
+            #expect(throws: SystemFault("listen on \(other)", errno: EADDRINUSE)) { try Socket.listen(on: other) }
+            // A listener of this process may be joined.
+            try Socket.listen(on: other, joining: true).close()
+        }
+    }
+
+    /// All of them find the file of a process that has ended.
+    @Test func `of many that open one unix socket at the same time one has it`() throws {
+        let folder = try Folder()
+        let address = try #require(SocketAddress(parsing: "unix:" + folder.file("socket")))
+        for _ in 0..<50 {
+            try Socket.listen(on: address).close()
+            let opened = Mutex<[Socket]>([])
+            let threads = try (0..<4).map { _ in
+                try WorkerThread(name: "opener") {
+                    if let socket = try? Socket.listen(on: address) { opened.withLock { $0.append(socket) } }
+                }
+            }
+            for thread in threads { thread.join() }
+            let sockets = opened.withLock { $0 }
+            #expect(sockets.count == 1)
+            for socket in sockets { socket.close() }
+        }
+    }
+
     @Test func `an address in use is a sentence`() throws {
         let (listener, address) = try listenLocally()
         defer { listener.close() }
         do {
-            _ = try Socket.listen(on: address, reusePort: false)
+            _ = try Socket.listen(on: address)
             Issue.record("the address is in use")
         } catch {
             #expect(error.description == "cannot listen on \(address): address already in use")

@@ -34,6 +34,9 @@ typedef struct {
     const char *abstract_socket;
     // PEM file of the CAs for the server's certificate, in place of the system's; NULL for those.
     const char *authority_file;
+    // PEM files of a client certificate and its key; both NULL for none.
+    const char *client_certificate;
+    const char *client_key;
 } ccurl_request;
 
 typedef struct {

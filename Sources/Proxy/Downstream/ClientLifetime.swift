@@ -168,7 +168,8 @@ extension Worker {
             noteHeld(exchange.index, &scratch)
             cancel(exchange.index, status: 499, cause: cause)
         }
-        downstream.close(client, resets: looksWhole)
+        // Bytes that the kernel holds for a client which does not take them go at once: after a close they would stay for minutes.
+        downstream.close(client, resets: looksWhole || cause == .sendTimeout)
     }
 
     /// Whether a close would make an answer look complete that is not: the end of the connection ends it.

@@ -70,6 +70,16 @@ struct Downstream: ~Copyable {
         clients.isCurrent(client) && clients[client.index].phase == .open && clients[client.index].http.isAtRest
     }
 
+    /// Whether nothing of a first request has come: the connection was perhaps just made, and may still have to say who the client is
+    /// (`;proxy`), what it speaks (`;h2c`), or be secured.
+    func isUnused(_ client: ClientIndex) -> Bool {
+        switch clients[client].phase {
+        case .announcing, .handshaking, .greeting: true
+        case .open: !clients[client].wasUsed && clients[client].http.isAtRest
+        case .free, .tunnel, .multiplexed, .flushing, .lingering: false
+        }
+    }
+
     // MARK: clocks
 
     /// Milliseconds for which a connection with TLS or HTTP/2 is idle before its buffers are freed. At once would cost a busy connection an

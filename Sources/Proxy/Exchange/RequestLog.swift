@@ -101,7 +101,9 @@ extension WorkerTelemetry {
         guard record.isRecorded else { return }
         if case .none = limit.result { return }
         metrics.rateLimitDecision(route: record.route, outcome: Int(limit.result.rawValue), source: Int(limit.source.rawValue))
-        if logs { addLimit(limit, at: now, to: &record.line) }
+        guard logs else { return }
+        record.isLimited = true
+        addLimit(limit, at: now, to: &record.line)
     }
 
     fileprivate mutating func noteFiltered(_ route: LabelID, _ counts: FilterCounts, isShadow: Bool) {

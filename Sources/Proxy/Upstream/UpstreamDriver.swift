@@ -221,10 +221,10 @@ extension Worker {
             swap(&upstreams.connections[upstream].output, &exchanges[exchange].pending)
             return endUpstream(upstream, isSilent: exchanges[exchange].tunnel?.hasServersClose ?? false)
         }
-        guard reusable, !upstreams.directory[endpoint].isRetired, !upstreams.directory.pools[endpoint.pool].isOverBound else {
-            return upstreams.close(upstream)
-        }
-        upstreams.keep(upstream, at: now.monotonic, for: settings.upstreamIdleTimeout)
+        let idleTime = upstreams.connections[upstream].http.idleTime(longest: settings.upstreamIdleTimeout)
+        let isWanted = !upstreams.directory[endpoint].isRetired && !upstreams.directory.pools[endpoint.pool].isOverBound
+        guard reusable, isWanted, idleTime > 0 else { return upstreams.close(upstream) }
+        upstreams.keep(upstream, at: now.monotonic, for: idleTime)
         refreshUpstreamInterest(upstream)
     }
 

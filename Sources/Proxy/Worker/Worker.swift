@@ -49,14 +49,9 @@ package struct Worker: ~Copyable {
     }
 
     /// Whether this worker drains because another process has its listeners.
-    var handover = Handover.none
-
-    enum Handover: Equatable {
-        case none
-        /// Idle HTTP/1 connections stay open until then.
-        case keepsIdle(until: MonotonicTime)
-        case closesIdle
-    }
+    var handsOver = false
+    /// In a drain: until when idle HTTP/1 connections stay open.
+    var keepsIdleUntil: MonotonicTime?
 }
 
 extension Worker {
@@ -152,7 +147,7 @@ extension Worker {
         telemetry.flushIfDue(now.monotonic)
         guard case .draining(let until) = phase else { return }
         closeIdleConnectionsIfDue(&scratch)
-        let awaited = downstream.clients.count - (handover == .none ? downstream.adminClients : 0)
+        let awaited = downstream.clients.count - (handsOver ? 0 : downstream.adminClients)
         let isDone = awaited == 0 && !outlastsOthers
         if isDone || now.monotonic >= until { end(&scratch) }
     }

@@ -67,8 +67,8 @@ package enum WorkerMessage: Sendable {
     /// A part of a streamed local answer.
     case content(Handle<Exchange>, LocalStream.Part)
     /// Drain: no new connections, each answer is the last of its connection, the end after so many milliseconds at the latest.
-    /// `handsOver`: another process has the listeners, those of admins too. Idle connections are then kept for half of that time, so that
-    /// a request that a client sends meanwhile is answered instead of meeting a close.
+    /// Idle connections are kept for half of that time, so that a request that a client sends meanwhile is answered instead of meeting a
+    /// close. `handsOver`: another process has the listeners, those of admins too.
     case drain(within: UInt64, handsOver: Bool = false)
     /// All other workers have ended: the one with the admin listeners may too.
     case othersEnded
@@ -212,38 +212,38 @@ extension Worker {
     private static var firstRequestGrace: UInt64 { 1_000 }
 
     /// Accepts the connections that the kernel holds, closes the listeners, and makes each answer the last of its connection.
-    private mutating func drain(within milliseconds: UInt64, handsOver: Bool, _ scratch: inout Scratch) {
+    private mutating func drain(within milliseconds: UInt64, handsOver handedOver: Bool, _ scratch: inout Scratch) {
         if case .draining(let until) = phase {
             // A second drain can only shorten the first.
             phase = .draining(until: min(until, now.monotonic.advanced(milliseconds: milliseconds)))
         }
         guard phase == .serving else { return }
-        for index in downstream.listeners.indices where handsOver || !downstream.listeners[index].isAdmin {
+        for index in downstream.listeners.indices where handedOver || !downstream.listeners[index].isAdmin {
             while accept(index, &scratch) {}
             downstream.closeListener(index, in: loop)
         }
         phase = .draining(until: now.monotonic.advanced(milliseconds: milliseconds))
-        if handsOver {
-            handover = .keepsIdle(until: now.monotonic.advanced(milliseconds: milliseconds / 2))
-        }
+        handsOver = handedOver
+        keepsIdleUntil = now.monotonic.advanced(milliseconds: milliseconds / 2)
         drainClients(&scratch)
         endStreamsForDrain(&scratch)
     }
 
     private mutating func drainClients(_ scratch: inout Scratch) {
         for client in downstream.clients.indices where downstream.clients[client].phase != .free {
-            if !downstream.listeners[downstream.clients[client].listener].isAdmin || handover != .none { drainClient(client, &scratch) }
+            if !downstream.listeners[downstream.clients[client].listener].isAdmin || handsOver { drainClient(client, &scratch) }
         }
     }
 
-    /// After a handover: the time for idle connections is over.
+    /// In a drain: the time for idle connections is over.
     mutating func closeIdleConnectionsIfDue(_ scratch: inout Scratch) {
-        guard case .keepsIdle(let until) = handover, now.monotonic >= until else { return }
-        handover = .closesIdle
+        guard let until = keepsIdleUntil, now.monotonic >= until else { return }
+        keepsIdleUntil = nil
         drainClients(&scratch)
     }
 
-    /// A request that has arrived, or may arrive on a new connection, is still answered; an idle connection closes.
+    /// The next answer of the connection is its last. Once the time for idle connections is over, one that idles closes. One that has not
+    /// carried a request has a second for its first: it was perhaps just made. After a handover it has the time of the others.
     private mutating func drainClient(_ client: ClientIndex, _ scratch: inout Scratch) {
         if downstream.clients[client].phase == .tunnel { return }
         if downstream.clients[client].isStream { return }
@@ -251,17 +251,18 @@ extension Worker {
         let handle = downstream.clients.handle(client)
         apply(downstream.clients[client].http.drainRequested(headBegun: true), client, &scratch)
         if downstream.isAtRest(handle), wantsRead(client) { receive(client, &scratch) }
-        if case .keepsIdle = handover {
-            // Its next answer is its last.
-        } else if downstream.isAtRest(handle) {
-            if downstream.clients[client].wasUsed {
-                apply(downstream.clients[client].http.drainRequested(headBegun: false), client, &scratch)
-            } else {
-                // No longer time to rest before.
-                downstream.clients[client].idlesUntil = nil
-                downstream.timers.set(client.id, deadline: now.monotonic.advanced(milliseconds: Self.firstRequestGrace))
-            }
+        guard downstream.clients.isCurrent(handle) else { return }
+        if downstream.isUnused(client) {
+            if !handsOver || keepsIdleUntil == nil { limitFirstRequest(client) }
+        } else if keepsIdleUntil == nil, downstream.isAtRest(handle) {
+            apply(downstream.clients[client].http.drainRequested(headBegun: false), client, &scratch)
         }
         if downstream.clients.isCurrent(handle) { refreshInterest(client) }
+    }
+
+    /// The connection has a second for its first request, its TLS handshake included, and no longer time to rest before.
+    private mutating func limitFirstRequest(_ client: ClientIndex) {
+        downstream.clients[client].idlesUntil = nil
+        downstream.timers.set(client.id, deadline: now.monotonic.advanced(milliseconds: Self.firstRequestGrace))
     }
 }

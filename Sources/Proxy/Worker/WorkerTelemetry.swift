@@ -34,6 +34,8 @@ struct RequestRecord: ~Copyable {
     var line = ByteBuffer()
     /// Whether it is counted and logged: not so on the admin listeners.
     var isRecorded = false
+    /// Whether the line has the outcome of limits.
+    var isLimited = false
 }
 
 /// Metrics, log lines and request ids of one worker.
@@ -46,6 +48,10 @@ package struct WorkerTelemetry: ~Copyable {
     private var lines = ByteBuffer()
     private var flushedAt = MonotonicTime(nanoseconds: 0)
     private var sampled: UInt32 = 0
+    /// Names this worker's lines with limits, which are counted in the log so that missing ones show.
+    private let logID: UInt64
+    private var limitLines: UInt64 = 0
+    private var limitMark = ByteBuffer()
     var answerNotices = AnswerNotices()
     /// Spans until they are handed to the exporter.
     var spans = SpanBuffer()
@@ -66,6 +72,8 @@ package struct WorkerTelemetry: ~Copyable {
         self.sink = sink
         line = AccessLogLine(format)
         random = SplitMix64(seed: seed)
+        var ids = SplitMix64(seed: ~seed)
+        logID = ids.next()
     }
 
     /// The label values that all workers' metrics have in common.
@@ -125,6 +133,7 @@ package struct WorkerTelemetry: ~Copyable {
     mutating func log(_ record: inout RequestRecord, _ filtered: FilterCounts?, micros: UInt64) {
         lines.append(record.line.readable)
         record.line.removeAll()
+        if record.isLimited { addLimitLine() }
         line.add(.status, record.status, to: &lines)
         if let refusal = record.refusal { line.add(.code, refusal.text, to: &lines) }
         line.add(.bytesIn, record.bytesIn, to: &lines)
@@ -151,6 +160,19 @@ package struct WorkerTelemetry: ~Copyable {
         line.add(.limitRemaining, Int(limit.remaining), to: &out)
         line.add(
             .limitAt, limit.source == .fallback ? UInt64(clamping: now.microseconds) : limit.countedAt, to: &out)
+    }
+
+    /// Adds the number of the line among this worker's with limits.
+    private mutating func addLimitLine() {
+        limitLines += 1
+        var mark = ByteBuffer()
+        swap(&mark, &limitMark)
+        mark.removeAll()
+        mark.append(hex: logID >> 32, digits: 8)
+        mark.append(UInt8(ascii: "."))
+        mark.append(decimal: limitLines)
+        line.add(.limitLine, mark.readable, to: &lines)
+        swap(&mark, &limitMark)
     }
 
     /// Writes finished lines to the sink, and hands spans to the exporter, if it is time.

@@ -52,7 +52,8 @@ struct AccountsAssembly: Sendable {
         self.limiter = AttemptCounts(configuration, table: limiter, workers: workers, health: health)
         providers = ProviderKeyRing(active: active, keySets: keySets)
         let commits = Commits()
-        let opened = try StoreLocation(configuration).open(start: WorkerThread.start, onChange: { await commits.changed($0) })
+        let opened = try StoreLocation(configuration).open(
+            start: WorkerThread.start, onOutcome: { health.report($0) }, onChange: { await commits.changed($0) })
         // One core is left to requests: two hashing threads on two cores tripled the 99th percentile of proxying, one does not.
         let threads = max(1, (configuration.settings.workers ?? coreCount) - 1)
         guard let store = opened,

@@ -23,7 +23,7 @@ extension AccountsAssembly {
         gateway.workers = workers.mailboxes.count
         gateway.reports = { await workers.reports() }
         let readiness: @Sendable () -> Readiness = {
-            health.readiness(keySets.statuses, active.configuration, at: EventLoop.now().monotonic)
+            health.readiness(keySets.statuses, active.configuration, at: EventLoop.now())
         }
         gateway.readiness = readiness
         gateway.refusals = { await workers.refusals($0) }

@@ -24,7 +24,7 @@ extension AdminControls {
         hottest = { await workers.hottestKeys(limit: $0) }
         redis = { () -> RedisState? in
             guard let redis = active.configuration.redis else { return nil }
-            let readiness = health.readiness(keySets.statuses, active.configuration, at: EventLoop.now().monotonic)
+            let readiness = health.readiness(keySets.statuses, active.configuration, at: EventLoop.now())
             let check = readiness.checks.first { $0.name == "redis" }
             return RedisState(topology: redis.topology.name, state: "\((check?.state ?? .unready).text)", reason: check?.reason)
         }

@@ -111,6 +111,7 @@ enum MaterialCheck {
         if let path = configuration.settings.tracing.authorityFile {
             checkAuthority(path, configuration.settings.origin(of: .otlpCertificate), Setting.otlpCertificate.name, &findings)
         }
+        checkClientCertificate(configuration.settings, now: now, &findings)
         for upstream in configuration.settings.upstreams {
             let name = Setting.upstream.name + upstream.name.uppercased()
             if let path = upstream.authorityFile { checkAuthority(path, option: "tls-ca", upstream.origin, name, &findings) }
@@ -129,6 +130,30 @@ enum MaterialCheck {
         } catch {
             let text = error.describe(orGive: "give a PEM file of the CA's certificate")
             findings.fault(Finding(origin, name, option.map { "\($0)= is of no use: \(text)" } ?? text))
+        }
+    }
+
+    /// The certificate for the collector of traces.
+    private static func checkClientCertificate(_ settings: Configuration, now: WallTime, _ findings: inout Findings) {
+        let (certificate, key) = (settings.tracing.clientCertificate, settings.tracing.clientKey)
+        let place = { (ofTraces: Setting, general: Setting) in
+            let name = settings.origins[ofTraces.name] == nil ? general : ofTraces
+            return { (text: String) in Finding(settings.origin(of: name), name.name, text) }
+        }
+        let ofCertificate = place(.otlpTracesClientCertificate, .otlpClientCertificate)
+        guard let certificate, let key else {
+            if certificate != nil { findings.fault(ofCertificate("needs \(Setting.otlpClientKey.name), the file of its key, too")) }
+            if key != nil {
+                let ofKey = place(.otlpTracesClientKey, .otlpClientKey)
+                findings.fault(ofKey("needs \(Setting.otlpClientCertificate.name), the file of its certificate, too"))
+            }
+            return
+        }
+        do {
+            let pair = TLSCertificatePair(certificate: certificate, key: key)
+            for warning in try TLSServerContext(pairs: [pair], now: now).warnings { findings.warn(ofCertificate(warning)) }
+        } catch {
+            findings.fault(ofCertificate(error.describe(orGive: "give PEM files of a certificate and its key")))
         }
     }
 

@@ -12,11 +12,14 @@ extension IssuersPlan {
         let sharing = configuration.database.flatMap { $0.isServer ? $0 : nil }.flatMap { location in
             settings.keySecret.map { KeySharing(location: location, secret: $0) }
         }
-        let holders = settings.trusts + settings.providers.map(\.source)
+        let issuers = settings.trusts.map { KeyHolder(name: $0.name, source: $0.keySource, algorithms: $0.algorithms) }
+        let providers = settings.providers.map(\.source).map {
+            KeyHolder(name: $0.name, source: $0.keySource, algorithms: $0.algorithms, isProvider: true)
+        }
         self.init(
             dataDirectory: settings.dataDirectory, ownSecret: settings.jwtSecret,
             algorithm: settings.signingAlgorithm, sharing: settings.jwtSecret == nil ? sharing : nil,
-            outside: holders.map { KeyHolder(name: $0.name, source: $0.keySource, algorithms: $0.algorithms) })
+            outside: issuers + providers)
     }
 }
 

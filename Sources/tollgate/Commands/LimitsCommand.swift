@@ -35,8 +35,13 @@ enum LimitsCommand {
         if logged.uncounted > 0 {
             text += "\(logged.uncounted) requests were admitted uncounted while Redis did not answer; they are counted here.\n"
         }
+        if logged.missing > 0 {
+            text += "\(logged.missing) lines with limits are missing in these logs; what they admitted is not counted here.\n"
+        }
+        if logged.earlier > 0 { text += "\(logged.earlier) lines with limits were written before the first that are here.\n" }
         guard !violations.isEmpty else {
-            return CommandResult(output: text + "Every window kept its bound: at most burst + rate × T.\n")
+            let extent = logged.missing > 0 ? ", as far as the lines are here" : ""
+            return CommandResult(output: text + "Every window kept its bound: at most burst + rate × T\(extent).\n")
         }
         for violation in violations.prefix(maximumShown) { text += sentence(violation, logged) + "\n" }
         if violations.count > maximumShown { text += "… and \(violations.count - maximumShown) more.\n" }
@@ -59,6 +64,8 @@ enum LimitsCommand {
             json.field("grants", logged.verifier.grantCount)
             json.field("limits", logged.verifier.subjectCount)
             json.field("uncounted", logged.uncounted)
+            json.field("missing", Int(clamping: logged.missing))
+            json.field("earlier", Int(clamping: logged.earlier))
             json.array("violations", violations) { json, violation in
                 json.beginObject()
                 json.optional("route", logged.routes[violation.subject])

@@ -14,6 +14,13 @@ struct LoggedGrants {
     private(set) var unreadable = 0
     /// The number of requests that were admitted uncounted because Redis did not answer (failure mode `open`).
     private(set) var uncounted = 0
+    /// The numbers of the lines with limits, by the worker that wrote them.
+    private var numbers: [String: (first: UInt64, last: UInt64, count: UInt64)] = [:]
+
+    /// The number of lines with limits that are missing between others of the same worker.
+    var missing: UInt64 { numbers.values.reduce(0) { $0 + max($1.last - $1.first + 1, $1.count) - $1.count } }
+    /// The number of lines with limits that the workers wrote before the first that is here.
+    var earlier: UInt64 { numbers.values.reduce(0) { $0 + $1.first - 1 } }
 
     /// Adds the lines of a file; `-` is standard input. `terminal` as in `ProgressLine`.
     mutating func read(_ path: String, _ terminal: (@Sendable (String) -> Void)? = nil) throws(SystemFault) {
@@ -40,6 +47,7 @@ struct LoggedGrants {
         var at: Int64 = 0
         var outcome = ""
         var source = ""
+        var line = ""
         var streamEvent = ""
     }
 
@@ -47,6 +55,7 @@ struct LoggedGrants {
 
     private mutating func add(_ line: RawSpan) throws(JSONFault) {
         let fields = try Self.fields(line)
+        count(fields.line)
         // A stream's first line repeats what its last one says.
         guard fields.at > 0, fields.streamEvent != "open", Self.passed.contains(fields.outcome) else { return }
         if fields.outcome != Self.passed[0] { uncounted += 1 }
@@ -60,6 +69,15 @@ struct LoggedGrants {
             verifier.add(subject, at: UInt64(fields.at))
             if routes[subject] == nil { routes[subject] = fields.policy }
         }
+    }
+
+    /// `number` is a worker's id and the number of the line.
+    private mutating func count(_ number: String) {
+        let parts = number.split(separator: ".")
+        // Bounded, so that no sum overflows.
+        guard parts.count == 2, let number = UInt64(parts[1]), (1...1 << 48).contains(number) else { return }
+        let known = numbers[String(parts[0])] ?? (number, number, 0)
+        numbers[String(parts[0])] = (min(known.first, number), max(known.last, number), known.count + 1)
     }
 
     private static func fields(_ line: RawSpan) throws(JSONFault) -> Fields {
@@ -82,6 +100,7 @@ struct LoggedGrants {
         if reader.text(key, equals: AccessField.limitKeys.name) { return \.keys }
         if reader.text(key, equals: AccessField.limitOutcome.name) { return \.outcome }
         if reader.text(key, equals: AccessField.limitSource.name) { return \.source }
+        if reader.text(key, equals: AccessField.limitLine.name) { return \.line }
         if reader.text(key, equals: AccessField.streamEvent.name) { return \.streamEvent }
         return reader.text(key, equals: AccessField.limitPolicy.name) ? \.policy : nil
     }

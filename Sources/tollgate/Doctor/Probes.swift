@@ -69,12 +69,11 @@ enum ProbeTransfer {
         return try run(request, source: source)
     }
 
-    /// Like `get`, with a body of JSON and further fields.
-    static func post(_ body: String, to url: String, source: String, authorityFile: String?, fields: [String]) throws(Fault) -> Answer {
-        let request = HTTPTransfer(
-            url: url, connectMilliseconds: milliseconds / 2, totalMilliseconds: milliseconds, largestBody: largestAnswer, body: Array(body.utf8),
-            authorityFile: authorityFile, fields: fields)
-        return try run(request, source: source)
+    /// Like `get`, with a body of JSON for a collector of traces.
+    static func post(_ body: String, to url: String, of plan: TracePlan) throws(Fault) -> Answer {
+        let request = plan.request(
+            to: url, connectMilliseconds: milliseconds / 2, totalMilliseconds: milliseconds, largestBody: largestAnswer, body: Array(body.utf8))
+        return try run(request, source: "the collector of traces")
     }
 
     private static func run(_ request: HTTPTransfer, source: String) throws(Fault) -> Answer {

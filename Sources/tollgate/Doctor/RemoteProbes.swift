@@ -48,8 +48,7 @@ enum RemoteProbes {
     private static func collector(_ settings: TraceSettings, _ url: String) -> ProbeReport {
         let (name, plan) = (maskingURLSecrets(url), TracePlan(settings, instance: ""))
         do {
-            let answer = try ProbeTransfer.post(
-                #"{"resourceSpans":[]}"#, to: url, source: "the collector of traces", authorityFile: plan.authorityFile, fields: plan.fields)
+            let answer = try ProbeTransfer.post(#"{"resourceSpans":[]}"#, to: url, of: plan)
             return ProbeReport([RemoteJudgements.collector(name, status: answer.status)], clocks: [answer.clock].compactMap(\.self))
         } catch {
             return ProbeReport([RemoteJudgements.unreachable("collector", name, error.reason)])

@@ -13,6 +13,13 @@ struct ListenerGroup: Equatable {
 struct InheritedListeners {
     private(set) var groups: [ListenerGroup] = []
 
+    /// The addresses of all sockets.
+    func addresses() throws(SystemFault) -> [SocketAddress] {
+        var addresses: [SocketAddress] = []
+        for group in groups { for socket in group.sockets { addresses.append(try socket.localAddress()) } }
+        return addresses
+    }
+
     mutating func add(_ kind: ListenerKind, _ declared: SocketAddress, _ sockets: [Socket]) {
         if let index = groups.firstIndex(where: { $0.kind == kind && $0.declared == declared }) {
             groups[index].sockets += sockets

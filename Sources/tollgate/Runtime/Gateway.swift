@@ -35,11 +35,12 @@ struct Gateway {
 
     /// Binds what was not inherited, reads keys and starts every thread. Throws an error whose description tells the operator what is
     /// wrong.
-    init(_ configuration: GatewayConfiguration, inheriting inherited: InheritedListeners = InheritedListeners()) throws {
+    init(
+        _ configuration: GatewayConfiguration, log: ServerLog, inheriting inherited: InheritedListeners = InheritedListeners()
+    ) throws {
         let settings = configuration.settings
         let moment = EventLoop.now()
         let count = settings.workers ?? coreCount
-        let log = try ServerLog(settings)
         self.log = log
         unlabelledDrops = UnlabelledDrops(now: moment.monotonic)
         nextLook = moment.monotonic.advanced(milliseconds: 1_000)
@@ -106,9 +107,7 @@ struct Gateway {
             expiries: SessionExpiries { await accounts.newestExpiry(of: $0) }, spans: spans, watch: watch)
         try resolver.start()
         // Last, as nothing may fail once connections are accepted.
-        for (id, waker) in wakers.enumerated() {
-            try threads.start(plan, id: id, waker: waker, listeners: sockets.ofWorker[id])
-        }
+        try threads.start(plan, wakers: wakers, listeners: sockets.ofWorker)
         health.configurationLoaded(succeeded: true, now: moment.wall)
         health.certificatesAdopted(certificates.expiries)
     }
@@ -160,12 +159,18 @@ struct Gateway {
         case .none: break
         case .some(.success(let context)):
             workers.post(.adoptCertificates(context))
-            health.certificatesAdopted(certificates.expiries)
             log.info("certificates changed")
+            certificatesAdopted()
         case .some(.failure(let fault)):
             log.error("certificates not adopted", ("error", fault.description))
         }
         lookForUnlabelled(moment.monotonic)
+    }
+
+    /// Adopted are also certificates that have expired, or are not valid yet: clients may be content with them.
+    private func certificatesAdopted() {
+        health.certificatesAdopted(certificates.expiries)
+        for warning in certificates.context?.warnings ?? [] { log.warning("certificate", ("detail", warning)) }
     }
 
     /// Once a minute: logs routes whose filter removed elements only for want of a label.
@@ -243,7 +248,7 @@ struct Gateway {
             accounts.adopted(configuration)
             if let context = certificates.context { workers.post(.adoptCertificates(context)) }
             self.certificates = certificates
-            health.certificatesAdopted(certificates.expiries)
+            certificatesAdopted()
             log.adopt(configuration.settings)
             RunningRecord.write(settings)
             spans.adopt(configuration.settings.tracing)
@@ -261,7 +266,6 @@ struct Gateway {
 
     // MARK: end
 
-    /// `handsOver`: another process serves on, as the main one of the service.
     /// `successor`: the process that has the listeners now.
     private func drain(to successor: ChildProcess? = nil, _ socket: String?) {
         let handsOver = successor != nil

@@ -5,6 +5,7 @@ internal import Issuers
 internal import Proxy
 internal import Redis
 internal import Settings
+internal import Storage
 internal import Synchronization
 internal import Telemetry
 internal import Transport
@@ -20,6 +21,10 @@ final class HealthBoard: Sendable {
         var isDraining = false
         /// Why the store does not answer; nil while it does.
         var accountsProblem: String?
+        /// Why the latest change of the accounts failed; nil if it did not.
+        var accountsWriteProblem: String?
+        /// Whether the store has failed to read since it last answered.
+        var accountsReadFails = false
         /// Why no change is notified of; nil while they are, and without a bus.
         var busProblem: String?
         var upstreams = UpstreamConditions()
@@ -233,7 +238,28 @@ final class HealthBoard: Sendable {
 
     /// The store does not answer; logged until it does.
     func accountsAway(_ reason: String) {
+        // One that only cannot write has been told of.
+        guard !state.withLock({ $0.accountsWriteProblem == reason && !$0.accountsReadFails }) else { return }
         if setAccounts(problem: reason) { log.error("the accounts are away", ("error", reason)) }
+    }
+
+    /// A transaction of the store has ended. That changes fail, as on a full disk, is told until one succeeds.
+    func report(_ outcome: StoreOutcome) {
+        switch outcome {
+        case .readFailed: state.withLock { $0.accountsReadFails = true }
+        case .wrote:
+            if setAccounts(writeProblem: nil) { log.info("the accounts can be changed again") }
+        case .writeFailed(let reason):
+            if setAccounts(writeProblem: reason) { log.error("the accounts cannot be changed", ("error", reason)) }
+        }
+    }
+
+    /// Whether changes began to fail, or succeed again.
+    private func setAccounts(writeProblem problem: String?) -> Bool {
+        state.withLock { state in
+            defer { state.accountsWriteProblem = problem }
+            return (state.accountsWriteProblem == nil) != (problem == nil)
+        }
     }
 
     /// Whether the store went away or came back.
@@ -280,6 +306,8 @@ final class HealthBoard: Sendable {
             guard let problem, tierInterval.begins(at: EventLoop.now().monotonic) else { return }
             log.warning("a tier server does not answer, known tiers stay", ("issuer", issuer), ("error", problem))
         case .storeAnswered:
+            // Changes failed because all of it was away.
+            state.withLock { if $0.accountsReadFails { ($0.accountsReadFails, $0.accountsWriteProblem) = (false, nil) } }
             if setAccounts(problem: nil) { log.info("the accounts are back") }
         }
     }
@@ -321,10 +349,13 @@ final class HealthBoard: Sendable {
         }
     }
 
-    func readiness(_ statuses: [KeyStatus], _ configuration: GatewayConfiguration, at now: MonotonicTime) -> Readiness {
+    func readiness(_ statuses: [KeyStatus], _ configuration: GatewayConfiguration, at now: Moment) -> Readiness {
         var readiness = Readiness()
-        let (isDraining, upstreams, redis, accountsProblem, carrier, busProblem) = state.withLock {
-            ($0.isDraining, $0.upstreams, $0.redis, $0.accountsProblem, $0.process.bus.carrier, $0.busProblem)
+        let (isDraining, upstreams, redis, carrier, busProblem) = state.withLock {
+            ($0.isDraining, $0.upstreams, $0.redis, $0.process.bus.carrier, $0.busProblem)
+        }
+        let accountsProblem = state.withLock { state in
+            state.accountsProblem ?? state.accountsWriteProblem.map { "changes fail: \($0)" }
         }
         let overloads = state.withLock { $0.process.overload.reasons }
         readiness.add("serving", isDraining ? .unready : .ready, isDraining ? "draining" : nil)
@@ -339,6 +370,12 @@ final class HealthBoard: Sendable {
             let consequence = "changes by other gateways are looked for in the database, and count within a second"
             readiness.add("bus", busProblem == nil ? .ready : .degraded, busProblem.map { "\(carrier): \($0); \(consequence)" })
         }
+        if !configuration.settings.tlsPairs.isEmpty {
+            let expiries = state.withLock { $0.process.certificates }
+            let expired = expiries.filter { $0.value <= now.wall }.keys.sorted()
+            readiness.add(
+                "certificates", expired.isEmpty ? .ready : .degraded, expired.isEmpty ? nil : "expired: \(expired.joined(separator: ", "))")
+        }
         for status in statuses {
             if status.keyCount == 0 {
                 readiness.add("keys of \(status.name)", .degraded, status.problem ?? "no key was ever had")
@@ -350,7 +387,7 @@ final class HealthBoard: Sendable {
             // Not unready: a load balancer that took an overloaded gateway away would give its load to the others.
             readiness.add("load", .degraded, "at its bound: " + overloads.map(\.text).joined(separator: ", "))
         }
-        upstreams.add(to: &readiness, at: now)
+        upstreams.add(to: &readiness, at: now.monotonic)
         return readiness
     }
 }

@@ -12,6 +12,8 @@ struct ListenerSockets {
     /// The sockets by declared address, for the process that takes over from this one.
     private(set) var groups: [ListenerGroup] = []
     private var inherited: InheritedListeners
+    /// The addresses that this process listens on, those of inherited sockets included.
+    private var held: [SocketAddress]
 
     /// Takes inherited sockets of the declared addresses over, closes the other inherited ones, and binds what is missing.
     init(
@@ -19,6 +21,7 @@ struct ListenerSockets {
     ) throws(SystemFault) {
         ofWorker = Array(repeating: [], count: workers)
         self.inherited = inherited
+        held = try inherited.addresses()
         for declaration in configuration.settings.listeners {
             try bind(declaration, .http) { Listener(socket: $0, announces: declaration.expectsProxyHeader, allowsHTTP2: declaration.allowsHTTP2) }
         }
@@ -32,7 +35,7 @@ struct ListenerSockets {
         }
         for declaration in configuration.settings.adminListeners {
             var sockets = self.inherited.take(.admin, declaration.address)
-            if sockets.isEmpty { sockets = [try Socket.listen(on: declaration.address, reusePort: false)] }
+            if sockets.isEmpty { sockets = [try open(declaration.address)] }
             ofWorker[0] += sockets.map { Listener(socket: $0, isAdmin: true) }
             try add(.admin, declaration, sockets)
         }
@@ -50,10 +53,10 @@ struct ListenerSockets {
         var sockets = inherited.take(kind, declaration.address)
         // Further workers share them: the kernel would give a new socket connections at once, long before a worker accepts from it.
         let isInherited = !sockets.isEmpty
-        if sockets.isEmpty { sockets = [try Socket.listen(on: declaration.address)] }
+        if sockets.isEmpty { sockets = [try open(declaration.address)] }
         let address = try sockets[0].localAddress()
         if sockets[0].sharesPort, !isInherited {
-            while sockets.count < ofWorker.count { sockets.append(try Socket.listen(on: address)) }
+            while sockets.count < ofWorker.count { sockets.append(try Socket.listen(on: address, joining: true)) }
         }
         for (number, socket) in sockets.enumerated() { ofWorker[number % ofWorker.count].append(listener(socket)) }
         for worker in ofWorker.indices.dropFirst(sockets.count) {
@@ -62,8 +65,16 @@ struct ListenerSockets {
         try add(kind, declaration, sockets)
     }
 
+    /// A listener of this process alone: another gateway on the same address would take half of the requests. A wildcard and an address
+    /// on one port, both of this process or one inherited, go together.
+    private func open(_ address: SocketAddress) throws(SystemFault) -> Socket {
+        try Socket.listen(on: address, joining: held.contains { $0.overlaps(address) })
+    }
+
     private mutating func add(_ kind: ListenerKind, _ declaration: ListenerDeclaration, _ sockets: [Socket]) throws(SystemFault) {
-        addresses.append((try sockets[0].localAddress(), kind))
+        let address = try sockets[0].localAddress()
+        held.append(address)
+        addresses.append((address, kind))
         groups.append(ListenerGroup(kind: kind, declared: declaration.address, sockets: sockets))
     }
 }

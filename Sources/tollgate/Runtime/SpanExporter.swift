@@ -14,9 +14,18 @@ struct TracePlan: Equatable, Sendable {
     /// Lines for each request.
     var fields: [String]
     var authorityFile: String?
+    var clientCertificate: String?
+    var clientKey: String?
     var timeoutMilliseconds: Int
     var resource: TraceResource
     var limits: SpanExportQueue.Limits
+
+    /// A POST of `body`; `url` is the collector's.
+    func request(to url: String, connectMilliseconds: Int, totalMilliseconds: Int, largestBody: Int, body: [UInt8]) -> HTTPTransfer {
+        HTTPTransfer(
+            url: url, connectMilliseconds: connectMilliseconds, totalMilliseconds: totalMilliseconds, largestBody: largestBody, body: body,
+            authorityFile: authorityFile, clientCertificate: clientCertificate, clientKey: clientKey, fields: fields)
+    }
 
     /// `instance` tells this process from others of the service.
     init(_ settings: TraceSettings, instance: String) {
@@ -24,6 +33,7 @@ struct TracePlan: Equatable, Sendable {
         // Without `Expect`, for which libcurl would wait a second at servers that do not know it.
         fields = ["Expect:"] + settings.headers.map { "\($0.name): \($0.value)" }
         authorityFile = settings.authorityFile
+        (clientCertificate, clientKey) = (settings.clientCertificate, settings.clientKey)
         timeoutMilliseconds = settings.timeoutMilliseconds
         resource = TraceResource(serviceName: settings.serviceName, given: settings.resource, instance: instance)
         limits = settings.limits
@@ -176,9 +186,9 @@ private struct SpanExportRun: ~Copyable {
 
     private mutating func send(_ batch: ArraySlice<[UInt8]>, to url: String) {
         transfers += 1
-        let request = HTTPTransfer(
-            url: url, connectMilliseconds: plan.timeoutMilliseconds, totalMilliseconds: plan.timeoutMilliseconds, largestBody: 65_536,
-            body: SpanDocument.render(batch, of: plan.resource), authorityFile: plan.authorityFile, fields: plan.fields)
+        let request = plan.request(
+            to: url, connectMilliseconds: plan.timeoutMilliseconds, totalMilliseconds: plan.timeoutMilliseconds, largestBody: 65_536,
+            body: SpanDocument.render(batch, of: plan.resource))
         guard !group.start(transfers, request) else { return }
         ended(.refused, "libcurl refuses the URL")
     }

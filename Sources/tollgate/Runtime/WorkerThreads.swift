@@ -48,7 +48,7 @@ struct WorkerPlan: Sendable {
             process: {
                 health.process({ keySets.statuses }, limitEvictions: limiter.evictions, spans: spans.counts, now: EventLoop.now().wall)
             },
-            readiness: { health.readiness(keySets.statuses, active.configuration, at: EventLoop.now().monotonic) }, now: { EventLoop.now().wall },
+            readiness: { health.readiness(keySets.statuses, active.configuration, at: EventLoop.now()) }, now: { EventLoop.now().wall },
             problem: { watch.problem(at: EventLoop.now().monotonic) },
             hosts: { AdminHosts(active.configuration.settings) }, api: adminAPI)
         var services = WorkerServices(admin: { await admin.answer($0) }, local: Self.endpoints(active, accounts, admin))
@@ -142,29 +142,41 @@ extension AdminHosts {
 final class WorkerThreads: Sendable {
     private let threads = Mutex<[WorkerThread]>([])
     private let running = Atomic<Int>(0)
+    /// Locked while workers are being built.
+    private let mayServe = Mutex(false)
 
     var atMostOneRuns: Bool { running.load(ordering: .acquiring) <= 1 }
     var haveEnded: Bool { running.load(ordering: .acquiring) == 0 }
 
-    /// Starts one worker; it is built on the thread that runs it.
-    func start(_ plan: WorkerPlan, id: Int, waker: Waker, listeners: [Listener]) throws {
-        let seeds = SecureRandom.bytes(8)
-        let seed = seeds.reduce(0) { $0 << 8 | UInt64($1) }
+    /// Starts the workers, each with its waker and listeners. None serves before all of them are built: if one cannot be, the start fails.
+    func start(_ plan: WorkerPlan, wakers: [Waker], listeners: [[Listener]]) throws {
+        try mayServe.withLock { mayServe in
+            for (id, waker) in wakers.enumerated() { try start(plan, id: id, waker: waker, listeners: listeners[id]) }
+            mayServe = true
+        }
+    }
+
+    /// Starts one worker, and waits until it is built, on the thread that will run it.
+    private func start(_ plan: WorkerPlan, id: Int, waker: Waker, listeners: [Listener]) throws {
+        let seed = SecureRandom.bytes(8).reduce(0) { $0 << 8 | UInt64($1) }
+        let built = WorkerStart(waker: try Waker())
         running.wrappingAdd(1, ordering: .relaxed)
         let thread = try WorkerThread(name: "worker-\(id)") { [self] in
             // The shortest that the kernel gives, so that a worker which wakes preempts the control plane's threads on its core.
             clinux_set_turn(100_000)
-            Self.run(plan, id: id, waker: waker, listeners: listeners, seed: seed)
+            run(plan, id: id, waker: waker, listeners: listeners, seed: seed, built)
             running.wrappingSubtract(1, ordering: .releasing)
         }
         threads.withLock { $0.append(thread) }
+        built.waker.wait()
+        if let fault = built.fault.withLock({ $0 }) { throw fault }
     }
 
     func join() {
         for thread in threads.withLock({ $0 }) { thread.join() }
     }
 
-    private static func run(_ plan: WorkerPlan, id: Int, waker: Waker, listeners: [Listener], seed: UInt64) {
+    private func run(_ plan: WorkerPlan, id: Int, waker: Waker, listeners: [Listener], seed: UInt64, _ start: WorkerStart) {
         let (configuration, mailboxes) = (plan.configuration, plan.workers.mailboxes)
         do {
             let shared = plan.sharing?.counting(
@@ -179,10 +191,19 @@ final class WorkerThreads: Sendable {
                 telemetry: WorkerTelemetry(
                     labels: plan.labels, sink: plan.sink, format: configuration.settings.accessLog == .text ? .text : .json,
                     seed: seed, spans: plan.spans.handovers[id]))
-            worker.run()
+            start.waker.wake()
+            if mayServe.withLock({ $0 }) { worker.run() }
         } catch {
-            // Its listeners' connections would wait for ever: `/livez` and the watchdog see that its loop does not turn.
-            plan.health.log.error("a worker could not start", ("worker", "\(id)"), ("error", "\(error)"))
+            start.fault.withLock { $0 = error }
+            start.waker.wake()
         }
     }
+}
+
+/// How the start of a worker ended: its thread wakes `waker` when the worker is built, or has failed.
+private final class WorkerStart: Sendable {
+    let waker: Waker
+    let fault = Mutex<(any Error)?>(nil)
+
+    init(waker: Waker) { self.waker = waker }
 }

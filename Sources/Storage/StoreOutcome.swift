@@ -1,0 +1,56 @@
+internal import Accounts
+
+/// How a transaction of the store ended.
+package enum StoreOutcome: Sendable, Equatable {
+    case wrote
+    /// With the reason.
+    case writeFailed(String)
+    case readFailed
+}
+
+/// A database that reports how its transactions end, but for successful reads.
+struct ReportingDatabase: SQLDatabase {
+    private let database: any SQLDatabase
+    private let report: @Sendable (StoreOutcome) -> Void
+
+    init(_ database: any SQLDatabase, report: @escaping @Sendable (StoreOutcome) -> Void) {
+        self.database = database
+        self.report = report
+    }
+
+    var onChange: ChangeNotice { database.onChange }
+    func prepare() async throws(StoreFault) { try await database.prepare() }
+    func close() { database.close() }
+
+    func read<Value: Sendable>(
+        _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+    ) async throws(StoreFault) -> Value {
+        do throws(StoreFault) {
+            return try await database.read(body)
+        } catch {
+            report(.readFailed)
+            throw error
+        }
+    }
+
+    func commit<Value: Sendable>(
+        _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+    ) async throws(StoreFault) -> Value {
+        do throws(StoreFault) {
+            let value = try await database.commit(body)
+            report(.wrote)
+            return value
+        } catch {
+            report(.writeFailed(error.reason))
+            throw error
+        }
+    }
+}
+
+extension StoreFault {
+    fileprivate var reason: String {
+        switch self {
+        case .unavailable(let reason), .failed(let reason): reason
+        }
+    }
+}
