@@ -39,6 +39,11 @@ extension Admission {
             decision.refuse(.badRequest(.path(.hiddenStricterRoute)))
             return nil
         }
+        if decision.check != nil, hasProxyField(head, bytes, kept: policy.gates[route].keptFields, client: decision.client.address) {
+            decision.use(policy.gates[route].dialect)
+            decision.refuse(.badRequest(.description(.proxyField)))
+            return nil
+        }
         if decision.check != nil, !decision.pathIsVerbatim, differsAsSent(path, match, head, bytes) {
             decision.use(policy.gates[route].dialect)
             decision.refuse(.badRequest(.path(.notCanonical)))
