@@ -47,6 +47,8 @@ package struct WorkerTelemetry: ~Copyable {
     private var flushedAt = MonotonicTime(nanoseconds: 0)
     private var sampled: UInt32 = 0
     var answerNotices = AnswerNotices()
+    /// For the log line about filtered answers without labels.
+    var unlabelledAnswers = UnlabelledAnswers()
     /// Spans until they are handed to the exporter.
     var spans = SpanBuffer()
     private let handover: SpanHandover
