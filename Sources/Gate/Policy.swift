@@ -218,6 +218,7 @@ struct RouteGate: Sendable {
     /// Index in `Policy.cors`; -1 for none.
     let corsNumber: Int
     let encodedSlashPasses: Bool
+    let upstreamSpeaksHTTP2: Bool
     /// Whether its upstream may serve a request as one of a stricter route.
     fileprivate(set) var mayHideStricterRoute = false
     /// In the policy's texts; empty to strip nothing.
@@ -252,6 +253,7 @@ struct RouteGate: Sendable {
         keptFields = rule.keptFields
         self.corsNumber = corsNumber
         encodedSlashPasses = rule.encodedSlashPasses
+        upstreamSpeaksHTTP2 = rule.upstreamSpeaksHTTP2
         let prefix = try Self.strip(rule)
         strip = Slice(start: texts.count, count: prefix.count)
         texts += prefix
