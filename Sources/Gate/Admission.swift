@@ -309,7 +309,8 @@ package struct Admission: ~Copyable {
     private func authorise(_ gate: RouteGate, _ now: WallTime, _ decision: inout Decision) -> Bool {
         if gate.claims != 0 {
             guard let identity = decision.identity else { return refuseAnonymous(&decision) }
-            guard identity.claims & gate.claims == gate.claims else {
+            // An email that the account has given up is no claim of its user any more.
+            guard identity.claims & gate.claims == gate.claims, !(gate.claimsEmail && decision.hidesEmail) else {
                 decision.refuse(.forbidden(.claims), .refused, .claims)
                 return false
             }
