@@ -55,19 +55,19 @@ struct KeyMaterial: Sendable {
         }
     }
 
-    /// Requires 2,048 bits (RFC 7518 §3.3) to 16,384 bits (OpenSSL's limit), and an exponent that is odd, above 1 and at most 64
-    /// bits long; OpenSSL refuses longer ones for large moduli.
+    /// Requires 2,048 bits (RFC 7518 §3.3) to 8,192 bits, and an exponent that is odd, above 1 and at most 32 bits long. The bounds keep
+    /// a verification, which an event loop makes, below a millisecond: 0.6 ms where 16,384 bits with 64 take 4.5 ms.
     private static func checkRSA(_ key: NativeKey, named name: String) throws(KeyFault) {
         guard let modulus = key.number(OSSL_PKEY_PARAM_RSA_N), let exponent = key.number(OSSL_PKEY_PARAM_RSA_E) else {
             throw KeyFault("\(name) cannot be read as an RSA key")
         }
         guard key.bits >= 2048 else { throw KeyFault("\(name) has \(key.bits) bits, but RSA needs at least 2048") }
-        guard key.bits <= 16384 else { throw KeyFault("\(name) has \(key.bits) bits, but RSA may have at most 16384") }
+        guard key.bits <= 8192 else { throw KeyFault("\(name) has \(key.bits) bits, but RSA may have at most 8192") }
         guard let low = modulus.last, low & 1 == 1 else { throw KeyFault("\(name) has an even RSA modulus") }
         guard let last = exponent.last, last & 1 == 1, exponent != [1] else {
             throw KeyFault("\(name) has an RSA exponent that is even or 1")
         }
-        guard exponent.count <= 8 else { throw KeyFault("\(name) has an RSA exponent of more than 64 bits") }
+        guard exponent.count <= 4 else { throw KeyFault("\(name) has an RSA exponent of more than 32 bits") }
         guard !ROCAFingerprint.isOn(modulus) else {
             throw KeyFault(
                 "\(name) has the ROCA fingerprint (CVE-2017-15361): its private key can be computed; replace it with a key from OpenSSL or a patched device",

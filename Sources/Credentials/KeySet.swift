@@ -2,7 +2,7 @@ import Wire
 
 /// An issuer's keys.
 package struct KeySet: Sendable {
-    /// The maximum number of keys: a token without `kid` is tried with every key that fits.
+    /// The maximum number of keys. A token is tried with `TokenVerifier.maximumTries` of those that fit it.
     package static let maximumKeys = 128
 
     package let keys: [VerificationKey]
@@ -19,7 +19,7 @@ package struct KeySet: Sendable {
     package init(jwks: RawSpan) throws(KeyFault) {
         var document = JSONMembers()
         do throws(JSONMembers.Fault) {
-            try document.load(jwks)
+            try document.load(jwks.withoutByteOrderMark)
         } catch {
             throw KeyFault("the key set is no JSON object with distinct members")
         }
@@ -62,7 +62,8 @@ package struct KeySet: Sendable {
     }
 
     /// Parses a file: a JWK Set if it begins with `{`, else PEM.
-    package init(file: RawSpan, algorithms: AlgorithmSet = .asymmetric) throws(KeyFault) {
+    package init(file bytes: RawSpan, algorithms: AlgorithmSet = .asymmetric) throws(KeyFault) {
+        let file = bytes.withoutByteOrderMark
         var offset = 0
         while offset < file.byteCount && file[offset] <= 0x20 { offset += 1 }
         if offset < file.byteCount && file[offset] == UInt8(ascii: "{") {
@@ -70,6 +71,13 @@ package struct KeySet: Sendable {
         } else {
             try self.init(pem: file, algorithms: algorithms)
         }
+    }
+}
+
+extension RawSpan {
+    /// The bytes behind the byte order mark of UTF-8 that some editors and servers write (RFC 8259 §8.1 allows to ignore it).
+    fileprivate var withoutByteOrderMark: RawSpan {
+        @_lifetime(copy self) get { hasPrefix("\u{FEFF}") ? dropping(3) : self }
     }
 }
 

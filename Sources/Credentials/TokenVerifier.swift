@@ -8,6 +8,11 @@ package import Wire
 package struct TokenVerifier: ~Copyable {
     /// The `alg` of the last token if it was a known one; for metrics and logs.
     package private(set) var lastAlgorithm: SigningAlgorithm?
+    /// The maximum number of keys that are tried for a token, over all issuers. With the bounds of a key a forged token costs an event
+    /// loop 6 ms at most (eight of P-384), and 0.2 ms for eight usual ones.
+    static let maximumTries = 8
+    /// The keys that were tried for the last token.
+    private(set) var tries = 0
 
     private var header = TokenHeader()
     private var claims = JSONMembers()
@@ -39,6 +44,7 @@ package struct TokenVerifier: ~Copyable {
     /// Decodes the token into `header`, `claims` and `signature`.
     private mutating func load(_ token: RawSpan) throws(TokenFault) -> TokenParts {
         lastAlgorithm = nil
+        tries = 0
         let parts = try TokenParts(token)
         try header.load(token[parts.header])
         lastAlgorithm = header.algorithm
@@ -77,7 +83,7 @@ package struct TokenVerifier: ~Copyable {
         return try VerifiedToken(proof, claims, issuer: index, trust, now, takesExpired: takesExpired, scratch: &texts)
     }
 
-    /// Tries the keys with the token's `kid` and the keys without one; all keys if the token has no `kid`.
+    /// Tries the keys with the token's `kid` and the keys without one; the first keys if the token has no `kid`.
     private mutating func prove(
         _ signed: RawSpan, _ keys: [VerificationKey], issuer: Int
     ) throws(TokenFault) -> ProvenSignature {
@@ -92,6 +98,8 @@ package struct TokenVerifier: ~Copyable {
             }
             guard key.algorithms.contains(header.algorithm) else { continue }
             wasTried = true
+            guard tries < Self.maximumTries else { break }
+            tries += 1
             if let proof = contexts.prove(signature, over: signed, header.algorithm, by: key) { return proof }
         }
         if wasNamed { throw wasTried ? .badSignature : .algorithmNotAllowed }

@@ -91,9 +91,10 @@ package struct Admission: ~Copyable {
         _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, refresh: RefreshAnswer? = nil,
         check: CheckEndpoint? = nil, isShedding: Bool = false, _ decision: inout Decision
     ) -> Bool {
-        // A refusal in gRPC's form is a 200, which a proxy takes for leave to pass.
+        // A refusal in gRPC's form is a 200, which a proxy takes for leave to pass, and so do clients and logs of HTTP/1.1.
         let isGRPC = check == nil && head.isGRPC(bytes)
-        decision.reset(dialect: isGRPC ? .grpc : policy.dialect, corsNumber: policy.defaultCORS)
+        let isCall = isGRPC && head.method == .post
+        decision.reset(dialect: isCall && head.isHTTP2 ? .grpc : policy.dialect, corsNumber: policy.defaultCORS)
         decision.client = ClientAddress.resolve(head, bytes, peer: peer, trusted: policy.trustedProxies)
         if let check {
             decision.check = check
@@ -108,7 +109,7 @@ package struct Admission: ~Copyable {
         guard let route = found else { return false }
         let gate = policy.gates[route]
         decision.routeIndex = route
-        decision.use(gate.dialect)
+        decision.use(isCall && gate.upstreamSpeaksHTTP2 ? .grpc : gate.dialect)
         guard !isShedding else {
             decision.refuse(.unavailable(.overload, retryAfterSeconds: 1))
             return false
@@ -169,6 +170,7 @@ package struct Admission: ~Copyable {
                 decision.refuse(gate.target.isLocal ? .unauthorized(.caller) : .forbidden(.caller), .refused, .caller)
                 return false
             }
+            guard admitsPage(at: decision.internalCaller, head, bytes, peer, &decision) else { return false }
         case .required, .optional: break
         }
         // A proxy may drop the new tokens of a refresh, and with them the session.
@@ -306,7 +308,8 @@ package struct Admission: ~Copyable {
     private func authorise(_ gate: RouteGate, _ now: WallTime, _ decision: inout Decision) -> Bool {
         if gate.claims != 0 {
             guard let identity = decision.identity else { return refuseAnonymous(&decision) }
-            guard identity.claims & gate.claims == gate.claims else {
+            // An email that the account has given up is no claim of its user any more.
+            guard identity.claims & gate.claims == gate.claims, !(gate.claimsEmail && decision.hidesEmail) else {
                 decision.refuse(.forbidden(.claims), .refused, .claims)
                 return false
             }

@@ -26,7 +26,7 @@ extension Admission {
         decision.corsNumber = policy.corsNumber(of: match)
         let hasEncodedSlash = traits.contains(.encodedSlash)
         guard case .route(let route) = match, !hasEncodedSlash || policy.gates[route].encodedSlashPasses else {
-            refuseUnrouted(match, hasEncodedSlash, &decision)
+            refuseUnrouted(match, hasEncodedSlash, path, &decision)
             return nil
         }
         if hidesAnotherRoute(match, traits, head, bytes, &decision) {
@@ -37,6 +37,11 @@ extension Admission {
         if policy.gates[route].mayHideStricterRoute, hidesStricterRoute(route, path, head, bytes, &decision) {
             decision.use(policy.gates[route].dialect)
             decision.refuse(.badRequest(.path(.hiddenStricterRoute)))
+            return nil
+        }
+        if decision.check != nil, hasProxyField(head, bytes, kept: policy.gates[route].keptFields, client: decision.client.address) {
+            decision.use(policy.gates[route].dialect)
+            decision.refuse(.badRequest(.description(.proxyField)))
             return nil
         }
         if decision.check != nil, !decision.pathIsVerbatim, differsAsSent(path, match, head, bytes) {
@@ -145,7 +150,7 @@ extension Admission {
         return hidesStricterRoute(route, canonical.readable, head, bytes, &folded)
     }
 
-    private func refuseUnrouted(_ match: RouteMatch, _ hasEncodedSlash: Bool, _ decision: inout Decision) {
+    private func refuseUnrouted(_ match: RouteMatch, _ hasEncodedSlash: Bool, _ sent: RawSpan, _ decision: inout Decision) {
         if hasEncodedSlash {
             if case .route(let route) = match { decision.use(policy.gates[route].dialect) }
             return decision.refuse(.badRequest(.path(.encodedSlash)))
@@ -154,7 +159,9 @@ extension Admission {
         case .methodNotAllowed(let allowed, let route):
             decision.use(policy.gates[route].dialect)
             decision.refuse(.methodNotAllowed(allowed))
-        case .none, .route: decision.refuse(.notFound)
+        case .none, .route:
+            decision.use(decision.pathIsVerbatim ? policy.dialect(at: sent) : policy.dialect(at: decision.path))
+            decision.refuse(.notFound)
         }
     }
 

@@ -37,6 +37,7 @@ extension Dialect {
         case .unavailable: "unavailable"
         case .timeout: "timeout"
         case .versionNotSupported: "version_not_supported"
+        case .upstreamError: "upstream_error"
         }
     }
 
@@ -50,7 +51,7 @@ extension Dialect {
             .upgradeRequired, .headersTooLarge, .notImplemented, .versionNotSupported:
             "invalid_request"
         case .rateLimited, .unavailable, .timeout: "temporarily_unavailable"
-        case .internalError, .badGateway: "server_error"
+        case .internalError, .badGateway, .upstreamError: "server_error"
         }
     }
 
@@ -126,6 +127,7 @@ extension Dialect {
             "The service is not available at the moment. Try again later."
         case .timeout: "The service behind the gateway did not answer in time."
         case .versionNotSupported: "The version of HTTP is not supported."
+        case .upstreamError: "The service behind the gateway answered with an error."
         }
     }
 }

@@ -24,7 +24,7 @@ package enum GRPCStatus: Int, Sendable {
         case .forbidden, .premiumRequired: self = .permissionDenied
         case .notFound, .methodNotAllowed, .notImplemented, .versionNotSupported: self = .unimplemented
         case .payloadTooLarge, .uriTooLong, .headersTooLarge, .rateLimited: self = .resourceExhausted
-        case .badGateway, .unavailable: self = .unavailable
+        case .badGateway, .unavailable, .upstreamError: self = .unavailable
         case .timeout, .requestTimeout: self = .deadlineExceeded
         case .internalError: self = .internalError
         }

@@ -34,6 +34,9 @@ package final class Policy: Sendable {
     /// The origin of `TOLLGATE_PUBLIC_URL`; empty if unknown.
     let ownOrigin: [UInt8]
 
+    /// The base paths of contracts, the longest first.
+    private let contractBases: [ContractBase]
+
     /// The policy that this is a copy of. It is kept so that the control plane, which keeps it longer, frees what both share.
     private let original: Policy?
     /// The compiled limits; nil in a policy that no worker adopts.
@@ -56,9 +59,10 @@ package final class Policy: Sendable {
         internals: [InternalCaller] = [], realm: String = "tollgate", upgradeURL: String? = nil,
         dialect: Dialect = .problem, hasAccounts: Bool = false, refreshers: Set<String> = [],
         tierSources: [String: TierSource] = [:], identitySigner: IdentitySigner? = nil, cors: CORSRule? = nil,
-        ownOrigin: String? = nil
+        ownOrigin: String? = nil, contractBases: [ContractBase] = []
     ) throws(RouteFault) {
         self.version = version
+        self.contractBases = contractBases.sorted { $0.path.count > $1.path.count }
         self.tiers = tiers
         table = try RouteTable(rules)
         self.trust = trust
@@ -106,6 +110,7 @@ package final class Policy: Sendable {
 
     private init(_ other: Policy, table: RouteTable, folded: FoldedRoutes?, texts: [UInt8], limits: CompiledLimits?) {
         version = other.version
+        contractBases = other.contractBases
         tiers = other.tiers
         self.table = table
         foldedRoutes = folded
@@ -157,7 +162,18 @@ package final class Policy: Sendable {
             internals: internals, realm: realm, upgradeURL: upgradeURL, dialect: dialect, hasAccounts: hasAccounts,
             refreshers: refreshers, tierSources: Dictionary(sources) { first, _ in first }, identitySigner: identitySigner,
             cors: defaultCORS < 0 ? nil : self.cors[defaultCORS].rule,
-            ownOrigin: String(decoding: ownOrigin, as: UTF8.self))
+            ownOrigin: String(decoding: ownOrigin, as: UTF8.self), contractBases: contractBases)
+    }
+
+    /// The error format of a refusal without a route at the canonical `path`: that of the contract whose base it is below.
+    func dialect(at path: RawSpan) -> Dialect {
+        let bases = contractBases
+        for base in bases {
+            let prefix = base.path
+            guard path.hasPrefix(prefix.rawBytes) else { continue }
+            if path.byteCount == base.path.count || path[base.path.count] == UInt8(ascii: "/") { return base.dialect }
+        }
+        return dialect
     }
 
     /// Whether any answer has CORS fields.
@@ -196,6 +212,18 @@ package final class Policy: Sendable {
     }
 }
 
+/// The path below which a contract answers, and its error format.
+package struct ContractBase: Sendable {
+    /// Begins with a slash and does not end in one.
+    let path: [UInt8]
+    let dialect: Dialect
+
+    package init(path: String, dialect: Dialect) {
+        self.path = Array(path.utf8)
+        self.dialect = dialect
+    }
+}
+
 /// A compiled rule, without references, so that reading one does not touch a reference count.
 struct RouteGate: Sendable {
     let target: RouteTarget
@@ -211,6 +239,8 @@ struct RouteGate: Sendable {
     let filters: Bool
     /// Required claims, as bits of `VerifiedToken.requirementMask`.
     let claims: UInt64
+    /// Whether one of them is an issuer's claim of the email.
+    let claimsEmail: Bool
     let hasLimit: Bool
     let forwardsAuthorization: Bool
     let forwardsEmail: Bool
@@ -219,6 +249,7 @@ struct RouteGate: Sendable {
     /// Index in `Policy.cors`; -1 for none.
     let corsNumber: Int
     let encodedSlashPasses: Bool
+    let upstreamSpeaksHTTP2: Bool
     /// Whether its upstream may serve a request as one of a stricter route.
     fileprivate(set) var mayHideStricterRoute = false
     /// In the policy's texts; empty to strip nothing.
@@ -245,6 +276,7 @@ struct RouteGate: Sendable {
         signsIdentity = rule.signsIdentity
         filters = !rule.filters.isEmpty && !rule.shadow.contains(.filter)
         claims = try Self.mask(rule, trust)
+        claimsEmail = rule.claims.contains { claim in trust.issuers.contains { $0.emailClaim == claim.name } }
         guard rule.limits.count <= LimitCharge.capacity else { throw .tooManyLimits(rule.name) }
         hasLimit = !rule.limits.isEmpty
         // With auth=none the gateway does not read it, so it forwards it.
@@ -254,6 +286,7 @@ struct RouteGate: Sendable {
         keptFields = rule.keptFields
         self.corsNumber = corsNumber
         encodedSlashPasses = rule.encodedSlashPasses
+        upstreamSpeaksHTTP2 = rule.upstreamSpeaksHTTP2
         let prefix = try Self.strip(rule)
         strip = Slice(start: texts.count, count: prefix.count)
         texts += prefix

@@ -6,6 +6,8 @@ package enum RefusalCode: UInt8, CaseIterable, Sendable {
     case badRequest, unauthorized, tokenExpired, tokenRevoked, forbidden, premiumRequired
     case notFound, methodNotAllowed, requestTimeout, payloadTooLarge, uriTooLong, expectationFailed, upgradeRequired, headersTooLarge
     case rateLimited, internalError, notImplemented, badGateway, unavailable, timeout, versionNotSupported
+    /// With the upstream's own status.
+    case upstreamError
 
     package var status: UInt16 { row.status }
     package var text: StaticString { row.text }
@@ -33,6 +35,7 @@ package enum RefusalCode: UInt8, CaseIterable, Sendable {
         case .unavailable: (503, "UNAVAILABLE")
         case .timeout: (504, "TIMEOUT")
         case .versionNotSupported: (505, "VERSION_NOT_SUPPORTED")
+        case .upstreamError: (502, "UPSTREAM_ERROR")
         }
     }
 }
@@ -114,6 +117,8 @@ package enum Refusal: Equatable, Sendable {
     case unavailable(Unavailable, retryAfterSeconds: UInt32)
     case timeout
     case versionNotSupported
+    /// An error of the upstream, with its status of 400 or above, whose content may not pass.
+    case upstreamError(status: UInt16)
 
     /// The refusal of a request that is not valid HTTP, or of an upstream's invalid answer.
     package init(_ fault: HTTPFault) {
@@ -153,10 +158,14 @@ package enum Refusal: Equatable, Sendable {
         case .unavailable: .unavailable
         case .timeout: .timeout
         case .versionNotSupported: .versionNotSupported
+        case .upstreamError: .upstreamError
         }
     }
 
-    package var status: UInt16 { code.status }
+    package var status: UInt16 {
+        if case .upstreamError(let status) = self { return status }
+        return code.status
+    }
 
     /// Value of `Retry-After`, in seconds; nil without one.
     package var retryAfterSeconds: UInt32? {

@@ -6,7 +6,7 @@ extension Refusal {
     /// Adds the refusal's fields: `WWW-Authenticate` on 401 and 403 (RFC 6750, 3; RFC 9470, 3), `Retry-After` on 429 and 503, `Allow` on
     /// 405, `Sec-WebSocket-Version` on 426; in `.grpc` also its status. Rate limit fields are in the decision.
     package func addFields(_ policy: Policy, in dialect: Dialect, to edits: inout FieldEdits) {
-        if status == 401 || status == 403 { addChallenge(policy, to: &edits) }
+        if code.status == 401 || code.status == 403 { addChallenge(policy, to: &edits) }
         if case .methodNotAllowed(let allowed) = self {
             var methods = ByteBuffer()
             policy.table.writeAllow(allowed, into: &methods)

@@ -130,6 +130,12 @@ public struct ReservedNames: Sendable {
         return false
     }
 
+    /// Whether `mayHold(name)`, and it is one of `ProxyFields` in any spelling and not in `kept`.
+    func holdsProxyField(_ name: RawSpan, except kept: KeptFields) -> Bool {
+        guard name.byteCount >= 3, let index = index(of: name), index < keepable else { return false }
+        return !kept.contains(index) || !FoldedName.isSpelling(name, of: entries[index].name.rawBytes)
+    }
+
     /// The entry of a name of at least three bytes, in any spelling.
     private func index(of name: RawSpan) -> Int? {
         var next = Int(slots[Self.slot(name)])

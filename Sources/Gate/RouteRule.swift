@@ -96,6 +96,8 @@ package struct RouteRule: Sendable {
     package var encodedSlashPasses: Bool
     /// Whether the upstream tells paths apart by case, last slash and blanks at the end (`paths=exact` of the upstream).
     package var upstreamPathsAreExact: Bool
+    /// Whether requests go to the upstream over HTTP/2 (`http2=on` of the upstream).
+    package var upstreamSpeaksHTTP2: Bool
     package var shadow: ShadowSet
     /// Tier filters of JSON answers; at most `FilterPlan.capacity`.
     package var filters: [FilterPath]
@@ -146,6 +148,7 @@ package struct RouteRule: Sendable {
         errors = .password
         encodedSlashPasses = false
         upstreamPathsAreExact = false
+        upstreamSpeaksHTTP2 = false
         shadow = []
         filters = []
         filterIsStrict = true

@@ -79,10 +79,17 @@ struct MessageTemplates: Sendable, Equatable {
             secret: link.map { .link($0) } ?? .code(token), usefulSeconds: seconds)
     }
 
-    /// `base` with `token=` added to its query.
+    /// `base` with the token in its query: as the value of an empty `token=` there, or behind it.
     static func link(_ base: String, _ token: String) -> String {
         let end = base.firstIndex(of: "#") ?? base.endIndex
         let (address, fragment) = (base[..<end], base[end...])
+        if let mark = address.firstIndex(of: "?") {
+            let parameters = address[address.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false)
+            if let empty = parameters.firstIndex(of: "token=") {
+                let filled = parameters.enumerated().map { $0.offset == empty ? "token=\(token)" : String($0.element) }
+                return "\(address[...mark])\(filled.joined(separator: "&"))\(fragment)"
+            }
+        }
         let mark = !address.contains("?") ? "?" : address.hasSuffix("?") || address.hasSuffix("&") ? "" : "&"
         return "\(address)\(mark)token=\(token)\(fragment)"
     }

@@ -132,6 +132,7 @@ extension ConfigurationReader {
         if let index = upstreams[route.upstream] {
             configuration.routes[number].rule.target = .upstream(index)
             configuration.routes[number].rule.upstreamPathsAreExact = configuration.upstreams[index].pathsAreExact
+            configuration.routes[number].rule.upstreamSpeaksHTTP2 = configuration.upstreams[index].speaksHTTP2
             if route.rule.takesWebSockets, configuration.upstreams[index].speaksHTTP2 {
                 let message = "has websocket=on, which needs an upstream over HTTP/1.1, and \(route.upstream) has http2=on: name another upstream"
                 findings.fault(Finding(route.origin, route.variable, message))

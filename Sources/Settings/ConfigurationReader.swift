@@ -103,10 +103,9 @@ extension ConfigurationReader {
         return parse(setting, text(setting)) { text throws(ParseError) in try TypedText.duration(text, range) }
     }
 
-    mutating func url(_ setting: Setting) -> String? {
+    mutating func url(_ setting: Setting, _ parser: (String) throws(ParseError) -> String = TypedText.webURL) -> String? {
         let text = text(setting)
-        guard !text.isEmpty else { return nil }
-        return parse(setting, text) { text throws(ParseError) in try TypedText.webURL(text) }
+        return text.isEmpty ? nil : parse(setting, text, parser)
     }
 
     /// The entries of a family with valid names. Names are used in logs, headers and files, so only capitals, digits and `_` are

@@ -68,6 +68,7 @@ struct SettingReader: Sendable {
 
     static func url(_ path: Path<String>) -> Self { Self(path) { $0.url($1) } }
     static func url(_ path: Path<String?>) -> Self { Self(path) { .some($0.url($1)) } }
+    static func linkURL(_ path: Path<String?>) -> Self { Self(path) { .some($0.url($1, TypedText.linkURL)) } }
 
     // MARK: numbers
 

@@ -197,7 +197,7 @@ extension Setting {
         "TOLLGATE_SMS_URL", .url, .secretURL(\.smsURL), shown: "development outbox", secret: true,
         "The HTTP webhook that sends SMS: a `POST` with `{\"to\",\"text\"}`; any 2xx is success.")
     package static let resetURL = Setting(
-        "TOLLGATE_RESET_URL", .url, .url(\.resetURL), "The link in a reset mail, to which `token` is appended. Without it the mail contains the bare token.")
+        "TOLLGATE_RESET_URL", .url, .linkURL(\.resetURL), "The link in a reset mail, of the web or of an app's scheme (`myapp://reset`), to which `token` is appended, or which has an empty `token=` in its query. Without it the mail contains the bare token.")
 
     package static let all: [Setting] = [
         listen, listenTLS, tlsCert, tlsKey, adminListen, checkListen, adminToken, scopedAdminToken, adminHosts, workers, dataDirectory, publicURL, issuer, audience,

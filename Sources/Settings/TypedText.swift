@@ -93,6 +93,21 @@ package enum TypedText {
         return text
     }
 
+    /// A URL that a mail may link to: of the web, or of an app's own scheme (`myapp://reset`), unchanged.
+    package static func linkURL(_ text: String) throws(ParseError) -> String {
+        guard let end = text.firstRange(of: "://"), !["http", "https"].contains(text[..<end.lowerBound].lowercased()) else { return try webURL(text) }
+        let scheme = text[..<end.lowerBound]
+        let isScheme = scheme.utf8.first?.isASCIILetter == true
+            && scheme.utf8.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || "+-.".utf8.contains($0) }
+        guard isScheme, !["javascript", "data", "vbscript", "file", "ftp"].contains(scheme.lowercased()) else {
+            throw ParseError("is no URL, write one like https://example.org/path or myapp://path")
+        }
+        guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\"") }) else {
+            throw ParseError("contains characters that no URL has, percent-encode them")
+        }
+        return text
+    }
+
     /// A network or an address.
     package static func network(_ text: String) throws(ParseError) -> CIDR {
         guard let network = CIDR(parsing: text) else {

@@ -29,8 +29,13 @@ public struct IPAddress: Hashable, Sendable {
     /// Whether it is a loopback address: `127.0.0.0/8` or `::1`.
     public var isLoopback: Bool { isIPv4 ? (low >> 24) & 0xFF == 127 : high == 0 && low == 1 }
 
-    /// The key for rate limits: the address itself, or the /64 of an IPv6 address, since one customer usually has a whole /64.
-    @inlinable public var limitPrefix: IPAddress { isIPv4 ? self : IPAddress(high: high, low: 0) }
+    /// The key for rate limits: the address itself, or the /64 of an IPv6 address, since one customer usually has a whole /64. Behind
+    /// NAT64 (`64:ff9b::/96`, RFC 6052 §2.1) it is the IPv4 address in the last 32 bits.
+    @inlinable public var limitPrefix: IPAddress {
+        if isIPv4 { return self }
+        if high == 0x0064_FF9B_0000_0000, low >> 32 == 0 { return IPAddress(v4: UInt32(truncatingIfNeeded: low)) }
+        return IPAddress(high: high, low: 0)
+    }
 }
 
 extension IPAddress {

@@ -1,6 +1,6 @@
 /// Appends `bytes` as a JSON string, quotes included. The only function in the tree that escapes JSON.
 ///
-/// Escapes quotes, backslashes and control characters. Each byte that is not part of valid UTF-8 becomes U+FFFD, so that
+/// Escapes quotes, backslashes and control characters, those of C1 and of bidirectional text included: logs are read in terminals. Each byte that is not part of valid UTF-8 becomes U+FFFD, so that
 /// arbitrary bytes from a peer still produce valid JSON.
 package func appendJSONString(_ bytes: RawSpan, into out: inout ByteBuffer) {
     let count = bytes.byteCount
@@ -29,7 +29,14 @@ private func appendSpecial(_ bytes: RawSpan, at offset: Int, into out: inout Byt
         out.append(hex: UInt64(bytes[offset]), digits: 4)
     default:
         let length = UTF8Sequence.length(in: bytes, at: offset)
-        if length == 0 { out.append("\u{FFFD}") } else { out.append(bytes.extracting(offset..<offset + length)) }
+        if length == 0 {
+            out.append("\u{FFFD}")
+        } else if let scalar = UTF8Sequence.scalar(in: bytes, at: offset, length), scalar.isControl {
+            out.append("\\u")
+            out.append(hex: UInt64(scalar.value), digits: 4)
+        } else {
+            out.append(bytes.extracting(offset..<offset + length))
+        }
         return max(length, 1)
     }
     return 1

@@ -19,6 +19,14 @@ enum UTF8Sequence {
         }
     }
 
+    /// The scalar of the valid sequence of two or three bytes at `offset`; nil for other lengths.
+    static func scalar(in bytes: RawSpan, at offset: Int, _ length: Int) -> Unicode.Scalar? {
+        guard length == 2 || length == 3 else { return nil }
+        var value = UInt32(bytes[offset]) & (length == 2 ? 0x1F : 0x0F)
+        for index in 1..<length { value = value << 6 | UInt32(bytes[offset + index] & 0x3F) }
+        return Unicode.Scalar(value)
+    }
+
     /// Whether the bytes from `offset` to the end are a scalar that is valid so far but incomplete.
     static func isCut(in bytes: RawSpan, at offset: Int) -> Bool {
         let left = bytes.byteCount - offset

@@ -199,6 +199,27 @@ import Wire
         #expect(fault(Forge.token(header: header, key: Keys.hs256), trusted) == .malformed)
     }
 
+    /// A forged token costs no more than a few verifications, however many keys an issuer has.
+    @Test func aTokenIsTriedWithEightKeysAtMost() throws {
+        let others = try (0..<12).map { number in try VerificationKey(secret: Array("0123456789abcdef0123456789abcd\(number + 10)".utf8).rawBytes) }
+        func verify(_ keys: [VerificationKey]) -> (fault: TokenFault?, tries: Int) {
+            let issuers = (0..<2).map { number in
+                TrustedIssuer(
+                    name: "\(number)", issuer: "https://issuer.test", audiences: ["api"], algorithms: .hmac,
+                    keys: KeySet(number == 0 ? Array(keys.prefix(6)) : Array(keys.dropFirst(6))))
+            }
+            var verifier = TokenVerifier()
+            let token = Array(Forge.token(header: header("HS256"), key: Keys.hs256).utf8)
+            let result = verifier.verify(token.rawBytes, trust: Trust(issuers: issuers, clockSkewSeconds: 30), now: WallTime(seconds: 1_700_000_000))
+            if case .failure(let fault) = result { return (fault, verifier.tries) }
+            return (nil, verifier.tries)
+        }
+        let right = Keys.hs256.verificationKey
+        #expect(verify(others) == (.badSignature, 8))
+        #expect(verify(Array(others.prefix(7)) + [right]) == (nil, 8))
+        #expect(verify(Array(others.prefix(8)) + [right]) == (.badSignature, 8))
+    }
+
     @Test func textThatIsNotUnicodeIsRefused() {
         let payload = Array(#"{"sub":"u"#.utf8) + [0xFF] + Array(#"","exp":1700000600}"#.utf8)
         let input = header("HS256").base64URL + "." + Base64URL.encode(payload.rawBytes)

@@ -17,6 +17,18 @@ import Wire
         return #"{"kty":"RSA","kid":"weak","n":"\#(number(modulus))","e":"\#(number(exponent))"}"#
     }
 
+    @Test func theLargestKeysAreTaken() throws {
+        let set = try keySet(#"{"keys":[\#(Self.rsa(bytes: 1024, exponent: [0xFF, 0xFF, 0xFF, 0xFF]))]}"#)
+        #expect(set.keys.count == 1 && set.refusals.isEmpty)
+    }
+
+    @Test func aByteOrderMarkInFrontIsIgnored() throws {
+        #expect(try keySet("\u{FEFF}{\"keys\":[\(Self.good)]}").keys.map(\.kid) == ["good"])
+        let file = Array("\u{FEFF} {\"keys\":[\(Self.good)]}".utf8)
+        #expect(try KeySet(file: file.rawBytes).keys.count == 1)
+        #expect(throws: KeyFault.self) { try keySet("\u{FEFF}\u{FEFF}{\"keys\":[\(Self.good)]}") }
+    }
+
     /// The faults of the keys beside one good key, which stays usable.
     private func refusals(_ jwk: String) throws -> [String] {
         let set = try keySet(#"{"keys":[\#(jwk),\#(Self.good)]}"#)
@@ -27,12 +39,12 @@ import Wire
     @Test(arguments: [
         (rsa(bytes: 128), "key 'weak' has 1024 bits, but RSA needs at least 2048"),
         (rsa(bytes: 256, first: 0x7F), "key 'weak' has 2047 bits, but RSA needs at least 2048"),
-        (rsa(bytes: 2049), "key 'weak' has 16392 bits, but RSA may have at most 16384"),
+        (rsa(bytes: 1025), "key 'weak' has 8200 bits, but RSA may have at most 8192"),
         (rsa(bytes: 256, last: 0xFE), "key 'weak' has an even RSA modulus"),
         (rsa(bytes: 256, exponent: [1]), "key 'weak' has an RSA exponent that is even or 1"),
         (rsa(bytes: 256, exponent: [2]), "key 'weak' has an RSA exponent that is even or 1"),
         (rsa(bytes: 256, exponent: [1, 0, 0]), "key 'weak' has an RSA exponent that is even or 1"),
-        (rsa(bytes: 256, exponent: [UInt8](repeating: 0xFF, count: 9)), "key 'weak' has an RSA exponent of more than 64 bits"),
+        (rsa(bytes: 256, exponent: [1, 0, 0, 0, 1]), "key 'weak' has an RSA exponent of more than 32 bits"),
         (#"{"kty":"RSA","kid":"weak","e":"AQAB"}"#, "key 'weak' has no n in base64url"),
         (#"{"kty":"RSA","kid":"weak","n":"AQAB=","e":"AQAB"}"#, "key 'weak' has no n in base64url"),
         (#"{"kty":"RSA","kid":"weak","n":65537,"e":"AQAB"}"#, "key 'weak' has no n in base64url"),

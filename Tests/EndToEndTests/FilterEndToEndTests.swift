@@ -165,6 +165,45 @@ import Testing
         #expect(lines().count == 1)
     }
 
+    @Test func anErrorThatIsNotJSONKeepsItsStatusWithABodyOfTheDialect() throws {
+        let page = "<h1>premium</h1>"
+        let upstream = try Upstream { request, connection in
+            let status = request.target.hasSuffix("json") ? "404 X\r\nContent-Type: application/json" : "\(request.target.dropFirst()) X\r\nContent-Type: text/html"
+            try connection.send("HTTP/1.1 \(status)\r\nContent-Length: \(page.utf8.count)\r\n\r\n\(page)")
+        }
+        let gateway = try Gateway(Self.settings(upstream) + "\nTOLLGATE_ROUTE_P=\"/999 upstream=u auth=optional filter=tier errors=problem\"")
+        for status in [400, 401, 404, 429, 500, 503] {
+            let answer = try gateway.ask("GET /\(status)")
+            #expect(answer.status == status && answer["Content-Type"]?.contains("json") == true && answer["WWW-Authenticate"] == nil)
+            #expect(try JSON(answer.text)["error"]["code"].text == "UPSTREAM_ERROR")
+            #expect(!answer.text.contains("premium"))
+        }
+        #expect(try gateway.ask("GET /302").status == 502)
+        #expect(try gateway.ask("GET /json").status == 502)
+        #expect(try JSON(gateway.ask("GET /999").text)["code"].text == "UPSTREAM_ERROR")
+        #expect(try gateway.accessLog(9).allSatisfy { $0["error"].text?.hasPrefix("filter_") == true })
+        #expect(gateway.process.complaints.now.filter { $0.contains("filter-strict=off") }.count <= 1)
+    }
+
+    @Test func aRouteWhoseAnswersHaveNoLabelIsNamedInTheLogWithAPath() throws {
+        let upstream = try Upstream { request, connection in
+            let body = request.target.hasPrefix("/bare") ? #"[{"id":1},{"id":2}]"# : #"[{"id":1,"tier":"free"},{"id":2}]"#
+            try connection.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+        }
+        let gateway = try Gateway(
+            """
+            TOLLGATE_UPSTREAM_U="\(upstream.url)"
+            TOLLGATE_ROUTE_BARE="/bare/* upstream=u auth=optional filter=tier"
+            TOLLGATE_ROUTE_SAID="/bare/said upstream=u auth=optional filter=tier filter-unlabelled=free"
+            TOLLGATE_ROUTE_LABELLED="/labelled upstream=u auth=optional filter=tier"
+            """)
+        for path in ["/labelled", "/bare/said", "/bare/passages?page=2", "/bare/x"] { #expect(try gateway.ask("GET \(path)").status == 200) }
+        let lines = { gateway.process.complaints.now.filter { $0.contains("had a label") } }
+        try eventually("a line in the log") { !lines().isEmpty }
+        #expect(lines().allSatisfy { $0.contains("\"route\":\"bare\"") && $0.contains("\"path\":\"/bare/") })
+        #expect(!lines().contains { $0.contains("page=2") })
+    }
+
     @Test func aRootArrayIsNoListOfResults() throws {
         let upstream = try Upstream(Self.json(#"[{"id":2,"tier":"premium"}]"#))
         let gateway = try Gateway(Self.settings(upstream, "auth=optional filter=results[].tier"))

@@ -76,6 +76,20 @@ import Testing
                 #expect([400, 403].contains(spelled.status), "\(kind): \(spelled)")
             }
         }
+        // Fields that frameworks trust are removed, or the request is refused. A proxy's own stand for the client's address and request.
+        let trusted = [
+            "X-HTTP-Method-Override: DELETE", "X-Original-URL: /premium/x", "X-Original-URL: /either/x", "X-Original-Method: DELETE", "X-Rewrite-URL: /premium/x",
+            "Remote-User: root", "True-Client-IP: 6.6.6.6", "X-Real-IP: 6.6.6.6", "X-Forwarded-Uri: /premium/x", "X-Forwarded-Method: DELETE",
+        ]
+        for field in trusted {
+            let sent = try Connection(port: proxy.port).ask("GET /either/x", ["Host: api.example.org", field])
+            if sent.status == 200 {
+                let got = try #require(service.requests.now.last).fields.map { "\($0.name): \($0.value)".lowercased() }
+                #expect(!got.contains(field.lowercased()) || field.hasSuffix("/either/x"), "\(kind): \(field)")
+            } else {
+                #expect([400, 403].contains(sent.status), "\(kind): \(sent)")
+            }
+        }
         // A field of another kind with such a name is the service's own.
         let own = try Connection(port: proxy.port).ask("GET /open/x", ["Host: api.example.org", "X.Page: 2"])
         #expect(own.status == 200, "\(kind): \(own)")

@@ -68,16 +68,22 @@ import Testing
         }
     }
 
-    @Test func overHTTP1TheFieldsAreTheSame() throws {
+    /// Clients and logs of HTTP/1.1 would take the 200 for success; one behind which gRPC is spoken knows better.
+    @Test func overHTTP1OnlyARouteToAnUpstreamOfHTTP2RefusesInTheFormOfGRPC() throws {
         let upstream = try Upstream()
-        let gateway = try Gateway(Self.settings(upstream.url))
+        let called = "TOLLGATE_UPSTREAM_C=\"\(upstream.url) http2=on\"\nTOLLGATE_ROUTE_CALLED=\"/test.Called/* upstream=c errors=password\""
+        let gateway = try Gateway(Self.settings(upstream.url, called))
         for type in ["application/grpc", "application/grpc+proto", "application/grpc; charset=utf-8"] {
-            let answer = try gateway.ask("POST /test.Closed/X", ["Content-Type: \(type)"], body: [])
+            let answer = try gateway.ask("POST /test.Called/X", ["Content-Type: \(type)"], body: [])
             #expect(answer.status == 200 && answer["grpc-status"] == "16" && answer.body.isEmpty)
             #expect(answer["Content-Type"] == "application/grpc" && answer["grpc-message"] == "An access token is required.")
         }
-        let web = try gateway.ask("POST /test.Closed/X", ["Content-Type: application/grpc-web+proto"], body: [])
-        #expect(web.status == 401 && web["grpc-status"] == nil && !web.body.isEmpty)
+        let plain = [("POST /test.Closed/X", "application/grpc", 401), ("GET /test.Called/X", "application/grpc", 401), ("POST /test.Called/X", "application/grpc-web+proto", 401), ("POST /none", "application/grpc", 404)]
+        for (target, type, status) in plain {
+            let answer = try gateway.ask(target, ["Content-Type: \(type)"], body: target.hasPrefix("GET") ? nil : [])
+            #expect(answer.status == status && answer["grpc-status"] == nil && !answer.body.isEmpty, "\(target)")
+        }
+        #expect(try gateway.accessLog(7).filter { $0["status"].text == "200" || $0["status"].number == 200 }.count == 3)
     }
 
     // MARK: deadlines

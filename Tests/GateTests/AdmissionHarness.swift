@@ -90,6 +90,8 @@ final class AdmissionHarness {
 
     var admission: Admission
     var now = AdmissionHarness.now
+    /// Whether requests come over HTTP/2.
+    var isHTTP2 = false
     private var head = RequestHead()
     private var decision = Decision()
 
@@ -116,6 +118,7 @@ final class AdmissionHarness {
         let bytes = Array((request.replacing("\n", with: "\r\n") + "\r\n\r\n").utf8)
         let outcome = head.parse(bytes.rawBytes, limits: HeadLimits())
         precondition(outcome == .complete, "\(outcome) for \(request)")
+        head.isHTTP2 = isHTTP2
         admission.decide(head, bytes.rawBytes, peer: peer, at: now, refresh: refresh, &decision)
         var judged = Judged(decision, head, bytes.rawBytes, admission.policy, at: now.wall)
         if decision.verdict == .refresh { judged.order = admission.refreshOrder(decision, bytes.rawBytes) }

@@ -17,8 +17,26 @@ let everyRefusal: [Refusal] =
         .headersTooLarge, .rateLimited(retryAfterSeconds: 7), .internalError, .notImplemented, .badGateway,
         .unavailable(.keys, retryAfterSeconds: 10), .unavailable(.limits, retryAfterSeconds: 0),
         .unavailable(.upstream, retryAfterSeconds: 1), .unavailable(.overload, retryAfterSeconds: 1),
-        .unavailable(.draining, retryAfterSeconds: 1), .timeout, .versionNotSupported,
+        .unavailable(.draining, retryAfterSeconds: 1), .timeout, .versionNotSupported, .upstreamError(status: 404),
     ]
+
+/// A path without a route has the format of the contract below whose base it is.
+@Suite struct ContractBaseTests {
+    @Test func aPathWithoutARouteHasTheFormatOfItsContract() throws {
+        let bases = [ContractBase(path: "/api", dialect: .apple), ContractBase(path: "/api/v1", dialect: .passwordContract)]
+        let policy = try Policy(rules: [rule("r", "/api/v1/x")], trust: AdmissionHarness.trust(), contractBases: bases)
+        let cases: [(String, Dialect)] = [
+            ("/api/v1/nothing", .passwordContract), ("/api/v1", .passwordContract), ("/api/v1/", .passwordContract), ("/api/v2", .apple),
+            ("/api/v10", .apple), ("/a/../api/v1//y", .passwordContract), ("/apis", .problem), ("/", .problem),
+        ]
+        for harness in [AdmissionHarness(policy), AdmissionHarness(try policy.replacing(trust: policy.trust, version: 2))] {
+            for (path, dialect) in cases {
+                let judged = harness.get(path)
+                #expect(judged.status == 404 && judged.dialect == dialect, "\(path)")
+            }
+        }
+    }
+}
 
 /// The string members of a JSON text by their paths: `error.code`.
 func members(of json: String) throws -> [String: String] {

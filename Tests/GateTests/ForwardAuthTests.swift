@@ -128,6 +128,28 @@ import Wire
         #expect(throws: fault) { try desk.describe("GET /auth/check HTTP/1.1\nHost: gate\n\(fields)") }
     }
 
+    /// Fields that the gateway removes before an upstream, and that a proxy passes on. Traefik writes some itself in every check.
+    @Test func aFieldThatTheGatewayWouldRemoveIsRefusedUnlessTheRouteKeepsIt() throws {
+        let kept = try KeptFields(named: "Remote-User").union(KeptFields(named: "X-Original-URI"))
+        let desk = try Desk([Self.rule("all", "/") { $0.auth = .none }, Self.rule("kept", "/kept/") { $0.auth = .none; $0.keptFields = kept }])
+        let refused = [
+            "X-HTTP-Method-Override: DELETE", "X_HTTP_Method_Override: DELETE", "x-rewrite-url: /x", "Remote-User: root", "True-Client-IP: 192.0.2.7",
+            "X-Real-IP: 6.6.6.6", "X_Real_IP: 6.6.6.6", "X-Real-IP: x", "X-Forwarded-User: root", "Client-Cert: x", "X-Forwarded-Prefix: /x",
+            "X-Real-IP: 6.6.6.6\nX-Forwarded-For: 6.6.6.6, 192.0.2.9",
+        ]
+        for field in refused {
+            let judged = try desk.get("/a", field)
+            #expect(judged.status == 400 && judged.code == "BAD_REQUEST" && judged.explanation.steps.contains { $0.text.contains("keep=") }, "\(field)")
+        }
+        let passing = [
+            "X-Real-IP: 192.0.2.7", "X-Real-IP: 192.0.2.9\nX-Forwarded-For: 6.6.6.6, 192.0.2.9", "X-Forwarded-Server: t", "X-Forwarded-Port: 80",
+            "X-Original-URL: /a", "X-Original-Method: GET", "X-Page: 2", "X-Request-Id: 1", "X-User-Id: root",
+        ]
+        for field in passing { #expect(try desk.get("/a", field).route == "all", "\(field)") }
+        for field in ["Remote-User: root", "x-original-uri: /x"] { #expect(try desk.get("/kept/a", field).route == "kept", "\(field)") }
+        for field in ["Remote_User: root", "True-Client-IP: 192.0.2.7"] { #expect(try desk.get("/kept/a", field).status == 400, "\(field)") }
+    }
+
     @Test func theRequestLineAtEnvoysEndpointIsADescriptionToo() throws {
         let desk = try Desk(Self.all)
         for field in ["X-Forwarded-Method: POST", "X-Forwarded-Uri: /b", "X-Forwarded-Host: other", "X-Original-URL: /b"] {

@@ -54,7 +54,25 @@ import Wire
     private func harness() throws -> AdmissionHarness {
         var closed = rule("closed", "POST /closed/*")
         closed.errors = .dlauth
-        return try AdmissionHarness([rule("open", "POST /open/*", auth: .none), closed])
+        let harness = try AdmissionHarness([rule("open", "POST /open/*", auth: .none), closed, rule("read", "GET /read")])
+        harness.isHTTP2 = true
+        return harness
+    }
+
+    /// A refusal of gRPC is a 200: only for who speaks gRPC, and never on the word of a client of HTTP/1.1.
+    @Test func onlyCallsAreRefusedInTheFormOfGRPC() throws {
+        var called = rule("called", "/called/*")
+        called.upstreamSpeaksHTTP2 = true
+        let harness = try AdmissionHarness([rule("plain", "/plain/*"), called])
+        let cases = [
+            (false, "POST /plain/x", false), (false, "POST /called/x", true), (false, "GET /called/x", false), (false, "POST /none", false),
+            (true, "POST /plain/x", true), (true, "GET /plain/x", false), (true, "PUT /called/x", false), (true, "POST /none", true),
+        ]
+        for (isHTTP2, target, isGRPC) in cases {
+            harness.isHTTP2 = isHTTP2
+            let judged = ask(harness, target)
+            #expect((judged.dialect == .grpc) == isGRPC && judged.status >= 401 && judged.headers.contains { $0.hasPrefix("grpc-status") } == isGRPC, "\(target)")
+        }
     }
 
     private func ask(_ harness: AdmissionHarness, _ target: String, _ more: String = "", type: String = "application/grpc") -> Judged {
@@ -63,7 +81,7 @@ import Wire
 
     @Test func theRoutesFormatGivesWay() throws {
         let harness = try harness()
-        for (target, status) in [("POST /closed/x", 401), ("GET /closed/x", 405), ("POST /none", 404), ("POST /a/%2F", 400), ("POST /closed/%2F", 400)] {
+        for (target, status) in [("POST /closed/x", 401), ("POST /read", 405), ("POST /none", 404), ("POST /a/%2F", 400), ("POST /closed/%2F", 400)] {
             let judged = ask(harness, target)
             #expect(judged.dialect == .grpc && judged.status == status, "\(target)")
             #expect(judged.headers.contains { $0.hasPrefix("grpc-status: ") })

@@ -33,6 +33,23 @@ import Wire
         #expect(harness.get("/api/x", "X-Internal-Key: \(Self.key)\nX-Internal-Key: \(Self.key)").status == 403)
     }
 
+    /// A page that a browser on the operator's network shows calls from that network, too.
+    @Test func aPageOfAnotherOriginIsNoCallerByItsNetworkAlone() throws {
+        let byNetwork = try harness(InternalCaller(name: "n", networks: networks("10.0.0.0/8")))
+        let byCertificate = try harness(InternalCaller(name: "c", certificateName: "spiffe://x"))
+        let byKey = try harness(InternalCaller(name: "k", keySHA256: Self.digest, networks: networks("10.0.0.0/8")))
+        let cases = [
+            ("POST", "https://evil.test", 403), ("POST", "null", 403), ("POST", "http://gate.test", 0), ("POST", "https://gate.test", 0), ("POST", nil, 0),
+            ("GET", "https://evil.test", 0), ("DELETE", "http://gate.test:81", 403), ("POST", "http://gate.test\nOrigin: http://gate.test", 403),
+        ]
+        for (method, origin, status) in cases {
+            let request = "\(method) /api/x HTTP/1.1\nHost: gate.test\(origin.map { "\nOrigin: \($0)" } ?? "")"
+            #expect(byNetwork.ask(request, from: "10.0.0.1").status == status, "\(method) \(origin ?? "")")
+            #expect(byCertificate.ask(request, certificate: ["spiffe://x"]).status == status, "\(method) \(origin ?? "")")
+            #expect(byKey.ask(request + "\nX-Internal-Key: \(Self.key)", from: "10.0.0.1").status == 0, "\(method) \(origin ?? "")")
+        }
+    }
+
     @Test func allConfiguredCriteriaMustMatch() throws {
         let both = InternalCaller(name: "backend", keySHA256: Self.digest, networks: networks("10.0.0.0/8", "::1/128"))
         let harness = try harness(both)

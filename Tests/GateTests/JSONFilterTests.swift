@@ -372,6 +372,17 @@ import Wire
         }
     }
 
+    @Test func anyEntityTagComesBackAsTheUpstreamKnowsIt() throws {
+        let plan = try Self.plan(["tier"])
+        for tag in ["\"a\"", "W/\"a\"", "\"a~w\"", "W/\"a~w\"", "\"a~s\"", "W/\"a~s\"", "\"~w~s\"", "\"\"", "\"~w\"", "W/\"\""] {
+            var written = ByteBuffer(), restored = ByteBuffer(), other = ByteBuffer()
+            plan.write(Array(tag.utf8).rawBytes, for: .lowest, into: &written)
+            let isRestored = plan.restore(written.readable, for: .lowest, keepsOthers: false, into: &restored)
+            let isOther = plan.restore(written.readable, for: Tier(rawValue: 1), keepsOthers: false, into: &other)
+            #expect(isRestored && restored.readable.text == tag && !isOther, "\(tag) became \(written.readable.text), then \(restored.readable.text)")
+        }
+    }
+
     /// `JSON.stringify` writes such escapes for strings that were cut inside an emoji.
     @Test func halfASurrogatePairPassesOutsideOfNamesAndTheTier() throws {
         let plan = try Self.plan(["tier"])

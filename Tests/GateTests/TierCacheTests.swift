@@ -94,6 +94,22 @@ import Wire
         #expect(Self.told(harness, "/api/x", new) == ["X-User-Email: new@x"], "nobody knows better")
     }
 
+    /// A route for one email is closed to a user who has given it up.
+    @Test func aClaimedEmailThatTheAccountHasNoMoreOpensNoRoute() throws {
+        var one = rule("one", "/one/*")
+        one.claims = [ClaimRequirement(name: "email", value: "old@x")]
+        var other = rule("other", "/other/*")
+        other.claims = [ClaimRequirement(name: "iss", value: AdmissionHarness.issuer)]
+        let harness = try Self.harness([one, other])
+        let token = Self.mailToken("old@x")
+        Self.learn("old@x", harness, source: .lookedUp)
+        #expect(harness.get("/one/x", token: token).status == 0 && harness.get("/one/x", token: Self.mailToken("new@x")).status == 403)
+        Self.learn("new@x", harness)
+        #expect(harness.get("/one/x", token: token).status == 403 && harness.get("/other/x", token: token).status == 0)
+        Self.learn(nil, harness)
+        #expect(harness.get("/one/x", token: token).status == 0)
+    }
+
     @Test func anEmailThatIsNotProvenIsToldAsSuch() throws {
         let harness = try Self.harness(Self.emails)
         Self.learn("", harness)

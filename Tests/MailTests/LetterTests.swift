@@ -5,6 +5,17 @@ import Wire
 @testable import Mail
 
 @Suite(.ownThread) struct LetterTests {
+    /// The token goes into an empty parameter of its name, or behind the query.
+    @Test func theTokenOfAResetGoesWhereTheLinkHasRoomForIt() {
+        let cases = [
+            ("https://h/reset", "https://h/reset?token=T"), ("https://h/reset?token=", "https://h/reset?token=T"), ("https://h/r?token=&a=1#f", "https://h/r?token=T&a=1#f"),
+            ("https://h/r?a=1", "https://h/r?a=1&token=T"), ("https://h/r?a=1&", "https://h/r?a=1&token=T"), ("https://h/r?", "https://h/r?token=T"),
+            ("https://h/r?xtoken=", "https://h/r?xtoken=&token=T"), ("myapp://reset?token=", "myapp://reset?token=T"), ("myapp://reset", "myapp://reset?token=T"),
+            ("https://h/#/reset", "https://h/?token=T#/reset"), ("https://h/r?token=x", "https://h/r?token=x&token=T"),
+        ]
+        for (base, link) in cases { #expect(MessageTemplates.link(base, "T") == link) }
+    }
+
     private let letter = Letter(
         subject: "<b> & \"co\"",
         blocks: [

@@ -199,7 +199,9 @@ struct CutAnswerLogTests {
     /// A worker that refreshes expired tokens of callers on this machine, or else looks up the tiers of its users; neither is ever
     /// answered.
     private func beginAsking(refreshes: Bool = false) throws -> SteppedWorker {
-        let rules = [RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0))]
+        var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0))
+        rule.upstreamSpeaksHTTP2 = true
+        let rules = [rule]
         var stepped = try SteppedWorker(
             rules, upstreams: [RunningWorker.upstream("back", [listener.localAddress()])], allowsHTTP2: true,
             services: { $0.refresh = { _, _ in } })

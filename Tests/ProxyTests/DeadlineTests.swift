@@ -215,7 +215,9 @@ struct DeadlineTests {
     }
 
     @Test func aRequestThatWaitsForItsUserIsEnded() throws {
-        let rules = [RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0))]
+        var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0))
+        rule.upstreamSpeaksHTTP2 = true
+        let rules = [rule]
         let bench = try Bench(rules: rules)
         defer { bench.end() }
         let trust = Trust(issuers: [Bench.issuer("tollgate", isOwn: true)])

@@ -206,11 +206,14 @@ struct RandomAnswer: CustomStringConvertible {
         }
     }
 
+    /// The status of a refusal for content that is not JSON: an error keeps its own.
+    private var notJSON: Int { status >= 400 ? status : 502 }
+
     func expected(_ reference: ReferenceFilter, isStrict: Bool) -> Expected {
         if content.isEmpty { return .passes([]) }
         let isBlank = content.allSatisfy { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
         switch form {
-        case .other: return isStrict ? .refused(502) : .anything
+        case .other: return isStrict ? .refused(notJSON) : .anything
         case .json, .lines, .unnamed: break
         }
         switch coding {
@@ -219,14 +222,14 @@ struct RandomAnswer: CustomStringConvertible {
         case .none, .identity, .gzip: break
         }
         switch form {
-        case .other: return .refused(502)
+        case .other: return .refused(notJSON)
         case .lines: return lines(reference)
         // Of white space without a type nothing need go on.
         case .unnamed where isBlank: return .passes([])
         case .unnamed:
             let first = content.first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
             if let first, ![0x5B, 0x7B, 0xEF, 0xFE, 0xFF].contains(first) {
-                return isStrict ? .refused(502) : .passes(content)
+                return isStrict ? .refused(notJSON) : .passes(content)
             }
             return json(reference, content)
         case .json: return isBlank ? .passes(content) : json(reference, content)

@@ -177,7 +177,8 @@ struct FilterTests {
     @Test(arguments: others) func onlyJSONPasses(_ fields: String, _ content: String) throws {
         for status in ["200 OK", "201 Created", "302 Found", "403 Forbidden", "404 Not Found", "500 Internal Server Error"] {
             let received = try exchange(answer(fields, content, status: status)).answer
-            #expect(received.status == 502, "\(status)")
+            let code = Int(status.prefix(3)) ?? 0
+            #expect(received.status == (code < 400 ? 502 : code) && received.text.contains("UPSTREAM_ERROR") == (code >= 400), "\(status)")
             #expect(!received.text.contains("premium"))
         }
         let chunked = "HTTP/1.1 200 OK\r\n\(fields)Transfer-Encoding: chunked\r\n\r\n\(String(content.utf8.count, radix: 16))\r\n\(content)\r\n0\r\n\r\n"
@@ -225,6 +226,20 @@ struct FilterTests {
             #expect(notices.count(labels.routes[route], at: MonotonicTime(nanoseconds: at * 1_000_000_000)) == due, "at \(at)")
         }
         #expect(labels.routes.name(of: labels.routes[1]) == "b")
+    }
+
+    @Test func theLogNamesARouteWhoseAnswersHaveNoLabelAtAll() {
+        var labels = MetricLabels(WorkerTelemetry.words)
+        labels.declare(routes: ["a"], upstreams: [], tiers: [], issuers: [])
+        var answers = UnlabelledAnswers()
+        let seconds: [(at: UInt64, kept: UInt32, dropped: UInt32, unlabelled: UInt32, due: Int?)] = [
+            (0, 0, 0, 0, nil), (1, 2, 0, 2, 1), (2, 2, 0, 2, nil), (61, 1, 1, 2, 2), (100, 2, 0, 1, nil), (130, 2, 0, 2, nil), (159, 0, 1, 0, nil),
+            (218, 2, 0, 2, nil), (219, 2, 0, 2, 1), (290, 0, 2, 2, nil),
+        ]
+        for (at, kept, dropped, unlabelled, due) in seconds {
+            let counts = FilterCounts(kept: kept, dropped: dropped, unlabelled: unlabelled)
+            #expect(answers.count(counts, of: labels.routes[0], at: MonotonicTime(nanoseconds: at * 1_000_000_000)) == due, "at \(at)")
+        }
     }
 
     @Test func aRootArrayIsRefusedWhereAPathBeginsWithAName() throws {

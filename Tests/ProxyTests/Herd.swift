@@ -15,6 +15,7 @@ struct Herd: ~Copyable {
 
     static let rule = {
         var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
+        rule.upstreamSpeaksHTTP2 = true
         rule.takesWebSockets = true
         return rule
     }()

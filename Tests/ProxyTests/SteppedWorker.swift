@@ -49,6 +49,8 @@ struct SteppedWorker: ~Copyable {
     ) throws {
         var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
         rule.takesWebSockets = takesWebSockets
+        // So that calls may come over HTTP/1.1.
+        rule.upstreamSpeaksHTTP2 = true
         try self.init(
             [rule], upstreams: [RunningWorker.upstream("back", [upstream.localAddress()])], settings: settings, allowsHTTP2: allowsHTTP2)
     }

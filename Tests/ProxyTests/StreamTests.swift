@@ -45,6 +45,7 @@ import Wire
             let listener = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
             var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
             rule.timeoutMilliseconds = timeout
+            rule.upstreamSpeaksHTTP2 = true
             rule.streams.heartbeatMilliseconds = heartbeat
             rule.streams.warningMilliseconds = warning
             var stepped = try SteppedWorker(

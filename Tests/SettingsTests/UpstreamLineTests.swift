@@ -1,5 +1,6 @@
 import Proxy
 import Testing
+import Wire
 
 @testable import Settings
 @testable import tollgate
@@ -84,6 +85,17 @@ import Testing
         #expect(upstream.sendsOwnHost)
         #expect(upstream.pathsAreExact && !parse("http://h").0.pathsAreExact)
         #expect(upstream.authorityFile == "ca.pem")
+    }
+
+    /// A reset mail may link to an app.
+    @Test func aLinkIsOfTheWebOrOfAnApp() {
+        func reads(_ text: String) -> Bool {
+            do throws(ParseError) { return try TypedText.linkURL(text) == text } catch { return false }
+        }
+        for text in ["https://h/reset?token=", "http://h", "myapp://reset?token=", "com.example.app+x://r", "myapp://"] { #expect(reads(text), "\(text)") }
+        for text in ["reset", "javascript://x", "JavaScript://x", "data://x", "://x", "1app://x", "my app://x", "HTTPS://u:p@h", "https://u:p@h", "myapp:reset", "myapp://a b", "ftp://h"] {
+            #expect(!reads(text), "\(text)")
+        }
     }
 
     @Test func eachAddressHasABasePathOfItsOwn() {

@@ -58,7 +58,11 @@ import Wire
     @Test func limitsCountIPv6ByItsNetwork() throws {
         let mine = try #require(IPAddress(parsing: "2001:db8:1:2:3:4:5:6"))
         #expect(mine.limitPrefix.text == "2001:db8:1:2::")
-        #expect(IPAddress(parsing: "192.0.2.7")?.limitPrefix.text == "192.0.2.7")
+        let cases = [
+            ("192.0.2.7", "192.0.2.7"), ("64:ff9b::c000:207", "192.0.2.7"), ("64:ff9b::192.0.2.8", "192.0.2.8"), ("64:ff9b::1:c000:207", "64:ff9b::"),
+            ("64:ff9b:1::c000:207", "64:ff9b:1::"), ("::c000:207", "::"),
+        ]
+        for (address, counted) in cases { #expect(IPAddress(parsing: address)?.limitPrefix.text == counted, "\(address)") }
     }
 
     @Test func thisMachineIsKnown() {

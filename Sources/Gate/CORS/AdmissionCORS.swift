@@ -125,6 +125,26 @@ extension Admission {
         return false
     }
 
+    /// False and a refusal if a page of a foreign origin would change something, or open a WebSocket, as an internal caller that needs no
+    /// key: a browser on the operator's network calls from the same addresses, and with the same certificate.
+    func admitsPage(
+        at caller: Int, _ head: borrowing RequestHead, _ bytes: RawSpan, _ peer: Peer, _ decision: inout Decision
+    ) -> Bool {
+        guard policy.internals[caller].keySHA256 == nil, decision.handshake != nil || !head.method.isSafe,
+            let index = head.fields.first(.origin)
+        else { return true }
+        switch decision.cors {
+        case .noOrigin, .own, .allowed: return true
+        case .off:
+            let believesProxy = decision.check != nil || decision.client.peerIsTrusted
+            let origin = bytes[head.fields[index].value]
+            if !head.fields.isRepeated(.origin), isOwn(origin, head, bytes, peer, believesProxy: believesProxy) { return true }
+        case .foreign: break
+        }
+        decision.refuse(.forbidden(.origin), .refused, .foreignOrigin)
+        return false
+    }
+
     /// Whether `origin` is that of `TOLLGATE_PUBLIC_URL`, or of the URL that the request was sent to.
     private func isOwn(
         _ origin: RawSpan, _ head: borrowing RequestHead, _ bytes: RawSpan, _ peer: Peer, believesProxy: Bool

@@ -3,17 +3,24 @@ package import Wire
 /// Entity tags per tier, so that a cache entry of one tier never validates for another.
 ///
 /// The upstream's `"x"` becomes `W/"x~free.1a2b3c4d"` for the tier `free`; the digits are a fingerprint of the filters.
+/// `~w` or `~s` in front of the tier's mark says that the upstream's tag was weak, or strong with such an end itself.
 /// Weak, because the caller does not receive the bytes that the upstream's tag stands for.
 extension FilterPlan {
     /// Suffix of the opaque part of a tag that was weak already.
     private static let weakSuffix: StaticString = "~w"
+    /// Suffix of one that was strong and ends like a suffix.
+    private static let strongSuffix: StaticString = "~s"
 
     /// Appends an upstream's tag as one of `tier`; nothing if it is malformed.
     package func write(_ tag: RawSpan, for tier: Tier, into out: inout ByteBuffer) {
         guard let inner = EntityTag(tag) else { return }
         out.append("W/\"")
         out.append(tag[inner.text])
-        if inner.isWeak { out.append(Self.weakSuffix) }
+        if inner.isWeak {
+            out.append(Self.weakSuffix)
+        } else if tag[inner.text].hasSuffix(Self.weakSuffix) || tag[inner.text].hasSuffix(Self.strongSuffix) {
+            out.append(Self.strongSuffix)
+        }
         appendMark(of: tier, to: &out)
         out.append("\"")
     }
@@ -41,10 +48,10 @@ extension FilterPlan {
         let mark = markText(of: tier)
         guard text.byteCount >= mark.count, text.dropping(text.byteCount - mark.count).equals(mark.rawBytes) else { return false }
         let inner = text.extracting(0..<text.byteCount - mark.count)
-        let suffix = Self.weakSuffix.utf8CodeUnitCount
-        let isWeak = inner.byteCount >= suffix && inner.dropping(inner.byteCount - suffix).equals(Self.weakSuffix)
+        let isWeak = inner.hasSuffix(Self.weakSuffix)
+        let isMarked = isWeak || inner.hasSuffix(Self.strongSuffix)
         out.append(isWeak ? "W/\"" as StaticString : "\"")
-        out.append(isWeak ? inner.extracting(0..<inner.byteCount - suffix) : inner)
+        out.append(inner.extracting(0..<inner.byteCount - (isMarked ? Self.weakSuffix.utf8CodeUnitCount : 0)))
         out.append("\"")
         return true
     }
@@ -76,5 +83,12 @@ struct EntityTag {
         text = Slice(start: offset + 1, count: end - offset - 1)
         offset = end + 1
         whole = Slice(start: start, count: offset - start)
+    }
+}
+
+extension RawSpan {
+    fileprivate func hasSuffix(_ text: StaticString) -> Bool {
+        let count = text.utf8CodeUnitCount
+        return byteCount >= count && dropping(byteCount - count).equals(text)
     }
 }

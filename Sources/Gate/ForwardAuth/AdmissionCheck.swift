@@ -19,6 +19,41 @@ extension Admission {
         decision.refuse(refusal)
     }
 
+    /// Whether the described request has a field that the gateway would remove before the upstream, which the proxy passes on: one of
+    /// `ProxyFields` without `keep=`, in any spelling, or an `X-Real-IP` of another address than the client's and the proxy's own in
+    /// `X-Forwarded-For`.
+    ///
+    /// The fields that proxies send in each check pass: Traefik writes `X-Forwarded-Server` and `X-Forwarded-Port` itself.
+    func hasProxyField(_ head: borrowing RequestHead, _ bytes: RawSpan, kept: KeptFields, client: IPAddress) -> Bool {
+        let names = ReservedNames.shared
+        for index in 0..<head.fields.count where head.fields[index].known == .other {
+            let name = bytes[head.fields[index].name]
+            guard names.mayHold(name) else { continue }
+            if FoldedName.matches(name, ("x-real-ip" as StaticString).rawBytes) {
+                let address = IPAddress(parsing: bytes[head.fields[index].value])
+                if address == nil || address != client && address != Self.lastForwarded(head.fields, bytes) { return true }
+            } else if names.holdsProxyField(name, except: kept), !Self.isOfEveryCheck(name) {
+                return true
+            }
+        }
+        return false
+    }
+
+    /// The address at the end of `X-Forwarded-For`, which the proxy that asks has written; nil without one.
+    private static func lastForwarded(_ fields: borrowing FieldTable, _ bytes: RawSpan) -> IPAddress? {
+        var index = fields.count - 1
+        while index >= 0, fields[index].known != .xForwardedFor { index -= 1 }
+        guard index >= 0 else { return nil }
+        let value = bytes[fields[index].value]
+        var start = value.byteCount
+        while start > 0, value[start - 1] != UInt8(ascii: ","), value[start - 1] != UInt8(ascii: " ") { start -= 1 }
+        return IPAddress(parsing: value.dropping(start))
+    }
+
+    private static func isOfEveryCheck(_ name: RawSpan) -> Bool {
+        name.equalsIgnoringCase("x-forwarded-server") || name.equalsIgnoringCase("x-forwarded-port")
+    }
+
     /// Whether an upstream that gets `path` as it was sent may take it for one of another rule than `match`, which is that of its
     /// canonical form: it has dot segments, or matches another rule letter by letter.
     func differsAsSent(_ path: RawSpan, _ match: RouteMatch, _ head: borrowing RequestHead, _ bytes: RawSpan) -> Bool {

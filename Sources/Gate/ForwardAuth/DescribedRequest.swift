@@ -14,6 +14,8 @@ package enum DescriptionFault: Error, CaseIterable, Sendable {
     case contradiction
     /// The request has a field whose name servers read as an identity field's, like `X_User_Id`. The proxy would pass it on.
     case lookAlike
+    /// The request has one of `ProxyFields` that its route does not keep. The proxy would pass it on.
+    case proxyField
 
     /// The access log's `error`.
     package var text: StaticString {
@@ -26,6 +28,7 @@ package enum DescriptionFault: Error, CaseIterable, Sendable {
         case .badScheme: "check_bad_scheme"
         case .contradiction: "check_contradiction"
         case .lookAlike: "check_look_alike"
+        case .proxyField: "check_proxy_field"
         }
     }
 
@@ -39,6 +42,7 @@ package enum DescriptionFault: Error, CaseIterable, Sendable {
         case .badScheme: "X-Forwarded-Proto is neither http nor https."
         case .contradiction: "The check describes two different requests."
         case .lookAlike: "The request has a field that an upstream may read as an identity field."
+        case .proxyField: "The request has a field by which an upstream may be told another path, method, user or address, and its route has no keep= for it."
         }
     }
 }

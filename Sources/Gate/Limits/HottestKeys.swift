@@ -122,5 +122,5 @@ extension HottestKeys.Window {
 
 extension IPAddress {
     /// The address or network that a limit by address counts by.
-    fileprivate var limitText: String { isIPv4 ? text : "\(limitPrefix.text)/64" }
+    fileprivate var limitText: String { limitPrefix.isIPv4 ? limitPrefix.text : "\(limitPrefix.text)/64" }
 }

@@ -86,8 +86,14 @@ enum FilterFailure: Error, Equatable {
         }
     }
 
-    /// The refusal, while the client has received none of the answer.
-    var refusal: Refusal { self == .content(.aboveTier) ? .premiumRequired : .badGateway }
+    /// The refusal of an answer with this status, while the client has received none of it. An error that is not JSON keeps its status.
+    func refusal(status: Int) -> Refusal {
+        switch self {
+        case .content(.aboveTier): .premiumRequired
+        case .notJSON where status >= 400: .upstreamError(status: UInt16(clamping: status))
+        case .partial, .coding, .notJSON, .content(.broken), .content(.tooLarge), .content(.noList): .badGateway
+        }
+    }
 }
 
 /// The filter of one exchange: what the route asks of its answer, and the content that is judged.
@@ -97,6 +103,8 @@ struct AnswerFilter: ~Copyable {
     private(set) var tier = Tier.lowest
     /// Whether content goes through here.
     private(set) var isJudging = false
+    /// The status of the answer.
+    private(set) var status = 0
     /// The head for the client, without its end, until some of the content may go out.
     var head = ByteBuffer()
     /// Made for the first answer that is judged, and kept with its buffers: most exchanges have none.
@@ -113,7 +121,7 @@ struct AnswerFilter: ~Copyable {
     }
 
     /// Begins with the content of an answer of this form.
-    mutating func begin(_ form: FilterCourse.ContentForm, _ coding: ContentCoding, status: Int) {
+    mutating func begin(_ form: FilterCourse.ContentForm, _ coding: ContentCoding) {
         guard let plan else { return }
         judge().begin(plan, tier: tier, form, coding, status: status)
     }
@@ -147,8 +155,9 @@ struct AnswerFilter: ~Copyable {
     var ready: Int { judged?.ready ?? 0 }
 
     /// The course for an answer with this head.
-    func course(_ head: borrowing ResponseHead, _ bytes: RawSpan) -> FilterCourse {
+    mutating func course(_ head: borrowing ResponseHead, _ bytes: RawSpan) -> FilterCourse {
         guard let plan else { return .pass }
+        status = head.status
         return FilterCourse(head, bytes, isStrict: plan.isStrict)
     }
 

@@ -72,7 +72,7 @@ extension Worker {
             guard exchanges[exchange].filter.isShadow else { throw failure }
             noteUnfit(exchange, failure)
         case .expectNothing(let failure): exchanges[exchange].filter.expectNothing(failure)
-        case .judge(let form, let coding): exchanges[exchange].filter.begin(form, coding, status: scratch.response.status)
+        case .judge(let form, let coding): exchanges[exchange].filter.begin(form, coding)
         }
     }
 
@@ -108,15 +108,34 @@ extension Worker {
         telemetry.metrics.filterFailed(failure.reason)
         noteUnfit(exchange, failure)
         guard exchanges[exchange].state.answer != .started else { return cutAnswer(exchange, &scratch) }
-        answer(exchange, with: failure.refusal, &scratch)
+        answer(exchange, with: failure.refusal(status: exchanges[exchange].filter.status), &scratch)
     }
 
-    /// Logs, at a limited rate, that an answer was not JSON, and which setting of its route would let it pass.
+    /// Logs, at a limited rate, that an answer was not JSON, and which setting of its route would let it pass. Error pages are no news.
     mutating func noteUnfit(_ exchange: ExchangeIndex, _ failure: FilterFailure) {
-        guard failure == .notJSON, exchanges[exchange].record.isRecorded else { return }
+        guard failure == .notJSON, exchanges[exchange].filter.status < 400, exchanges[exchange].record.isRecorded else { return }
         let route = exchanges[exchange].record.route
         guard let count = telemetry.answerNotices.count(route, at: now.monotonic) else { return }
         services.answerNotJSON(telemetry.labels.routes.name(of: route), count, exchanges[exchange].filter.isShadow)
+    }
+
+    /// Logs, at a limited rate, that elements passed in an answer without a single label.
+    mutating func noteUnlabelled(_ exchange: ExchangeIndex, _ counts: FilterCounts) {
+        let route = exchanges[exchange].record.route
+        guard exchanges[exchange].filter.plan?.labelsMissing == false,
+            let count = telemetry.unlabelledAnswers.count(counts, of: route, at: now.monotonic)
+        else { return }
+        services.answerUnlabelled(telemetry.labels.routes.name(of: route), exchanges[exchange].note.sentPath, count)
+    }
+}
+
+extension FilterPlan {
+    /// Whether elements without a label count as labelled, by `filter-unlabelled=TIER`.
+    fileprivate var labelsMissing: Bool {
+        switch unlabelled {
+        case .byForm, .keep, .drop: false
+        case .tier: true
+        }
     }
 }
 

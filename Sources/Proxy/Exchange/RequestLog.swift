@@ -60,7 +60,10 @@ extension Worker {
         if isCancelled { telemetry.attemptCancelled(&exchanges[exchange].record, at: now.monotonic) }
         guard exchanges[exchange].record.isRecorded else { return }
         let filtered = exchanges[exchange].filter.counts
-        if let filtered { telemetry.noteFiltered(exchanges[exchange].record.route, filtered, isShadow: exchanges[exchange].filter.isShadow) }
+        if let filtered {
+            telemetry.noteFiltered(exchanges[exchange].record.route, filtered, isShadow: exchanges[exchange].filter.isShadow)
+            noteUnlabelled(exchange, filtered)
+        }
         let micros = now.monotonic.nanoseconds(since: exchanges[exchange].record.startedAt) / 1_000
         telemetry.metrics.requestFinished(
             route: exchanges[exchange].record.route, method: exchanges[exchange].record.method,

@@ -122,6 +122,9 @@ package struct WorkerServices: Sendable {
     /// Answers on a filtered route, by name and number, were not JSON and were refused, or would have been outside shadow mode.
     /// Called at most once a minute for each route.
     package var answerNotJSON: @Sendable (String, Int, Bool) -> Void = { _, _, _ in }
+    /// The answers on a filtered route have no label: the route's name, the path of one, and the number of answers. Called at most once a
+    /// minute for each route.
+    package var answerUnlabelled: @Sendable (String, String, Int) -> Void = { _, _, _ in }
     /// The condition of Redis, or of a node of it, for the worker of this number.
     package var redisChanged: @Sendable (Int, RedisNodes.Change) -> Void = { _, _ in }
     /// The nodes of the Redis Cluster may have changed; `.redisMapped` follows if they have. Called each time.

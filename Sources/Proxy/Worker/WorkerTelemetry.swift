@@ -53,6 +53,8 @@ package struct WorkerTelemetry: ~Copyable {
     private var limitLines: UInt64 = 0
     private var limitMark = ByteBuffer()
     var answerNotices = AnswerNotices()
+    /// For the log line about filtered answers without labels.
+    var unlabelledAnswers = UnlabelledAnswers()
     /// Spans until they are handed to the exporter.
     var spans = SpanBuffer()
     private let handover: SpanHandover

@@ -26,8 +26,16 @@ enum PolicyBuilder {
             upgradeURL: settings.upgradeURL, hasAccounts: settings.hasAccounts,
             refreshers: Set(settings.trusts.filter { $0.refresh != nil }.map(\.name)),
             tierSources: Dictionary(settings.trusts.map { ($0.name, TierSource($0.tierSource)) }) { first, _ in first },
-            identitySigner: signer, cors: settings.corsRule, ownOrigin: OriginPattern.origin(ofURL: settings.publicURL))
+            identitySigner: signer, cors: settings.corsRule, ownOrigin: OriginPattern.origin(ofURL: settings.publicURL),
+            contractBases: contractBases(configuration))
         return limitHash.map { Policy(policy, limitsBy: $0) } ?? policy
+    }
+
+    /// The bases of the mounted contracts but the root, below which all paths are; of several at one base the first.
+    private static func contractBases(_ configuration: GatewayConfiguration) -> [ContractBase] {
+        var seen: Set<String> = [""]
+        return configuration.endpoints.filter { $0.endpoint.contract != nil && seen.insert($0.mount.base).inserted }
+            .map { ContractBase(path: $0.mount.base, dialect: $0.endpoint.dialect) }
     }
 
     /// Every rule, in the policy's order.

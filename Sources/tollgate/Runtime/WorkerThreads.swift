@@ -76,6 +76,7 @@ struct WorkerPlan: Sendable {
         services.choseHTTP1 = { health.choseHTTP1($0, $1) }
         services.makeRoom = { workers.makeRoom(for: id, upstream: $0, connections: $1) }
         services.answerNotJSON = { health.log.writeNotJSON(route: $0, answers: $1, isShadow: $2) }
+        services.answerUnlabelled = { health.log.writeUnlabelled(route: $0, path: $1, answers: $2) }
         services.redisChanged = { worker, change in
             health.redisChanged(worker: worker, change)
             if let condition = change.condition { redisDiscovery?.connectionChanged(condition) }
@@ -126,6 +127,14 @@ extension ServerLog {
         warning(
             isShadow ? "an answer that is not JSON would be refused" : "an answer that is not JSON was refused",
             ("route", route), ("answers", "\(answers)"), ("detail", detail))
+    }
+
+    /// Answers of a filtered route passed without a single label.
+    fileprivate func writeUnlabelled(route: String, path: String, answers: Int) {
+        let detail = "every caller gets such answers whole: let the upstream label its objects, name its field in filter=, or write filter-unlabelled=TIER on the route"
+        warning(
+            "no element of a filtered answer had a label", ("route", route), ("path", path), ("answers", "\(answers)"),
+            ("detail", detail))
     }
 }
 
