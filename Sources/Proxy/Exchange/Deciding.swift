@@ -121,7 +121,7 @@ extension Worker {
             wantsPlainContent: exchanges[exchange].streamRule.writesEvents, socketKey: socketKey.readable, filtered: fields, into: &head)
         if head.capacity > room { head.trim() }
         swap(&head, &exchanges[exchange].replayBuffer)
-        exchanges[exchange].state.forward(isWhole: !scratch.request.framing.hasContent)
+        exchanges[exchange].state.forward(isWhole: exchanges[exchange].isHeadAlone)
         return true
     }
 

@@ -62,6 +62,8 @@ package struct Exchange: ~Copyable {
     /// Whether content is kept without chunks because the upstream speaks HTTP/2, or may. See `reframe`.
     var isForHTTP2 = false
     var hasUnknownLength = false
+    /// Whether the client ended the request with its head: there is no content, not even an empty frame of it.
+    var isHeadAlone = false
     /// Trailer fields for an upstream that speaks HTTP/2, as lines.
     var requestTrailers = ByteBuffer()
     var passesTrailers = true

@@ -147,7 +147,7 @@ extension Worker {
         startAnswerClock(exchange, end)
         if exchanges[exchange].isFlushed {
             if !exchanges[exchange].state.hasWholeRequest {
-                downstream.startBodyClock(exchanges[exchange].client.index, at: now.monotonic, timeout: settings.bodyTimeout)
+                downstream.startBodyClock(exchanges[exchange].client.index, at: now.monotonic, settings)
             }
             upstreams.resumable.append(exchanges[exchange].client)
         }

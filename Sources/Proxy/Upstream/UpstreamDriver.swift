@@ -125,7 +125,7 @@ extension Worker {
         startAnswerClock(exchange, upstream)
         flushRequest(exchange)
         guard !exchanges[exchange].state.hasWholeRequest, exchanges[exchange].isFlushed else { return }
-        downstream.startBodyClock(exchanges[exchange].client.index, at: now.monotonic, timeout: settings.bodyTimeout)
+        downstream.startBodyClock(exchanges[exchange].client.index, at: now.monotonic, settings)
     }
 
     mutating func upstreamTimedOut(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
