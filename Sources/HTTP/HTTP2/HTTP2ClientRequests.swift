@@ -26,6 +26,8 @@ extension HTTP2ClientConnection {
             path: bytes.extracting(line.target), into: &out)
         let length = encodeFields(bytes, from: line.next, into: &out) + 2
         sending.endSection(from: start, of: &stream, ends: endsStream, into: &out)
+        // A request whose client sent its head and its end apart keeps them apart: servers of gRPC refuse or hang on HEADERS that end it.
+        stream.lastFlags = 0
         sending.excuseMore()
         streams.add(stream)
         return (StreamID(number: stream.number), length)
@@ -76,7 +78,7 @@ extension HTTP2ClientConnection {
         return sending.content(content, isLast: isLast, of: &streams[index], into: &out)
     }
 
-    /// Ends the request, all of whose content was written: in its last frame if that has not left, otherwise in an empty one.
+    /// Ends the request, all of whose content was written: in its last DATA frame if that has not left, otherwise in an empty one.
     package mutating func sendEnd(on stream: StreamID, into out: inout ByteBuffer) {
         guard let index = streams.find(stream.number), !streams[index].isReset, !streams[index].gatewayEnded else { return }
         sending.end(&streams[index], into: &out)

@@ -17,8 +17,8 @@ struct HTTP2Stream: Equatable {
     var gatewayEnded = false
     /// Reset, by either side: nothing more is sent, and what is received is dropped.
     var isReset = false
-    /// The last HEADERS or DATA frame of this stream in the output, whose END_STREAM can still be set: its flags' offset, and the
-    /// epoch of the output in which that is valid.
+    /// The last frame of this stream in the output whose END_STREAM can still be set, DATA or the HEADERS of an answer: its flags'
+    /// offset, 0 for none, and the epoch of the output in which that is valid.
     var lastFlags = 0
     var lastEpoch: UInt32 = .max
     // Of a stream to an upstream: the request's method, interim answers so far, and whether the final answer's head has been read.
