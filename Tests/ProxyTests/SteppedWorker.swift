@@ -19,7 +19,7 @@ struct SteppedWorker: ~Copyable {
 
     init(
         _ rules: [RouteRule], upstreams: [UpstreamSnapshot], settings: WorkerSettings = WorkerSettings(), allowsHTTP2: Bool = false,
-        local: [LocalHandler] = [], shared: consuming SharedCounting? = nil,
+        local: [LocalHandler] = [], shared: consuming SharedCounting? = nil, proxies: [CIDR] = [],
         makeRoom: @escaping @Sendable (String, Int) -> Bool = { _, _ in false },
         sessionExpiry: @escaping @Sendable (UUID, @escaping @Sendable (Int64?) -> Void) -> Void = { _, answer in answer(nil) },
         services adjust: (inout WorkerServices) -> Void = { _ in }
@@ -34,7 +34,7 @@ struct SteppedWorker: ~Copyable {
         adjust(&services)
         let worker = try Worker(
             for: rules, upstreams: upstreams, settings: settings, waker: waker, mailbox: mailbox, services: services,
-            listeners: [Listener(socket: socket, allowsHTTP2: allowsHTTP2)], shared: shared)
+            listeners: [Listener(socket: socket, allowsHTTP2: allowsHTTP2)], shared: shared, proxies: proxies)
         self.worker = worker
         self.mailbox = mailbox
         self.address = address

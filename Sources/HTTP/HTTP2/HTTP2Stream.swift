@@ -146,6 +146,34 @@ struct HTTP2StreamTable {
     }
 }
 
+/// How many streams may still be reset on a connection to an upstream. Servers end a connection on which many are (CVE-2023-44487), and
+/// with it the requests of all other clients. The strictest defences that are known allow 20 at once (Rust's h2) and 200 in 30 seconds
+/// (Netty); nginx, nghttp2, Go and Envoy allow more.
+struct HTTP2ResetBudget {
+    /// Resets at once, and each second in the long run.
+    static let burst = 15
+    static let perSecond = 3
+
+    private var left = Self.burst
+
+    /// Takes one from the budget, if there is one.
+    mutating func take() -> Bool {
+        guard left > 0 else { return false }
+        left -= 1
+        return true
+    }
+
+    /// A second has passed.
+    mutating func refill() { left = min(left + Self.perSecond, Self.burst) }
+}
+
+/// A stream to an upstream that no exchange waits for, and that the budget of resets leaves open.
+struct HTTP2AbandonedStream: Equatable {
+    let number: UInt32
+    /// The whole request was sent, so that the stream is over with its answer.
+    let gatewayEnded: Bool
+}
+
 /// The streams that this end has reset last, as many as may be under way: what the peer sent on them before it knew is dropped.
 struct HTTP2Resets {
     private let most: Int
