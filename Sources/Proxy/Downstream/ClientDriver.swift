@@ -73,12 +73,9 @@ extension Worker {
         case .lingering:
             downstream.clients[client].arrival.moved(input.count)
             input.removeAll()
-            if downstream.clients[client].arrival.bytes > Self.mostLingered { downstream.close(client) }
+            if downstream.clients[client].arrival.bytes > Downstream.mostLingered { downstream.close(client) }
         }
     }
-
-    /// Bytes that are dropped at most before a lingering connection is closed all the same.
-    private static var mostLingered: UInt64 { 1 << 20 }
 
     mutating func inputClosed(_ client: ClientIndex, _ scratch: inout Scratch) {
         downstream.clients[client].inputEnded = true

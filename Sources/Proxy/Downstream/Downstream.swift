@@ -144,6 +144,9 @@ struct Downstream: ~Copyable {
     /// Milliseconds for which a client may go on sending after the last answer.
     static var lingerTimeout: UInt64 { 2_000 }
 
+    /// Bytes that are dropped at most before a lingering connection or stream is closed all the same.
+    static var mostLingered: UInt64 { 1 << 20 }
+
     /// Closes the connection once everything written has gone out; `lingering` as in `ServerAction`.
     mutating func closeAfterFlush(_ client: ClientIndex, lingering: Bool, at now: MonotonicTime, in loop: borrowing EventLoop) {
         clients[client].phase = .flushing(lingering: lingering)
