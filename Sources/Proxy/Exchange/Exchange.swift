@@ -189,6 +189,11 @@ package struct Exchange: ~Copyable {
         state.upstreamStoppedReading || replaySent == replayBuffer.count && pending.isEmpty && !hasPiped(.request)
     }
 
+    /// Whether the upstream has all that has come of a request that is not complete, so that it waits for the client.
+    var isClientAwaited: Bool {
+        state.phase == .relaying && !state.hasWholeRequest && !state.upstreamStoppedReading && isFlushed
+    }
+
     /// Whether all of it was received and sent.
     var isSent: Bool { state.hasWholeRequest && isFlushed && !state.upstreamStoppedReading }
 
