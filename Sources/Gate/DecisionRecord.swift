@@ -2,6 +2,20 @@ import Credentials
 package import HTTP
 package import Wire
 
+/// A client by its address (IPv6 by /64), and a hash of its user's id; nil for nobody.
+package struct ClientMark: Equatable, Sendable {
+    let address: IPAddress
+    let user: UInt64?
+
+    package init(address: IPAddress, user: UInt64? = nil) {
+        self.address = address
+        self.user = user
+    }
+
+    /// Whether the two may be one client: by its address or its user.
+    package func mayBe(_ other: ClientMark) -> Bool { address == other.address || user != nil && user == other.user }
+}
+
 /// Record of a decision, kept to explain a refusal later: what `Explanation` needs, without secrets. Reused with its buffer,
 /// so that recording allocates nothing in the steady state.
 package struct DecisionRecord: ~Copyable {
@@ -153,6 +167,12 @@ package struct DecisionRecord: ~Copyable {
         let issuer = UInt64(isUser ? issuerIndex + 1 : 0) << 48
         if isUser { return hash.hash128(self[.user], domain: domain ^ issuer) }
         return hash.hash128(client.address.limitPrefix.high, client.address.limitPrefix.low, domain: domain)
+    }
+
+    /// The client's address, and its user: to tell whether two requests are two clients'.
+    package var clientMark: ClientMark {
+        let user = self[.user].isEmpty ? nil : KeyedHash(first: 0, second: 0).hash64(self[.user])
+        return ClientMark(address: client.address.limitPrefix, user: user)
     }
 
     package var method: String { self[.method].text }

@@ -23,6 +23,8 @@ package struct RequestHead: ~Copyable {
     package var isHTTP2 = false
     package var version: HTTPVersion { isHTTP2 ? .http2 : minorVersion == 1 ? .http11 : .http10 }
     package internal(set) var framing = BodyFraming.none
+    /// Whether the end of a request of HTTP/2 with `content-length: 0` is still to come: its HEADERS have not ended the stream.
+    package internal(set) var awaitsEnd = false
     /// Whether the client keeps the connection open after this message.
     package internal(set) var keepAlive = false
     /// Whether the client waits for `100 Continue` before it sends the content. False if there is none.
@@ -45,6 +47,7 @@ package struct RequestHead: ~Copyable {
     package mutating func parse(_ bytes: RawSpan, limits: HeadLimits) -> HeadOutcome {
         let window = bytes.extracting(0..<min(bytes.byteCount, limits.headBytes))
         isHTTP2 = false
+        awaitsEnd = false
         do throws(HeadStop) {
             let fieldStart = try readRequestLine(window, limits)
             length = try fields.read(window, from: fieldStart, limit: limits.fields)
@@ -64,6 +67,7 @@ package struct RequestHead: ~Copyable {
     mutating func take(_ section: inout FieldSection, limits: HeadLimits) -> HeadOutcome {
         length = section.head.byteCount
         isHTTP2 = true
+        awaitsEnd = false
         fields.take(&section.table)
         do throws(HeadStop) {
             try takeRequestLine(section.requestLine, section.head, limits)

@@ -244,16 +244,18 @@ package struct ServerConnection: ~Copyable {
 extension ServerConnection {
     /// Begins as a stream, with the request `head`.
     package mutating func streamBegan(_ head: borrowing RequestHead) {
-        stream = StreamContent()
+        var content = StreamContent()
+        if case .length(let length) = head.framing, length > 0 || head.awaitsEnd { content.left = length }
+        stream = content
         _ = messages.headReceived(
-            hasBody: head.framing.hasContent, keepAlive: true, minorVersion: 1, expectsContinue: head.expectsContinue)
+            hasBody: head.framing.hasContent || head.awaitsEnd, keepAlive: true, minorVersion: 1, expectsContinue: head.expectsContinue)
     }
 
     /// Begins as a stream whose request cannot be read; `faulted` follows.
     package mutating func streamBegan() { stream = StreamContent() }
 
     /// `count` bytes of content were added to the input.
-    package mutating func contentArrived(_ count: Int) { stream?.unread += count }
+    package mutating func contentArrived(_ count: Int) { stream?.arrived(count) }
 
     /// Content that has arrived is not needed: the caller drops the input.
     package mutating func dropContent() {
@@ -263,6 +265,9 @@ extension ServerConnection {
 
     /// `count` bytes of content were taken from the input by a tunnel.
     package mutating func contentTaken(_ count: Int) { stream?.unread -= count }
+
+    /// Whether the request has `content-length: 0` and has not ended: its head alone would be a whole request to an upstream.
+    package var awaitsEndOfEmpty: Bool { stream?.awaitsEnd == true && unreadContent == 0 }
 
     /// Bytes of content in the input.
     package var unreadContent: Int { stream?.unread ?? 0 }
@@ -279,6 +284,8 @@ extension ServerConnection {
     private mutating func nextOnStream(_ input: inout ByteBuffer, _ trailers: inout FieldTable) -> ServerEvent {
         guard var content = stream else { return .needMore }
         defer { stream = content }
+        // The last of the content waits for the end: should more follow, the upstream must not have taken the request for a whole one.
+        if content.awaitsEnd { return .needMore }
         if content.unread > 0 {
             defer { content.unread = 0 }
             return .content(.http1, content.unread)

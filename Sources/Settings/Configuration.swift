@@ -81,6 +81,10 @@ package struct Configuration: Sendable {
     package var tierGraceSeconds: Int64 = 0
     package var headerTimeoutMilliseconds: UInt32 = 0
     package var bodyTimeoutMilliseconds: UInt32 = 0
+    /// Bytes a second that a request body needs after 10 seconds; 0 for any.
+    package var bodyRate = 0
+    /// Whether a client that ends its side before its answer begins has given up its request.
+    package var cancelsOnHalfClose = false
     package var sendTimeoutMilliseconds: UInt32 = 0
     package var idleTimeoutMilliseconds: UInt32 = 0
     package var drainTimeoutMilliseconds: UInt32 = 0

@@ -84,6 +84,12 @@ extension Setting {
     package static let bodyTimeout = Setting(
         "TOLLGATE_BODY_TIMEOUT", .duration(100...3_600_000), .milliseconds(\.bodyTimeoutMilliseconds), default: "30s",
         "The time after which a request body must have arrived at 1 KiB/s on average, so that a slow drip does not extend it.")
+    package static let bodyRate = Setting(
+        "TOLLGATE_BODY_MIN_RATE", .count(0...1_073_741_824), .count(\.bodyRate), default: "240",
+        "The bytes a second at which a request body must have arrived on average after 10 s, or it gets 408; `0` for any. Time in which the upstream takes no more does not count, and calls of gRPC may be silent.")
+    package static let halfClose = Setting(
+        "TOLLGATE_HALF_CLOSE", .choice(["wait", "cancel"]), .choice(\.cancelsOnHalfClose) { $0 == "cancel" }, default: "wait",
+        "What a client's end of its side (FIN) means before an upstream's response has begun: `wait` sends the response all the same; `cancel` ends the request, also at the upstream. See [streams](streams.md#clients-that-end-their-side).")
     package static let sendTimeout = Setting(
         "TOLLGATE_SEND_TIMEOUT", .duration(100...86_400_000), .milliseconds(\.sendTimeoutMilliseconds), default: "60s",
         "The time within which a client must read part of a waiting response, and after which it must have read 1 KiB/s on average, so that a slow drip does not extend it.")
@@ -204,7 +210,7 @@ extension Setting {
         jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, rateLimitFailure, redisTimeout,
         tokenCache, contracts, dlauthPath, provider, databaseURL, databaseDirectURL, ownDatabaseURL, ownDatabaseDirectURL, databaseSchema, requireConfirmedEmail, maxSessions, signUpLimit, accessLifetime, refreshLifetime,
         refreshGrace, tierGrace,
-        headerTimeout, bodyTimeout, sendTimeout, idleTimeout, drainTimeout, maxConnections, maxRequests, maxLocalRequests, maxBuffers, dnsRefresh, http2Streams, http2StreamWindow,
+        headerTimeout, bodyTimeout, bodyRate, halfClose, sendTimeout, idleTimeout, drainTimeout, maxConnections, maxRequests, maxLocalRequests, maxBuffers, dnsRefresh, http2Streams, http2StreamWindow,
         http2ConnectionWindow, upgradeURL, cors, log, accessLog,
         smtpURL, mailFrom, appName, smsURL, smsBudget, resetURL, tlsClientCA, consoleOnMain, keySecret,
     ] + traces

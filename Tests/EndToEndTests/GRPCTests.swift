@@ -194,6 +194,41 @@ import Testing
         #expect(try GRPCCall(port: gateway.port, "NoSuch").code == "UNIMPLEMENTED")
     }
 
+    /// A case of gRPC's interoperability tests that no other test here has.
+    struct Case: Sendable, CustomTestStringConvertible {
+        let name: String
+        let method: String
+        let kind: GRPCCall.Kind
+        var messages: [String] = []
+        var code = "OK"
+        var answers: [String] = []
+        var testDescription: String { name }
+    }
+
+    static let cases = [
+        Case(name: "empty_unary", method: "Unary", kind: .unary, messages: [""], answers: [""]),
+        Case(name: "empty_stream", method: "Bidi", kind: .bidi),
+        Case(name: "a stream of requests without one", method: "ClientStream", kind: .client, answers: [""]),
+        Case(name: "empty_server_stream", method: "ServerStream", kind: .server, messages: ["0"]),
+        Case(name: "cancel_after_begin", method: "ClientStream", kind: .cancelled, code: "CANCELLED"),
+        Case(name: "cancel_after_first_response", method: "Bidi", kind: .left, messages: ["a", "b"], code: "CANCELLED", answers: ["<a>"]),
+        Case(name: "unimplemented_service", method: "/no.Service/Method", kind: .unary, messages: [""], code: "UNIMPLEMENTED"),
+        Case(name: "special_status_message", method: "Fail", kind: .unary, messages: ["\t\ntest with whitespace\r\nand Unicode BMP ☺ and non-BMP 😈\t\n"], code: "ABORTED"),
+    ]
+
+    @Test func casesOfInteroperabilityPass() throws {
+        let service = try GRPCService()
+        let gateway = try Gateway(Self.settings("\(service.url) http2=on"))
+        for one in Self.cases {
+            // Several times: frames come together or apart.
+            for _ in 0..<(one.messages.isEmpty ? 4 : 1) {
+                let call = try GRPCCall(port: gateway.port, one.method, one.kind, one.messages, timeout: 30)
+                #expect(call.code == one.code && call.messages == one.answers, "\(one.name): \(call)")
+                if one.method == "Fail" { #expect(call.details == one.messages[0]) }
+            }
+        }
+    }
+
     @Test func aClientsDeadlineEndsTheCallAtBothEnds() throws {
         let service = try GRPCService()
         let gateway = try Gateway(Self.settings("\(service.url) http2=on"))

@@ -333,6 +333,76 @@ import Testing
         try peer.connection.expectEnd()
     }
 
+    /// Debian's curl loses an answer that comes together with the reset of its upload.
+    @Test func anEarlyAnswerReachesAClientThatUploads() throws {
+        let (upstream, folder) = (try Upstream(), try Folder())
+        let authority = try CertificateAuthority(folder)
+        try authority.issue("one", "DNS:localhost")
+        let gateway = try Gateway(
+            Self.settings(upstream) + """
+
+                TOLLGATE_ROUTE_SMALL="/small/* upstream=u auth=none body-limit=64KiB"
+                TOLLGATE_LISTEN_TLS=127.0.0.1:0
+                TOLLGATE_TLS_CERT="\(folder.file("one.crt"))"
+                TOLLGATE_TLS_KEY="\(folder.file("one.key"))"
+                """, folder: folder)
+        let secure = ["--http2", "--cacert", authority.file, "--resolve", "localhost:\(gateway.tlsPort):127.0.0.1"]
+        for size in [100_000, 8_000_000] {
+            let upload = try folder.write("upload", String(repeating: "x", count: size))
+            for path in ["/closed/x", "/small/x"] {
+                let more = ["-o", "/dev/null", "-w", "%{http_code}", "--data-binary", "@\(upload)"]
+                let expected = path == "/closed/x" ? "401" : "413"
+                #expect(try curl(gateway, path, more) == expected, "\(path) \(size)")
+                let answer = try run("curl", ["-sS", "--max-time", "60"] + secure + more + ["https://localhost:\(gateway.tlsPort)\(path)"])
+                #expect(answer.output == expected, "\(path) \(size): \(answer.complaints)")
+            }
+        }
+    }
+
+    /// A client that reads nothing before all of its upload has gone gets the answer, too; the reset comes when enough was dropped.
+    @Test func theRestOfARefusedUploadIsDroppedForAWhile() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(Self.settings(upstream))
+        let peer = try HTTP2Peer(gateway)
+        try peer.ask(1, "POST", "/closed/x", ends: false)
+        try peer.take { $0.stream == 1 && $0.endsStream }
+        var window = 65_535
+        for _ in 0..<50 {
+            // It is opened again and again.
+            while window < 16_000 { window += try peer.take { $0.type == 8 && $0.stream == 1 }.last?.word(0) ?? 0 }
+            try peer.send(0, 0, 1, [UInt8](repeating: 0, count: 16_000))
+            window -= 16_000
+        }
+        try peer.send(0, 1, 1, [1])
+        // The stream is over without a reset.
+        try peer.ask(3, "GET", "/x")
+        #expect(try !peer.take { $0.stream == 3 && $0.endsStream }.contains { $0.type == 3 })
+        try peer.ask(5, "POST", "/closed/x", ends: false)
+        let frames = try peer.take { $0.type == 3 }
+        #expect(frames.last?.description == "RST 5 0", "after a time")
+    }
+
+    /// More content than `content-length` says is a fault of the request, so an upstream must not have taken it for a whole one.
+    @Test(arguments: [0, 5]) func theLastOfARequestWaitsForItsEnd(_ length: Int) throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(Self.settings(upstream))
+        let peer = try HTTP2Peer(gateway)
+        let content = [UInt8](repeating: 120, count: length)
+        let head = HTTP2Peer.head(1, "POST", "/longer", [("content-length", "\(length)")], ends: false)
+        try peer.connection.send(head + (length > 0 ? HTTP2Peer.frame(0, 0, 1, content) : []))
+        // Its turn is over when this has been answered.
+        try peer.ask(3, "GET", "/first")
+        try peer.take { $0.stream == 3 && $0.endsStream }
+        try peer.send(0, 1, 1, [1])
+        #expect(try peer.take { $0.type == 3 }.last?.description == "RST 1 1")
+        // One that ends well is whole.
+        try peer.connection.send(HTTP2Peer.head(5, "POST", "/whole", [("content-length", "\(length)")], ends: false))
+        if length > 0 { try peer.send(0, 0, 5, content) }
+        try peer.send(0, 1, 5, [])
+        #expect(try !peer.take { $0.stream == 5 && $0.endsStream }.contains { $0.type == 3 })
+        #expect(upstream.requests.now.map(\.target) == ["/first", "/whole"])
+    }
+
     @Test func halfAHeadAndHalfABodyAreLate() throws {
         let upstream = try Upstream()
         let gateway = try Gateway(Self.settings(upstream, "TOLLGATE_HEADER_TIMEOUT=1s\nTOLLGATE_BODY_TIMEOUT=1s"))

@@ -21,7 +21,8 @@ struct Herd: ~Copyable {
     }()
 
     init(
-        _ count: Int, _ change: (inout UpstreamSettings) -> Void = { _ in }, services: (inout WorkerServices) -> Void = { _ in }
+        _ count: Int, _ change: (inout UpstreamSettings) -> Void = { _ in }, services: (inout WorkerServices) -> Void = { _ in },
+        proxies: [CIDR] = []
     ) throws {
         let listeners = try (0..<count).map { _ in try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!) }
         let snapshot = RunningWorker.upstream("back", try listeners.map { try $0.localAddress() }) {
@@ -29,7 +30,7 @@ struct Herd: ~Copyable {
             $0.retries = 0
             change(&$0)
         }
-        stepped = try SteppedWorker([Self.rule], upstreams: [snapshot], services: services)
+        stepped = try SteppedWorker([Self.rule], upstreams: [snapshot], proxies: proxies, services: services)
         self.listeners = listeners
         self.snapshot = snapshot
         asked = listeners.map { _ in 0 }

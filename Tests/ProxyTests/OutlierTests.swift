@@ -1,3 +1,4 @@
+import Gate
 import Telemetry
 import Testing
 import Transport
@@ -158,14 +159,24 @@ struct Addresses {
         }
     }
 
-    @Test func oneClientThatIsThrottledIsNotTheAddress() {
+    /// Each client of a row by its address and its user, and whether the row makes the address a suspect.
+    static let rows: [(clients: [(address: UInt32, user: UInt64?)], isSuspect: Bool)] = [
+        ((1...5).map { ($0, nil) }, true), ((1...4).map { ($0, nil) }, false),
+        // One address, whatever its users; one user, whatever its addresses.
+        ((1...100).map { (1, $0) }, false), ((1...100).map { ($0, 7) }, false),
+        // One client among others counts once.
+        ([(1, nil), (2, nil), (1, nil), (2, 9), (3, 9), (4, nil), (1, nil)], false),
+        ([(1, nil), (2, nil), (1, nil), (2, 9), (3, 9), (4, nil), (5, 8)], true),
+    ]
+
+    @Test(arguments: rows) func throttledClientsAreTheAddressIfTheyAreMany(_ clients: [(address: UInt32, user: UInt64?)], _ isSuspect: Bool) {
         var health = EndpointHealth()
         let rules = OutlierRules()
-        for _ in 0..<3 {
-            for _ in 0..<4 { #expect(health.answerThrottled(at: Addresses.moment(0), rules) == false) }
-            health.answerBegan()
-        }
-        for number in 1...5 { #expect(health.answerThrottled(at: Addresses.moment(0), rules) == (number == 5)) }
+        let marks = clients.map { ClientMark(address: IPAddress(v4: $0.address), user: $0.user) }
+        // Any other answer ends the row.
+        for mark in marks.prefix(4) { _ = health.answerThrottled(mark, at: Addresses.moment(0), rules) }
+        health.answerBegan()
+        #expect(marks.contains { health.answerThrottled($0, at: Addresses.moment(0), rules) } == isSuspect)
     }
 }
 

@@ -192,15 +192,39 @@ struct OutlierWorkerTests {
         herd.end()
     }
 
-    /// Mostly it is one client that is too fast.
-    @Test func a429IsBelievedWhenTheAddressHasNoOtherAnswerLeft() throws {
+    /// The upstream's patience with the client has ended, by an answer that is cut or by none: the address is well.
+    @Test(arguments: ["", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"]) func aLossThatWaitsForTheClientIsNotTheAddresss(_ part: String) throws {
         var herd = try Herd(2)
-        let asks = Herd.answer(429, "Retry-After: 7")
-        for _ in 0..<3 {
-            #expect(try herd.ask(8, [asks, Self.good]) == [4, 4])
-            #expect(try herd.ask(2, [Self.good, Self.good]) == [1, 1])
+        for number in 0..<20 {
+            let client = try Line(to: herd.stepped.address)
+            try client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\nConnection: close\r\n\r\nhalf")
+            let (_, line) = try herd.accept()
+            try herd.stepped.turn(untilReadable: line)
+            _ = try line.receive(until: "half")
+            herd.stepped.pass(milliseconds: 200)
+            if !part.isEmpty { try line.send(part) }
+            line.close()
+            try herd.stepped.turn(untilReadable: client)
+            let status = try client.receive().map { String(decoding: $0.prefix(12), as: UTF8.self) }
+            #expect(status == (part.isEmpty ? "HTTP/1.1 408" : "HTTP/1.1 200"), "\(number)")
+            client.close()
+            herd.stepped.turn()
         }
-        #expect(try herd.ask(10, [asks, Self.good]) == [5, 5])
+        #expect(try herd.ask(4, [Self.good, Self.good]) == [2, 2])
+        // With a whole request it is the address's.
+        for _ in 0..<10 { try herd.ask([Herd.answer(502), Self.good]) }
+        #expect(try herd.ask(4, [Self.good, Self.good]) == [0, 4])
+        herd.end()
+    }
+
+    /// Mostly it is one client that is too fast.
+    @Test func a429IsBelievedWhenManyClientsGetIt() throws {
+        var herd = try Herd(2, proxies: [CIDR(parsing: "127.0.0.0/8")!])
+        let asks = Herd.answer(429, "Retry-After: 7")
+        #expect(try herd.ask(40, [asks, Self.good]) == [20, 20])
+        for number in 1...10 {
+            try herd.ask([asks, Self.good], "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 192.0.2.\(number)\r\nConnection: close\r\n\r\n")
+        }
         #expect(try herd.ask(4, [asks, Self.good]) == [0, 4])
         herd.stepped.pass(milliseconds: 7_000)
         #expect(try herd.ask(2, [Self.good, Self.good]) == [1, 1])

@@ -18,8 +18,8 @@ struct SteppedWorker: ~Copyable {
     private var looked: MonotonicTime
 
     init(
-        _ rules: [RouteRule], upstreams: [UpstreamSnapshot], settings: WorkerSettings = WorkerSettings(), allowsHTTP2: Bool = false, announces: Bool = false,
-        local: [LocalHandler] = [], shared: consuming SharedCounting? = nil,
+        _ rules: [RouteRule], upstreams: [UpstreamSnapshot], settings: WorkerSettings = WorkerSettings(), allowsHTTP2: Bool = false,
+        announces: Bool = false, local: [LocalHandler] = [], shared: consuming SharedCounting? = nil, proxies: [CIDR] = [],
         makeRoom: @escaping @Sendable (String, Int) -> Bool = { _, _ in false },
         sessionExpiry: @escaping @Sendable (UUID, @escaping @Sendable (Int64?) -> Void) -> Void = { _, answer in answer(nil) },
         services adjust: (inout WorkerServices) -> Void = { _ in }
@@ -34,7 +34,7 @@ struct SteppedWorker: ~Copyable {
         adjust(&services)
         let worker = try Worker(
             for: rules, upstreams: upstreams, settings: settings, waker: waker, mailbox: mailbox, services: services,
-            listeners: [Listener(socket: socket, announces: announces, allowsHTTP2: allowsHTTP2)], shared: shared)
+            listeners: [Listener(socket: socket, announces: announces, allowsHTTP2: allowsHTTP2)], shared: shared, proxies: proxies)
         self.worker = worker
         self.mailbox = mailbox
         self.address = address

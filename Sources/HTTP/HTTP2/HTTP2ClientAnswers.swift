@@ -44,7 +44,7 @@ extension HTTP2ClientConnection {
             throw HTTP2Fault(.compressionError)
         }
         guard let index, !streams[index].isReset, !streams[index].peerEnded else {
-            try countStray(current, at: now)
+            try countStray(current, ends: endsStream, at: now)
             return nil
         }
         return isAnswer ? readAnswer(section, &head, limits, of: index, into: &out) : readTrailers(section, of: index, into: &out)
@@ -96,9 +96,11 @@ extension HTTP2ClientConnection {
         pendingEnd = current
     }
 
-    /// Counts a frame of a stream that is over, unless it was in flight when the gateway reset the stream.
-    mutating func countStray(_ number: UInt32, at now: MonotonicTime) throws(HTTP2Fault) {
-        if !resets.contains(number) { try count(.closedStream, at: now) }
+    /// Counts a frame of a stream that is over, unless it was in flight when the gateway reset the stream, or that is abandoned.
+    private mutating func countStray(_ number: UInt32, ends: Bool, at now: MonotonicTime) throws(HTTP2Fault) {
+        guard !resets.contains(number) else { return }
+        let isOver = ends && abandoned.contains { $0.number == number && $0.gatewayEnded }
+        if !isAbandoned(number, isOver: isOver) { try count(.closedStream, at: now) }
     }
 
     // MARK: content
@@ -117,7 +119,7 @@ extension HTTP2ClientConnection {
         if data.left == 0, !endsStream { try count(.emptyData, at: now) }
         guard let index = streams.find(frame.stream), !streams[index].isReset, !streams[index].peerEnded else {
             dropped(frame.length, into: &out)
-            try countStray(frame.stream, at: now)
+            try countStray(frame.stream, ends: endsStream, at: now)
             return nil
         }
         if let event = refuseData(frame, at: index, into: &out) {

@@ -65,6 +65,9 @@ package struct HTTP2ClientConnection: ~Copyable {
     var receiving = HTTP2ConnectionWindow(size: Self.window, mostHeld: .max)
     var growthLeft = Self.mostGrowth
     var resets = HTTP2Resets(most: Self.streamBound)
+    var resetBudget = HTTP2ResetBudget()
+    /// They count against the upstream's bound on streams, by the order in which they were abandoned.
+    var abandoned: [HTTP2AbandonedStream] = []
     /// The number of the next request's stream.
     var nextStream: UInt32 = 1
     /// The upstream's SETTINGS_MAX_CONCURRENT_STREAMS.
@@ -116,7 +119,10 @@ package struct HTTP2ClientConnection: ~Copyable {
     package var mostStreams: Int { min(Self.streamBound, Int(peerStreams)) }
 
     /// Whether `sendRequest` finds a stream.
-    package var acceptsMore: Bool { streams.count < mostStreams && !isGoingAway }
+    package var acceptsMore: Bool { streams.count + abandoned.count < mostStreams && !isGoingAway }
+
+    /// Streams that nothing waits for and that are still open.
+    package var abandonedCount: Int { abandoned.count }
 
     /// Whether the upstream's GOAWAY, if it came, takes at least one request.
     package var takesSome: Bool { lastTaken > 0 }
@@ -266,6 +272,7 @@ package struct HTTP2ClientConnection: ~Copyable {
     ) -> HTTP2ClientEvent {
         let number = streams[index].number
         out.appendReset(code, stream: number)
+        _ = resetBudget.take()
         resets.note(number)
         streams[index].isReset = true
         return .badAnswer(StreamID(number: number), HTTPFault(502, reason))

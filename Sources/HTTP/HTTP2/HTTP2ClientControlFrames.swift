@@ -18,7 +18,7 @@ extension HTTP2ClientConnection {
         try checkStream(frame.stream)
         guard payload.byteCount == 4 else { throw HTTP2Fault(.frameSizeError) }
         guard let index = streams.find(frame.stream), !streams[index].isReset else {
-            if !resets.forget(frame.stream) { try count(.closedStream, at: now) }
+            if !isAbandoned(frame.stream, isOver: true), !resets.forget(frame.stream) { try count(.closedStream, at: now) }
             return nil
         }
         streams[index].isReset = true
@@ -76,6 +76,7 @@ extension HTTP2ClientConnection {
         // A later one must not take more streams (RFC 9113 §6.8).
         lastTaken = min(lastTaken, payload.bigEndian32(0) & 0x7FFF_FFFF)
         areResetsPending = true
+        abandoned.removeAll { $0.number > lastTaken }
         return .wentAway(HTTP2ErrorCode(rawValue: payload.bigEndian32(4)) ?? .internalError)
     }
 

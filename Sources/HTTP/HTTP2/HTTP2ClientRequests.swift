@@ -26,6 +26,8 @@ extension HTTP2ClientConnection {
             path: bytes.extracting(line.target), into: &out)
         let length = encodeFields(bytes, from: line.next, into: &out) + 2
         sending.endSection(from: start, of: &stream, ends: endsStream, into: &out)
+        // A request whose client sent its head and its end apart keeps them apart: servers of gRPC refuse or hang on HEADERS that end it.
+        stream.lastFlags = 0
         sending.excuseMore()
         streams.add(stream)
         return (StreamID(number: stream.number), length)
@@ -76,7 +78,7 @@ extension HTTP2ClientConnection {
         return sending.content(content, isLast: isLast, of: &streams[index], into: &out)
     }
 
-    /// Ends the request, all of whose content was written: in its last frame if that has not left, otherwise in an empty one.
+    /// Ends the request, all of whose content was written: in its last DATA frame if that has not left, otherwise in an empty one.
     package mutating func sendEnd(on stream: StreamID, into out: inout ByteBuffer) {
         guard let index = streams.find(stream.number), !streams[index].isReset, !streams[index].gatewayEnded else { return }
         sending.end(&streams[index], into: &out)
@@ -88,17 +90,42 @@ extension HTTP2ClientConnection {
         sending.trailers(lines, of: &streams[index], into: &out)
     }
 
-    /// The exchange of the stream has been let go: it does not count any more. A stream that is not over is reset.
+    /// The exchange of the stream has been let go: it does not count any more. A stream that is not over is reset, or abandoned if the
+    /// budget of resets is used up: then its answer is dropped, within the window that it has, until it ends or can be reset.
     package mutating func release(_ stream: StreamID, _ code: HTTP2ErrorCode = .cancel, into out: inout ByteBuffer) {
         guard let index = streams.find(stream.number) else { return }
         let isOver = streams[index].peerEnded && streams[index].gatewayEnded
         if !isOver, !streams[index].isReset, reading != .closed {
-            out.appendReset(code, stream: stream.number)
-            resets.note(stream.number)
+            if resetBudget.take() {
+                out.appendReset(code, stream: stream.number)
+                resets.note(stream.number)
+            } else {
+                abandoned.append(HTTP2AbandonedStream(number: stream.number, gatewayEnded: streams[index].gatewayEnded))
+            }
         }
         receiving.consumed(streams[index].receiving.held)
         growthLeft += streams[index].receiving.size - HTTP2ReceiveWindow.initial
         streams.remove(at: index)
+    }
+
+    /// A second has passed: resets abandoned streams, the oldest first, as far as the budget allows again.
+    package mutating func resetAbandoned(into out: inout ByteBuffer) {
+        resetBudget.refill()
+        guard !abandoned.isEmpty, reading != .closed else { return }
+        var count = 0
+        while count < abandoned.count, resetBudget.take() {
+            out.appendReset(.cancel, stream: abandoned[count].number)
+            resets.note(abandoned[count].number)
+            count += 1
+        }
+        abandoned.removeFirst(count)
+    }
+
+    /// Whether the stream was abandoned. `isOver`: the upstream has ended it, so that it does not count any more.
+    mutating func isAbandoned(_ number: UInt32, isOver: Bool) -> Bool {
+        guard let index = abandoned.firstIndex(where: { $0.number == number }) else { return false }
+        if isOver { abandoned.remove(at: index) }
+        return true
     }
 }
 

@@ -23,7 +23,8 @@ extension HTTP2ServerConnection {
             if !resets.forget(frame.stream) { try count(.closedStream, at: now) }
             return nil
         }
-        try count(.reset, at: now)
+        // Behind the answer's end it says that the client ends its request, too.
+        if !streams[index].gatewayEnded { try count(.reset, at: now) }
         guard !streams[index].isReset else { return nil }
         streams[index].isReset = true
         return .reset(StreamID(number: frame.stream))

@@ -84,6 +84,7 @@ extension HTTP2ServerConnection {
         if case .length(let length) = head.framing {
             guard !endsStream || length == 0 else { return try malformed(.contentLength, at: now, into: &out) }
             stream.contentLeft = length
+            head.awaitsEnd = !endsStream && length == 0
         }
         guard !(head.method == .trace && !endsStream) else { return try malformed(.contentInTrace, at: now, into: &out) }
         streams.add(stream)

@@ -89,11 +89,11 @@ struct HTTP2Sending {
         return count
     }
 
-    /// Ends a message, all of whose content was written: in its last frame if that has not left, otherwise in an empty one.
+    /// Ends a message, all of whose content was written: in its last frame if that has not left and may end it, otherwise in an empty one.
     @inline(__always)
     func end(_ stream: inout HTTP2Stream, into out: inout ByteBuffer) {
         stream.gatewayEnded = true
-        guard stream.lastEpoch == epoch else {
+        guard stream.lastFlags > 0, stream.lastEpoch == epoch else {
             return HTTP2FrameHeader(length: 0, type: .data, flags: HTTP2Flag.endStream, stream: stream.number).write(into: &out)
         }
         let offset = stream.lastFlags

@@ -119,10 +119,10 @@ package struct HTTP2ServerConnection: ~Copyable {
     /// The driver's name for the end of the stream.
     package mutating func owner(of stream: StreamID) -> UInt32? { streams.find(stream.number).map { streams[$0].owner } }
 
-    /// Whether the client still sends the stream's request, and not so much of it that dropping it would cost more than a reset.
-    package func isShortlyEnded(_ stream: StreamID) -> Bool {
-        guard let index = streams.index(of: stream.number), !streams[index].peerEnded, !streams[index].isReset else { return false }
-        return streams[index].contentLeft ?? 0 <= ServerMessageState.discardLimit
+    /// Whether the client still sends the stream's request.
+    package func isRequestOpen(_ stream: StreamID) -> Bool {
+        guard let index = streams.index(of: stream.number) else { return false }
+        return !streams[index].peerEnded && !streams[index].isReset
     }
 
     package mutating func setOwner(_ owner: UInt32, of stream: StreamID) {

@@ -17,8 +17,8 @@ struct HTTP2Stream: Equatable {
     var gatewayEnded = false
     /// Reset, by either side: nothing more is sent, and what is received is dropped.
     var isReset = false
-    /// The last HEADERS or DATA frame of this stream in the output, whose END_STREAM can still be set: its flags' offset, and the
-    /// epoch of the output in which that is valid.
+    /// The last frame of this stream in the output whose END_STREAM can still be set, DATA or the HEADERS of an answer: its flags'
+    /// offset, 0 for none, and the epoch of the output in which that is valid.
     var lastFlags = 0
     var lastEpoch: UInt32 = .max
     // Of a stream to an upstream: the request's method, interim answers so far, and whether the final answer's head has been read.
@@ -144,6 +144,34 @@ struct HTTP2StreamTable {
         }
         return true
     }
+}
+
+/// How many streams may still be reset on a connection to an upstream. Servers end a connection on which many are (CVE-2023-44487), and
+/// with it the requests of all other clients. The strictest defences that are known allow 20 at once (Rust's h2) and 200 in 30 seconds
+/// (Netty); nginx, nghttp2, Go and Envoy allow more.
+struct HTTP2ResetBudget {
+    /// Resets at once, and each second in the long run.
+    static let burst = 15
+    static let perSecond = 3
+
+    private var left = Self.burst
+
+    /// Takes one from the budget, if there is one.
+    mutating func take() -> Bool {
+        guard left > 0 else { return false }
+        left -= 1
+        return true
+    }
+
+    /// A second has passed.
+    mutating func refill() { left = min(left + Self.perSecond, Self.burst) }
+}
+
+/// A stream to an upstream that no exchange waits for, and that the budget of resets leaves open.
+struct HTTP2AbandonedStream: Equatable {
+    let number: UInt32
+    /// The whole request was sent, so that the stream is over with its answer.
+    let gatewayEnded: Bool
 }
 
 /// The streams that this end has reset last, as many as may be under way: what the peer sent on them before it knew is dropped.

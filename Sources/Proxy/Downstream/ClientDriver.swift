@@ -73,12 +73,9 @@ extension Worker {
         case .lingering:
             downstream.clients[client].arrival.moved(input.count)
             input.removeAll()
-            if downstream.clients[client].arrival.bytes > Self.mostLingered { downstream.close(client) }
+            if downstream.clients[client].arrival.bytes > Downstream.mostLingered { downstream.close(client) }
         }
     }
-
-    /// Bytes that are dropped at most before a lingering connection is closed all the same.
-    private static var mostLingered: UInt64 { 1 << 20 }
 
     mutating func inputClosed(_ client: ClientIndex, _ scratch: inout Scratch) {
         downstream.clients[client].inputEnded = true
@@ -87,9 +84,16 @@ extension Worker {
         case .flushing: break
         // A client that ends its side takes no answers either.
         case .multiplexed: abandon(client, &scratch)
+        case .open where settings.cancelsOnHalfClose && awaitsUpstream(client): abandon(client, &scratch)
         case .open: apply(downstream.clients[client].http.inputClosed(), client, &scratch)
         case .tunnel: clientLeftTunnel(client, &scratch)
         }
+    }
+
+    /// Whether the client's request is for an upstream whose answer has not begun.
+    private func awaitsUpstream(_ client: ClientIndex) -> Bool {
+        let exchange = downstream.clients[client].exchange
+        return !exchange.isNone && exchanges[exchange.index].local == nil && exchanges[exchange.index].state.answer == .none
     }
 
     // MARK: requests
@@ -152,7 +156,7 @@ extension Worker {
     private mutating func bodyMoved(_ client: ClientIndex) {
         guard downstream.clients[client].phase == .open else { return }
         switch downstream.clients[client].http.reading {
-        case .body, .discard: downstream.bodyMoved(client, by: 0, timeout: settings.bodyTimeout)
+        case .body, .discard: downstream.bodyMoved(client, by: 0, settings)
         case .head, .nothing: break
         }
     }
@@ -178,8 +182,9 @@ extension Worker {
     ) {
         downstream.clients[client].wasUsed = true
         downstream.clients[client].readSize = AdaptiveReadSize()
-        if scratch.request.framing.hasContent { downstream.startBodyClock(client, at: now.monotonic, timeout: settings.bodyTimeout) }
         let exchange = openExchange(client)
+        exchanges[exchange.index].isHeadAlone = !downstream.clients[client].readsBody
+        if downstream.clients[client].readsBody { downstream.startBodyClock(client, at: now.monotonic, settings) }
         let length = scratch.request.length
         if downstream.listeners[downstream.clients[client].listener].isAdmin {
             scratch.decision = Decision()
@@ -227,9 +232,9 @@ extension Worker {
         case .discardBody where downstream.clients[client].isStream:
             downstream.closeAfterFlush(client, lingering: false, at: now.monotonic, in: loop)
         case .readHead, .waitForAnswer, .carryOn: break
-        case .readBody, .discardBody: downstream.startBodyClock(client, at: now.monotonic, timeout: settings.bodyTimeout)
+        case .readBody, .discardBody: downstream.startBodyClock(client, at: now.monotonic, settings)
         case .sendContinue:
-            downstream.startBodyClock(client, at: now.monotonic, timeout: settings.bodyTimeout)
+            downstream.startBodyClock(client, at: now.monotonic, settings)
             var out = scratch.takeOutput()
             downstream.clients[client].http.sendContinue(on: .http1, into: &out)
             sendToClient(client, out.count, of: &out, &scratch)

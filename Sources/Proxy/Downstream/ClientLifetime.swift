@@ -125,9 +125,7 @@ extension Worker {
             } else {
                 apply(downstream.clients[client].http.idledOut(), client, &scratch)
             }
-        case .body where wantsRead(client) && isOpenCall(client):
-            downstream.startBodyClock(client, at: now.monotonic, timeout: max(settings.bodyTimeout, Self.callSilence))
-        case .body where wantsRead(client): faulted(client, HTTPFault(.late), &scratch)
+        case .body where wantsRead(client): if !mayBeSilent(client) { faulted(client, HTTPFault(.late), &scratch) }
         case .discard: faulted(client, HTTPFault(.late), &scratch)
         case .body, .nothing: awaitAnswer(client, &scratch)
         }
@@ -137,14 +135,24 @@ extension Worker {
     /// Milliseconds for which the client of a gRPC call that has not been answered may send nothing.
     private static var callSilence: UInt64 { 300_000 }
 
-    /// Whether the client's request is a gRPC call under way, whose messages come when there is something to say: it was answered, or
-    /// some of it has come since its clock was started.
-    private func isOpenCall(_ client: ClientIndex) -> Bool {
+    /// Whether the client's request is a gRPC call under way, whose messages come when there is something to say. Then sets its next
+    /// deadline: the body timeout, without a least rate; and the silence that is allowed once it was answered, or some of it has come
+    /// since its clock was started.
+    private mutating func mayBeSilent(_ client: ClientIndex) -> Bool {
         let exchange = downstream.clients[client].exchange
         guard !exchange.isNone, exchanges[exchange.index].dialect == .grpc, exchanges[exchange.index].state.phase == .relaying else {
             return false
         }
-        return exchanges[exchange.index].state.answer == .started || downstream.clients[client].arrival.bytes > 0
+        if exchanges[exchange.index].state.answer == .started || downstream.clients[client].arrival.bytes > 0 {
+            downstream.clients[client].arrival.begin(at: now.monotonic)
+            let silence = max(settings.bodyTimeout, Self.callSilence)
+            downstream.timers.set(client.id, deadline: now.monotonic.advanced(milliseconds: silence))
+            return true
+        }
+        let late = downstream.clients[client].arrival.deadline(allowance: settings.bodyTimeout)
+        guard now.monotonic < late else { return false }
+        downstream.timers.set(client.id, deadline: late)
+        return true
     }
 
     /// The gateway waits for something else than the client: an upstream, which has a timer of its own, or a wait with a deadline.

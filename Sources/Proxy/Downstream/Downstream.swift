@@ -110,16 +110,17 @@ struct Downstream: ~Copyable {
         startIdling(client, at: now, until: end)
     }
 
-    /// Starts the timeout of a request's body.
-    mutating func startBodyClock(_ client: ClientIndex, at now: MonotonicTime, timeout: UInt64) {
+    /// Starts the timeouts of a request's body.
+    mutating func startBodyClock(_ client: ClientIndex, at now: MonotonicTime, _ settings: borrowing WorkerSettings) {
         clients[client].arrival.begin(at: now)
-        bodyMoved(client, by: 0, timeout: timeout)
+        bodyMoved(client, by: 0, settings)
     }
 
-    /// Some of the body has arrived. It may take the body timeout, and from then on must have arrived at 1 KiB a second on average.
-    mutating func bodyMoved(_ client: ClientIndex, by count: Int, timeout: UInt64) {
+    /// Some of the body has arrived. It may take the body timeout, and from then on must have arrived at 1 KiB a second on average;
+    /// before that at its least rate.
+    mutating func bodyMoved(_ client: ClientIndex, by count: Int, _ settings: borrowing WorkerSettings) {
         clients[client].arrival.moved(count)
-        timers.set(client.id, deadline: clients[client].arrival.deadline(allowance: timeout))
+        timers.set(client.id, deadline: settings.bodyDeadline(clients[client].arrival))
     }
 
     /// Starts the send timeout, when bytes begin to wait for the client.
@@ -152,6 +153,9 @@ struct Downstream: ~Copyable {
 
     /// Milliseconds for which a client may go on sending after the last answer.
     static var lingerTimeout: UInt64 { 2_000 }
+
+    /// Bytes that are dropped at most before a lingering connection or stream is closed all the same.
+    static var mostLingered: UInt64 { 1 << 20 }
 
     /// Closes the connection once everything written has gone out; `lingering` as in `ServerAction`.
     mutating func closeAfterFlush(_ client: ClientIndex, lingering: Bool, at now: MonotonicTime, in loop: borrowing EventLoop) {

@@ -118,8 +118,8 @@ extension Downstream {
 
     // MARK: the end of a stream
 
-    /// The answer is complete: ends the stream if all of it was written. The rest of a short request is awaited, because clients that
-    /// are reset while they send may drop the answer.
+    /// The answer is complete: ends the stream if all of it was written. The rest of the request is dropped for a while: clients that
+    /// are reset together with the answer, or that write all of the request before they read, lose it.
     mutating func finishStreamIfSent(_ client: ClientIndex, at now: MonotonicTime) {
         guard let stream = clients[client].stream, clients[client].output.isEmpty else { return }
         if clients[client].trailers.isEmpty {
@@ -129,17 +129,21 @@ extension Downstream {
             swap(&trailers, &clients[client].trailers)
             sessions[stream.session].http2.sendTrailers(trailers.readable, on: stream.id, into: &clients[stream.connection].output)
         }
-        guard sessions[stream.session].http2.isShortlyEnded(stream.id) else { return close(client) }
+        guard sessions[stream.session].http2.isRequestOpen(stream.id) else { return close(client) }
         settleLater(stream.connection)
         clients[client].phase = .lingering
         clients[client].arrival.begin(at: now)
-        timers.set(client.id, deadline: now.advanced(milliseconds: Self.lingerTimeout))
+        dropped(0, of: client, hasEnded: false)
     }
+
+    /// Bytes a second that prolong the time in which a request that was answered is dropped.
+    private static var lingerRate: UInt64 { 65_536 }
 
     /// So much of a request that was answered was dropped, or its end: closes the stream when that is enough.
     mutating func dropped(_ count: Int, of client: ClientIndex, hasEnded: Bool) {
         clients[client].arrival.moved(count)
-        if hasEnded || clients[client].arrival.bytes > ServerMessageState.discardLimit { close(client) }
+        if hasEnded || clients[client].arrival.bytes > Self.mostLingered { return close(client) }
+        timers.set(client.id, deadline: clients[client].arrival.deadline(allowance: Self.lingerTimeout, rate: Self.lingerRate))
     }
 
     /// The stream's end is closed: it does not count any more, and is reset if it is not over.

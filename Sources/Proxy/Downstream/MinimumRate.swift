@@ -20,4 +20,9 @@ struct MinimumRate: Equatable {
     func deadline(allowance: UInt64) -> MonotonicTime {
         since.advanced(milliseconds: allowance + min(bytes, 1 << 40))
     }
+
+    /// Likewise, at `rate` bytes a second.
+    func deadline(allowance: UInt64, rate: UInt64) -> MonotonicTime {
+        since.advanced(milliseconds: allowance + min(bytes, 1 << 40) * 1_000 / rate)
+    }
 }

@@ -121,7 +121,7 @@ extension Worker {
             wantsPlainContent: exchanges[exchange].streamRule.writesEvents, socketKey: socketKey.readable, filtered: fields, into: &head)
         if head.capacity > room { head.trim() }
         swap(&head, &exchanges[exchange].replayBuffer)
-        exchanges[exchange].state.forward(isWhole: !scratch.request.framing.hasContent)
+        exchanges[exchange].state.forward(isWhole: exchanges[exchange].isHeadAlone)
         return true
     }
 
@@ -146,9 +146,9 @@ extension Worker {
     /// - Returns: whether more may be read at once: the rest of the body, or the next request if this one is over.
     mutating func sendOff(_ client: ClientIndex, _ scratch: inout Scratch) -> Bool {
         let handle = downstream.clients[client].exchange
-        guard !handle.isNone, exchanges[handle.index].state.phase == .connecting, exchanges[handle.index].upstream.isNone else {
-            return false
-        }
+        guard !handle.isNone, exchanges[handle.index].state.phase == .connecting, exchanges[handle.index].upstream.isNone,
+            !downstream.clients[client].http.awaitsEndOfEmpty
+        else { return false }
         dispatch(handle.index, &scratch)
         return !exchanges.isCurrent(handle) || !exchanges[handle.index].state.hasWholeRequest
     }

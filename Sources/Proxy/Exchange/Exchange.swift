@@ -62,6 +62,8 @@ package struct Exchange: ~Copyable {
     /// Whether content is kept without chunks because the upstream speaks HTTP/2, or may. See `reframe`.
     var isForHTTP2 = false
     var hasUnknownLength = false
+    /// Whether the client ended the request with its head: there is no content, not even an empty frame of it.
+    var isHeadAlone = false
     /// Trailer fields for an upstream that speaks HTTP/2, as lines.
     var requestTrailers = ByteBuffer()
     var passesTrailers = true
@@ -185,6 +187,11 @@ package struct Exchange: ~Copyable {
     /// Whether nothing waits for the upstream's socket, or the upstream has stopped reading.
     var isFlushed: Bool {
         state.upstreamStoppedReading || replaySent == replayBuffer.count && pending.isEmpty && !hasPiped(.request)
+    }
+
+    /// Whether the upstream has all that has come of a request that is not complete, so that it waits for the client.
+    var isClientAwaited: Bool {
+        state.phase == .relaying && !state.hasWholeRequest && !state.upstreamStoppedReading && isFlushed
     }
 
     /// Whether all of it was received and sent.

@@ -35,13 +35,20 @@ extension Worker {
         cancel(exchange, status: 400)
     }
 
-    /// The upstream has failed, and there is no retry: answers with the failure, or cuts an answer that has begun.
-    mutating func answerLost(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, _ scratch: inout Scratch) {
+    /// Milliseconds of the shortest patience of an upstream: what ends sooner ends for another reason, such as a connection that was stale.
+    private static var leastPatience: UInt64 { 100 }
+
+    /// The upstream has failed, and there is no retry: answers with the failure, or cuts an answer that has begun. `awaitsClient`: it
+    /// waited for the client's content, so the request was late. A call of gRPC may send nothing for long, and knows no such status.
+    mutating func answerLost(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, awaitsClient: Bool = false, _ scratch: inout Scratch) {
         exchanges[exchange].record.error = loss.text
         if exchanges[exchange].state.answer == .started, exchanges[exchange].live?.end == nil {
             exchanges[exchange].live?.end = loss == .timeout ? .idle : .error
         }
-        endLost(exchange, loss.refusal, &scratch)
+        let isLate =
+            awaitsClient && exchanges[exchange].dialect != .grpc
+            && now.monotonic >= exchanges[exchange].record.sentAt.advanced(milliseconds: Self.leastPatience)
+        endLost(exchange, isLate ? Refusal(HTTPFault(.late)) : loss.refusal, &scratch)
     }
 
     /// There will be no more of an answer: answers with `refusal`, or ends an answer that has begun.

@@ -20,7 +20,7 @@ extension Worker {
                 || scratch.decision.client.peerIsTrusted && scratch.request.cameOverTLS(bytes),
             caller: LocalCaller(scratch.decision))
         exchanges[exchange].local = LocalExchange(handler: handler, request: request)
-        exchanges[exchange].state.collect(isWhole: !scratch.request.framing.hasContent)
+        exchanges[exchange].state.collect(isWhole: exchanges[exchange].isHeadAlone)
     }
 
     /// Calls the handler with the complete request.

@@ -1,3 +1,4 @@
+import Gate
 import Telemetry
 import Wire
 
@@ -20,7 +21,8 @@ struct EndpointHealth: Equatable, Sendable {
     private var contraryProbes = 0
     private var failures = 0
     private var brokenAnswers = 0
-    private var throttledAnswers = 0
+    /// The clients of a row of answers that told them to wait, each another one.
+    private var throttled: [ClientMark] = []
     /// Slow start: thousandths of a turn that it has saved.
     private var credit = 0
 
@@ -69,7 +71,8 @@ struct EndpointHealth: Equatable, Sendable {
     mutating func leave(_ absence: Absence) {
         self.absence = absence
         joinedAt = nil
-        (failures, brokenAnswers, throttledAnswers) = (0, 0, 0)
+        (failures, brokenAnswers) = (0, 0)
+        throttled = []
         settle()
     }
 
@@ -117,10 +120,13 @@ struct EndpointHealth: Equatable, Sendable {
     // MARK: requests
 
     /// Whether there is anything that an answer resets.
-    var hasFailures: Bool { failures | brokenAnswers | throttledAnswers != 0 }
+    var hasFailures: Bool { failures | brokenAnswers != 0 || !throttled.isEmpty }
 
     /// The head of an answer has come that says nothing against the address, or not enough.
-    mutating func answerBegan() { (failures, throttledAnswers) = (0, 0) }
+    mutating func answerBegan() {
+        failures = 0
+        throttled.removeAll(keepingCapacity: true)
+    }
 
     mutating func answerEnded() { brokenAnswers = 0 }
 
@@ -132,12 +138,14 @@ struct EndpointHealth: Equatable, Sendable {
         return true
     }
 
-    /// An answer has told its client to wait. That is mostly one client's affair; whether the row is so long that it is the address's.
-    mutating func answerThrottled(at now: MonotonicTime, _ rules: OutlierRules) -> Bool {
+    /// An answer has told its client to wait. That is mostly this client's affair; whether the row has so many clients, of different
+    /// addresses and users, that it is the address's.
+    mutating func answerThrottled(_ client: ClientMark, at now: MonotonicTime, _ rules: OutlierRules) -> Bool {
         failures = 0
-        throttledAnswers += 1
-        guard throttledAnswers >= rules.failures ?? 5, isAvailable(at: now) else { return false }
-        throttledAnswers = 0
-        return true
+        guard !throttled.contains(where: { $0.mayBe(client) }) else { return false }
+        throttled.append(client)
+        guard throttled.count >= rules.failures ?? 5 else { return false }
+        throttled.removeAll(keepingCapacity: true)
+        return isAvailable(at: now)
     }
 }

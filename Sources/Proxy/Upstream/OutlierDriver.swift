@@ -29,20 +29,18 @@ extension Worker {
             upstreams.directory.pools[endpoint.pool].windows[endpoint.number].times.add(microseconds: time)
         }
         if status >= 429 || exchanges[exchange].dialect == .grpc {
-            return noteUncommonHead(exchange, endpoint, scratch.response, bytes)
+            return noteUncommonHead(exchange, scratch.response, bytes)
         }
         upstreams.directory.answerBegan(endpoint)
     }
 
     /// An answer that may count against its address, or whose status is gRPC's.
-    private mutating func noteUncommonHead(
-        _ exchange: ExchangeIndex, _ endpoint: EndpointIndex, _ head: borrowing ResponseHead, _ bytes: RawSpan
-    ) {
+    private mutating func noteUncommonHead(_ exchange: ExchangeIndex, _ head: borrowing ResponseHead, _ bytes: RawSpan) {
         if exchanges[exchange].dialect == .grpc, head.status == 200 { return noteGRPCStatus(exchange, head.fields, bytes) }
         var rest: UInt64?
         if let index = head.fields.first(.retryAfter) { rest = restTime(bytes[head.fields[index].value]) }
-        if head.status == 429, let rest { return note(.throttled, endpoint, rest: rest) { "429 with Retry-After" } }
-        note(AnswerSign(status: head.status), endpoint, rest: head.status == 503 ? rest : nil) { "503 with Retry-After" }
+        if head.status == 429, let rest { return note(.throttled, exchange, rest: rest) { "429 with Retry-After" } }
+        note(AnswerSign(status: head.status), exchange, rest: head.status == 503 ? rest : nil) { "503 with Retry-After" }
     }
 
     /// The milliseconds of a `Retry-After` (RFC 9110 §10.2.3); nil if it is malformed or past.
@@ -57,16 +55,14 @@ extension Worker {
     /// An answer of gRPC has ended with these fields, or consists of them: notes its status. Without one they say nothing.
     mutating func noteGRPCStatus(_ exchange: ExchangeIndex, _ fields: borrowing FieldTable, _ bytes: RawSpan) {
         guard let status = fields.decimal(of: "grpc-status", bytes) else { return }
-        let endpoint = exchanges[exchange].endpoint
         let rest = status == 8 || status == 14 ? fields.decimal(of: "grpc-retry-pushback-ms", bytes) : nil
-        if status == 8, let rest { return note(.throttled, endpoint, rest: rest) { "RESOURCE_EXHAUSTED with grpc-retry-pushback-ms" } }
-        note(AnswerSign(grpc: Int(status)), endpoint, rest: rest) { "UNAVAILABLE with grpc-retry-pushback-ms" }
+        if status == 8, let rest { return note(.throttled, exchange, rest: rest) { "RESOURCE_EXHAUSTED with grpc-retry-pushback-ms" } }
+        note(AnswerSign(grpc: Int(status)), exchange, rest: rest) { "UNAVAILABLE with grpc-retry-pushback-ms" }
     }
 
     /// Notes an answer, which asks for so many milliseconds without requests. `detail`: how it has asked.
-    private mutating func note(
-        _ sign: AnswerSign, _ endpoint: EndpointIndex, rest: UInt64?, _ detail: () -> String
-    ) {
+    private mutating func note(_ sign: AnswerSign, _ exchange: ExchangeIndex, rest: UInt64?, _ detail: () -> String) {
+        let endpoint = exchanges[exchange].endpoint
         let rules = upstreams.directory.pools[endpoint.pool].settings.outliers
         switch sign {
         case .good: upstreams.directory.answerBegan(endpoint)
@@ -77,8 +73,9 @@ extension Worker {
             noteFailure(endpoint, isBrokenAnswer: false)
             if let rest, mayRest(endpoint) { suspect(endpoint, .retryAfter, detail: detail(), rest: rest) }
         case .throttled:
-            if upstreams.directory[endpoint].health.answerThrottled(at: now.monotonic, rules), let rest {
-                suspect(endpoint, .retryAfter, detail: "\(detail()), \(rules.failures ?? 5) times in a row", rest: rest)
+            let client = exchanges[exchange].note.clientMark
+            if upstreams.directory[endpoint].health.answerThrottled(client, at: now.monotonic, rules), let rest {
+                suspect(endpoint, .retryAfter, detail: "\(detail()), for \(rules.failures ?? 5) clients in a row", rest: rest)
             }
         }
     }

@@ -108,7 +108,7 @@ extension Worker {
         if upstreams.connections[end].stream?.id == .http1 {
             var request = ByteBuffer()
             swap(&request, &exchanges[exchange].replayBuffer)
-            guard let length = upstreams.openStream(end, request.readable) else {
+            guard let length = upstreams.openStream(end, request.readable, isWhole: exchanges[exchange].isHeadAlone) else {
                 preconditionFailure("a stream on a connection that takes no more")
             }
             swap(&request, &exchanges[exchange].replayBuffer)
@@ -147,7 +147,7 @@ extension Worker {
         startAnswerClock(exchange, end)
         if exchanges[exchange].isFlushed {
             if !exchanges[exchange].state.hasWholeRequest {
-                downstream.startBodyClock(exchanges[exchange].client.index, at: now.monotonic, timeout: settings.bodyTimeout)
+                downstream.startBodyClock(exchanges[exchange].client.index, at: now.monotonic, settings)
             }
             upstreams.resumable.append(exchanges[exchange].client)
         }

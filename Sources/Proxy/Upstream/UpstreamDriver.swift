@@ -125,7 +125,7 @@ extension Worker {
         startAnswerClock(exchange, upstream)
         flushRequest(exchange)
         guard !exchanges[exchange].state.hasWholeRequest, exchanges[exchange].isFlushed else { return }
-        downstream.startBodyClock(exchanges[exchange].client.index, at: now.monotonic, timeout: settings.bodyTimeout)
+        downstream.startBodyClock(exchanges[exchange].client.index, at: now.monotonic, settings)
     }
 
     mutating func upstreamTimedOut(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
@@ -170,6 +170,8 @@ extension Worker {
     mutating func failed(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, wasUsed: Bool, _ scratch: inout Scratch) {
         let endpoint = exchanges[exchange].endpoint
         upstreams.directory[endpoint].outstanding -= 1
+        // The upstream's patience with the client may have ended, so the loss tells nothing of the address.
+        let awaitsClient = !loss.isUndelivered && exchanges[exchange].isClientAwaited
         exchanges[exchange].upstream = .none
         exchanges[exchange].state.disconnected()
         if exchanges[exchange].state.answer == .none {
@@ -180,11 +182,13 @@ extension Worker {
         let isClosed = loss == .closedUnanswered || loss == .brokenWhileSending
         let isStale = wasUsed && (loss == .unprocessed || isClosed && !exchanges[exchange].needsNewConnection)
         let isBehindHead = exchanges[exchange].state.answer != .none
-        if !isStale, loss.countsAgainstAddress(isBehindHead: isBehindHead) {
+        if !isStale, !awaitsClient, loss.countsAgainstAddress(isBehindHead: isBehindHead) {
             noteFailure(endpoint, isBrokenAnswer: isBehindHead)
         }
         if let bound = loss.bound { telemetry.metrics.upstreamRefused(upstream: exchanges[exchange].record.upstream, bound) }
-        guard mayRetry(exchange, loss, isStale: isStale) else { return answerLost(exchange, loss, &scratch) }
+        guard mayRetry(exchange, loss, isStale: isStale) else {
+            return answerLost(exchange, loss, awaitsClient: awaitsClient, &scratch)
+        }
         telemetry.metrics.upstreamRetry(
             upstream: exchanges[exchange].record.upstream, isStale ? .stale : loss.retryReason)
         if isStale, isClosed { exchanges[exchange].needsNewConnection = true }

@@ -140,14 +140,14 @@ extension Upstreams {
         return sessions[session].isIdle
     }
 
-    /// Whether the connection has nothing more to do: it has no streams and takes no more.
+    /// Whether the connection has nothing more to do: it has no streams and takes no more, or only abandoned ones, which its end resets.
     func isSessionOver(_ upstream: UpstreamIndex) -> Bool {
         guard connections[upstream].phase == .multiplexed, let session = connections[upstream].session, sessions[session].load == 0 else {
             return false
         }
         let endpoint = connections[upstream].endpoint
-        return sessions[session].http2.isGoingAway || sessions[session].isBroken || directory[endpoint].isRetired
-            || directory.pools[endpoint.pool].isOverBound
+        return sessions[session].http2.isGoingAway || sessions[session].http2.abandonedCount > 0 || sessions[session].isBroken
+            || directory[endpoint].isRetired || directory.pools[endpoint.pool].isOverBound
     }
 
     /// Settles the session at the end of the turn: the frames of all its streams leave with one system call.
@@ -180,13 +180,14 @@ extension Upstreams {
         return sessions[session].http2.streamCount > 0 ? UpstreamIndex(number: sessions[session].http2.owner(at: 0)) : nil
     }
 
-    /// Opens the stream with the head of its request; returns the head's length, or nil if the upstream takes no more streams.
-    mutating func openStream(_ end: UpstreamIndex, _ request: RawSpan) -> Int? {
+    /// Opens the stream with the head of its request; returns the head's length, or nil if the upstream takes no more streams. `isWhole`:
+    /// the client ended the request with its head.
+    mutating func openStream(_ end: UpstreamIndex, _ request: RawSpan, isWhole: Bool) -> Int? {
         guard let stream = connections[end].stream else { return nil }
         let isSecure = directory.address(connections[end].endpoint).tls != nil
         guard
             let sent = sessions[stream.session].http2.sendRequest(
-                request, isSecure: isSecure, endsStream: false, owner: end.number, into: &connections[stream.connection].output)
+                request, isSecure: isSecure, endsStream: isWhole, owner: end.number, into: &connections[stream.connection].output)
         else { return nil }
         sessions[stream.session].waiting.removeAll { $0 == end }
         let writes = sessions[stream.session].writes
@@ -242,7 +243,19 @@ extension Upstreams {
         return waiting.map { connections.handle($0) }
     }
 
-    /// The stream's end is closed: it does not count any more, and is reset if it is not over.
+    /// Once a second: resets streams that nothing waits for, as far as each connection's budget of resets allows.
+    mutating func resetAbandonedIfDue(_ now: MonotonicTime) {
+        guard now >= resetsNext else { return }
+        resetsNext = now.advanced(milliseconds: 1_000)
+        for upstream in connections.indices {
+            guard let session = connections[upstream].session else { continue }
+            let before = sessions[session].http2.abandonedCount
+            sessions[session].http2.resetAbandoned(into: &connections[upstream].output)
+            if sessions[session].http2.abandonedCount < before { settleLater(upstream) }
+        }
+    }
+
+    /// The stream's end is closed: it does not count any more, and is reset if it is not over, within the connection's budget of resets.
     mutating func releaseStream(_ end: UpstreamIndex) {
         guard let stream = connections[end].stream, !stream.isDetached else { return }
         if stream.id == .http1 {

@@ -17,6 +17,8 @@ struct Upstreams: ~Copyable {
     /// Whether connections over HTTP/2, or clients of their streams, have work left at the end of a turn.
     var areAnyUnsettled: Bool { !unsettled.isEmpty || !resumable.isEmpty }
     var timers: TimerWheel
+    /// When abandoned streams are reset next.
+    var resetsNext = MonotonicTime(nanoseconds: 0)
     var directory: UpstreamDirectory
 
     init(_ declarations: [UpstreamSnapshot], now: MonotonicTime) {

@@ -143,6 +143,7 @@ extension Worker {
         countBuffersIfDue()
         probeIfDue()
         watchOutliersIfDue()
+        upstreams.resetAbandonedIfDue(now.monotonic)
         askForRoomIfDue(&scratch)
         telemetry.flushIfDue(now.monotonic)
         guard case .draining(let until) = phase else { return }

@@ -1,5 +1,6 @@
 package import HTTP
 package import Telemetry
+import Wire
 
 /// Limits and timeouts of all connections, in milliseconds and bytes.
 package struct WorkerSettings: Sendable {
@@ -12,6 +13,10 @@ package struct WorkerSettings: Sendable {
     package var idleTimeout: UInt64 = 75_000
     /// For a request body; after it, the body must have arrived at 1 KiB a second on average.
     package var bodyTimeout: UInt64 = 30_000
+    /// Bytes of a request body that must have arrived in each second on average, after `bodyGrace`; 0 for any.
+    package var bodyRate: UInt64 = 0
+    /// Whether a client that ends its side before its answer begins has given up its request (`TOLLGATE_HALF_CLOSE`).
+    package var cancelsOnHalfClose = false
     /// For the client to take some of what waits for it; on average it must take 1 KiB a second.
     package var sendTimeout: UInt64 = 60_000
     /// Without a byte either way, until a WebSocket is closed; a longer timeout of its route takes precedence.
@@ -46,6 +51,15 @@ package struct WorkerSettings: Sendable {
     package var maxBuffers = Int.max
     /// Which requests are recorded as spans; nil: none.
     package var sampler: TraceSampler?
+
+    /// Milliseconds without a least rate of a request body.
+    private static let bodyGrace: UInt64 = 10_000
+
+    /// When the next byte of a request body must have arrived.
+    func bodyDeadline(_ arrival: MinimumRate) -> MonotonicTime {
+        let late = arrival.deadline(allowance: bodyTimeout)
+        return bodyRate > 0 ? min(late, arrival.deadline(allowance: Self.bodyGrace, rate: bodyRate)) : late
+    }
 
     package init() {}
 

@@ -31,6 +31,8 @@ extension WorkerSettings {
         headTimeout = UInt64(configuration.settings.headerTimeoutMilliseconds)
         idleTimeout = UInt64(configuration.settings.idleTimeoutMilliseconds)
         bodyTimeout = UInt64(configuration.settings.bodyTimeoutMilliseconds)
+        bodyRate = UInt64(configuration.settings.bodyRate)
+        cancelsOnHalfClose = configuration.settings.cancelsOnHalfClose
         sendTimeout = UInt64(configuration.settings.sendTimeoutMilliseconds)
         http2 = HTTP2Bounds(
             streams: configuration.settings.http2Streams, streamWindow: configuration.settings.http2StreamWindow,

@@ -108,6 +108,9 @@ def call(address):
             if wanted["kind"] == "unary":
                 answer, running = channel.unary_unary(path).with_call(messages[0], **options)
                 outcome["messages"] = [answer.decode()]
+            elif wanted["kind"] == "cancelled":
+                running = channel.stream_unary(path).future(forever())
+                running.cancel()
             elif wanted["kind"] == "client":
                 answer, running = channel.stream_unary(path).with_call(iter(messages), **options)
                 outcome["messages"] = [answer.decode()]
@@ -118,7 +121,7 @@ def call(address):
                     if len(outcome["messages"]) == 1:
                         print("first", file=sys.stderr, flush=True)
             else:
-                talk(channel.stream_stream(path), messages, options, outcome)
+                talk(channel.stream_stream(path), messages, options, outcome, wanted["kind"] == "left")
         except grpc.RpcError as error:
             running = error
         if running is not None:
@@ -130,8 +133,14 @@ def call(address):
     print(json.dumps(outcome))
 
 
-def talk(method, messages, options, outcome):
-    """Sends each message when the answer to the one before has come."""
+def forever():
+    """Messages of which none ever comes."""
+    threading.Event().wait()
+    yield b""
+
+
+def talk(method, messages, options, outcome, leaves):
+    """Sends each message when the answer to the one before has come. `leaves`: cancels behind the first answer."""
     answered = threading.Semaphore(1)
 
     def words():
@@ -139,8 +148,11 @@ def talk(method, messages, options, outcome):
             answered.acquire()
             yield message
 
-    for answer in method(words(), **options):
+    call = method(words(), **options)
+    for answer in call:
         outcome["messages"].append(answer.decode())
+        if leaves:
+            call.cancel()
         answered.release()
 
 

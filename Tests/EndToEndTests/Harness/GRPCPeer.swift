@@ -19,7 +19,11 @@ final class GRPCService: Sendable {
 
 /// The outcome of one call.
 struct GRPCCall: Decodable, CustomStringConvertible {
-    enum Kind: String { case unary, client, server, bidi }
+    enum Kind: String {
+        case unary, client, server, bidi
+        /// Its client cancels a stream of messages before the first, and a conversation behind the first answer.
+        case cancelled, left
+    }
 
     /// Such as `UNAUTHENTICATED`.
     let code: String

@@ -97,6 +97,62 @@ private typealias F = HTTP2Bytes
         #expect(line.takeEvents() == ["head 3 200 untilClose", "end 3"])
     }
 
+    /// Lets go of streams that are under way, `count` of them.
+    private func abandon(_ count: Int, ends: Bool = true) -> HTTP2ClientLine {
+        var line = HTTP2ClientLine()
+        for _ in 0..<count { line.send("POST /", ends: ends) }
+        _ = line.sent()
+        for number in 0..<count { line.machine.release(StreamID(number: UInt32(2 * number + 1)), into: &line.output) }
+        return line
+    }
+
+    @Test("Resets beyond the budget wait for it: more of them would make the upstream end the connection for all")
+    func budgetOfResets() {
+        var line = abandon(100)
+        #expect(line.sent() == (0..<15).map { "RST \(2 * $0 + 1) cancel" })
+        // What comes of the others is dropped; it is no fault, and uses no window up.
+        let piece = String(repeating: "x", count: 16_000)
+        for stream: UInt32 in [31, 33] {
+            line.receive(F.answer(stream))
+            for _ in 0..<100 { line.receive(F.data(stream, piece)) }
+        }
+        line.receive(F.data(31, "end", ends: true) + F.reset(35) + F.trailers(37, [("a", "b")]))
+        #expect(line.takeEvents() == [])
+        #expect(line.sent().allSatisfy { $0.hasPrefix("WINDOW 0 ") })
+        // Those that are over are not reset any more.
+        line.machine.resetAbandoned(into: &line.output)
+        #expect(line.sent() == ["RST 33 cancel", "RST 39 cancel", "RST 41 cancel"])
+        line.receive(F.goAway(43))
+        line.machine.resetAbandoned(into: &line.output)
+        #expect(line.sent() == ["RST 43 cancel"])
+    }
+
+    @Test("A stream that waits for its reset counts for the upstream's bound, and its connection takes others below it")
+    func abandonedStreamsCount() {
+        var line = abandon(100)
+        line.receive(F.settings([(HTTP2Setting.maxConcurrentStreams, 86)]))
+        #expect(line.send() == 201)
+        #expect(line.send() == nil)
+        line.receive(F.answer(31, ends: true))
+        #expect(line.send() == 203)
+        #expect(line.machine.streamCount == 2)
+    }
+
+    @Test("An answer does not end a stream whose request is not over")
+    func abandonedRequest() {
+        var line = abandon(16, ends: false)
+        _ = line.sent()
+        line.receive(F.answer(31, ends: true))
+        line.machine.resetAbandoned(into: &line.output)
+        #expect(line.sent() == ["RST 31 cancel"])
+        // The budget fills up to its burst again, and no further.
+        for _ in 0..<10 { line.machine.resetAbandoned(into: &line.output) }
+        for _ in 0..<20 { line.send() }
+        _ = line.sent()
+        for number in 16..<36 { line.machine.release(StreamID(number: UInt32(2 * number + 1)), into: &line.output) }
+        #expect(line.sent().count == 15)
+    }
+
     @Test("A request that is not over when its answer is: the stream is reset")
     func earlyAnswer() {
         var line = HTTP2ClientLine()

@@ -44,6 +44,20 @@ import Wire
         #expect(stream.http.reading == .nothing)
     }
 
+    @Test("The last of the content that a length announces waits for the end of the stream")
+    func lastPiece() {
+        var stream = Stream("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n")
+        stream.receive("hel")
+        #expect(stream.next() == .content(.http1, 3))
+        stream.input.discard(3)
+        stream.receive("lo")
+        #expect(stream.next() == .needMore)
+        stream.http.streamEnded()
+        #expect(stream.next() == .content(.http1, 2))
+        stream.input.discard(2)
+        #expect(stream.next() == .end(.http1))
+    }
+
     @Test("Trailers come behind all content, and before the end")
     func trailers() {
         var stream = Stream(Self.post)
