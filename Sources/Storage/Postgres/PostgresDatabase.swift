@@ -3,7 +3,7 @@ internal import Accounts
 /// A PostgreSQL database: a pool of threads, each with its own connection.
 final class PostgresDatabase: SQLDatabase {
     /// Calls that may wait for a connection.
-    private static let capacity = 1_024
+    private static let capacity = 4_096
 
     let onChange: ChangeNotice
     private let pool: BlockingPool<PostgresConnector>
