@@ -308,7 +308,7 @@ import Testing
         #expect(try gateway.signUp("later@example.org", from: "10.1.1.1").access.isEmpty == false)
     }
 
-    /// The last quarter of the requests is for upstreams.
+    /// The last tenth of the requests is for upstreams.
     @Test func localEndpointsGiveWayToProxying() throws {
         let held = try Held()
         let gateway = try Gateway(held.settings(Gateway.contracts, "TOLLGATE_MAX_REQUESTS=4"))

@@ -78,13 +78,13 @@ import Testing
             """)
         let flood = try (0..<40).map { _ in try gateway.connect(host: Self.greedy) }
         try eventually("all beyond the share are closed") { flood.count { !$0.isQuiet } == 40 - Self.share }
-        let others = try (0..<2).map { _ in try gateway.connect() }
-        for other in others { #expect(try other.ask("GET /x").status == 200) }
+        let other = try gateway.connect()
+        #expect(try other.ask("GET /x").status == 200)
         // Idle ones of its own make room for a client at its share.
         let idle = flood.filter(\.isQuiet)
         for connection in idle { #expect(try connection.ask("GET /x").status == 200) }
         #expect(try gateway.connect(host: Self.greedy).ask("GET /x").status == 200)
-        #expect(idle.count { !$0.isQuiet } == 1, "no more of them than are needed")
+        #expect(idle.count { !$0.isQuiet } == 1 && other.isQuiet, "no more of them than are needed, and no other's")
     }
 
     /// Twice the memory that there is, from one address.
@@ -104,7 +104,7 @@ import Testing
         #expect(try gateway.ask("GET /x").status == 200)
         let ended = flood.filter { !$0.isQuiet }
         #expect(!ended.isEmpty && ended.count < 40)
-        for connection in ended { #expect(try OverloadTests.isShed(connection.answer())) }
+        for connection in ended { #expect(try connection.answer().status == 503) }
     }
 
     // MARK: the gateway's own endpoints
@@ -128,7 +128,7 @@ import Testing
             for connection in connections { try connection.send(requestHead("POST /auth/signin", length: 100)) }
         }
         try eventually("they are there") {
-            try gateway.metric(overHTTP2 ? "tollgate_http2_streams" : "tollgate_connections", overHTTP2 ? "" : #"state="active""#) >= 100
+            try gateway.metric(overHTTP2 ? "tollgate_http2_streams" : "tollgate_connections", overHTTP2 ? "tollgate" : #"state="active""#) >= 100
         }
         #expect(try gateway.ask("GET /.well-known/jwks.json").status == 200)
         _ = try gateway.refreshed(tokens.refresh)

@@ -59,7 +59,7 @@ struct ShareDriverTests {
             let upstream = try Line(acceptedFrom: listener)
             _ = try upstream.receiveMessage()
             try upstream.send(Self.stream)
-            _ = try client.receive(until: "data: 1\n\n")
+            _ = try client.receive(until: "data: 1\n\n\r\n")
             lines += [client, upstream]
             #expect(bounds.requests.count == (number == 5 ? 1 : 0))
         }

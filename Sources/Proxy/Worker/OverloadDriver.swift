@@ -152,7 +152,7 @@ extension Worker {
     /// the requests is not for them.
     mutating func takeLocalSlot(_ exchange: ExchangeIndex, _ kind: LocalKind) -> OverloadReason? {
         guard let share = exchanges[exchange].share else { return nil }
-        if kind == .other, load.requests.countOfAll - 1 >= (settings.maxRequests * 9 + 9) / 10 { return .local }
+        if kind == .other, load.requests.countOfAll - 1 >= max(settings.maxRequests * 9 / 10, 1) { return .local }
         let (budget, limit) = (load.bounds.local(kind), settings.maxLocalRequests)
         guard downstream.shares.take(share, .local(kind), taken: budget.count, limit: limit, settings.clientShare) else {
             return budget.count < limit ? .share : .local
