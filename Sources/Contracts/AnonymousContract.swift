@@ -13,6 +13,7 @@ struct AnonymousContract: ClientContract {
         case accessToken = "access-token"
 
         var method: HTTP.Method { .post }
+        var isRefresh: Bool { self == .refresh || self == .accessToken }
 
         var path: String {
             switch self {

@@ -29,7 +29,7 @@ package enum Catalogue {
             CatalogueEndpoint(
                 contract: Interface.contract, name: "\(Interface.name)-\(endpoint.rawValue)", shortName: endpoint.rawValue,
                 dialect: Interface.dialect, method: endpoint.method, path: endpoint.path, isPrefix: endpoint.isPrefix,
-                hasSettablePath: endpoint.hasSettablePath, auth: endpoint.auth
+                hasSettablePath: endpoint.hasSettablePath, auth: endpoint.auth, isRefresh: endpoint.isRefresh
             ) { router, request in await Interface(router.services).respond(endpoint, request) }
         }
     }
@@ -55,13 +55,15 @@ package struct CatalogueEndpoint: Sendable {
     /// Whether the operator may set another path.
     package let hasSettablePath: Bool
     package let auth: AuthMode
+    /// Whether it renews an app's tokens.
+    package let isRefresh: Bool
     let handler: Handler
     /// The target of its route in the policy. The same in every configuration, so requests in flight survive a reload.
     package fileprivate(set) var number: UInt16 = 0
 
     init(
         contract: ContractID?, name: String, shortName: String, dialect: Dialect, method: HTTP.Method, path: String,
-        isPrefix: Bool, hasSettablePath: Bool = false, auth: AuthMode, handler: @escaping Handler
+        isPrefix: Bool, hasSettablePath: Bool = false, auth: AuthMode, isRefresh: Bool = false, handler: @escaping Handler
     ) {
         self.contract = contract
         self.name = name
@@ -72,6 +74,7 @@ package struct CatalogueEndpoint: Sendable {
         self.isPrefix = isPrefix
         self.hasSettablePath = hasSettablePath
         self.auth = auth
+        self.isRefresh = isRefresh
         self.handler = handler
     }
 

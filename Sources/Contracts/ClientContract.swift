@@ -101,11 +101,14 @@ protocol AccountEndpoint: CaseIterable, Sendable, RawRepresentable<String> {
     /// Use of a bearer: `required`, `optional`, or `none`, where one that is sent is ignored, because clients send expired
     /// tokens along. The gate refuses valid actor tokens at every endpoint.
     var auth: AuthMode { get }
+    /// Whether it renews an app's tokens: such requests must not wait for sign-ins.
+    var isRefresh: Bool { get }
 }
 
 extension AccountEndpoint {
     var isPrefix: Bool { false }
     var hasSettablePath: Bool { false }
+    var isRefresh: Bool { false }
 }
 
 /// The services and settings that contracts use.

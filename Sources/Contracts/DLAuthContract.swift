@@ -17,6 +17,8 @@ struct DLAuthContract: ClientContract {
         case updatePassword = "update-password"
         case refreshSession = "refresh-session"
 
+        var isRefresh: Bool { self == .refreshSession }
+
         var method: HTTP.Method {
             switch self {
             case .user: .get

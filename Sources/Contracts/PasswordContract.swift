@@ -16,6 +16,7 @@ struct PasswordContract: ClientContract {
         }
 
         var path: String { "/auth/\(rawValue)" }
+        var isRefresh: Bool { self == .refresh }
 
         var auth: AuthMode {
             switch self {

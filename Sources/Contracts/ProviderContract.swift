@@ -10,6 +10,7 @@ struct ProviderContract: ClientContract {
 
         var method: HTTP.Method { .post }
         var path: String { "/auth/\(rawValue)" }
+        var isRefresh: Bool { self == .refresh }
 
         var auth: AuthMode {
             switch self {

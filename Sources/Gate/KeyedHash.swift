@@ -41,7 +41,7 @@ package struct KeyedHash: Equatable, Sendable {
 
     /// 128 bits over two words.
     @inline(__always)
-    func hash128(_ high: UInt64, _ low: UInt64, domain: UInt64) -> LimitKey {
+    package func hash128(_ high: UInt64, _ low: UInt64, domain: UInt64) -> LimitKey {
         var state = State(first, second)
         state.compress(domain)
         state.compress(high)

@@ -91,6 +91,8 @@ package struct Configuration: Sendable {
     package var maxConnections = 0
     package var maxRequests = 0
     package var maxLocalRequests = 0
+    /// Percent of a shared bound that one client may hold.
+    package var clientShare = 0
     /// In bytes.
     package var maxBuffers = 0
     package var dnsRefreshMilliseconds: UInt32 = 0

@@ -91,6 +91,11 @@ extension ConfigurationReader {
         return parse(setting, text(setting)) { text throws(ParseError) in try TypedText.count(text, range) }
     }
 
+    mutating func percentage(_ setting: Setting) -> Int? {
+        guard case .percentage(let range) = setting.type else { preconditionFailure("\(setting.name) is no percentage") }
+        return parse(setting, text(setting)) { text throws(ParseError) in try TypedText.percentage(text, range) }
+    }
+
     /// A size in bytes.
     mutating func size(_ setting: Setting) -> Int? {
         guard case .size(let range) = setting.type else { preconditionFailure("\(setting.name) is no size") }

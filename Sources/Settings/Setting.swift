@@ -8,6 +8,7 @@ package enum SettingType: Hashable, Sendable {
     case text
     case url
     case count(ClosedRange<Int>)
+    case percentage(ClosedRange<Int>)
     /// A size; the bounds are bytes.
     case size(ClosedRange<Int>)
     /// A duration; the bounds are milliseconds.

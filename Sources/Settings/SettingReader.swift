@@ -79,6 +79,7 @@ struct SettingReader: Sendable {
         Self(path) { reader, setting in .some(reader.text(setting).isEmpty ? nil : reader.count(setting)) }
     }
 
+    static func percentage(_ path: Path<Int>) -> Self { Self(path) { $0.percentage($1) } }
     static func size(_ path: Path<Int>) -> Self { Self(path) { $0.size($1) } }
 
     static func milliseconds(_ path: Path<UInt32>) -> Self { Self(path) { $0.duration($1).map { UInt32($0) } } }

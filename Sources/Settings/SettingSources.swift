@@ -134,7 +134,7 @@ extension Setting {
     var emptyMeansNone: Bool {
         switch type {
         case .addresses, .files, .networks, .mounts: true
-        case .folder, .text, .url, .count, .size, .duration, .choice, .rate, .words, .line: isFamily
+        case .folder, .text, .url, .count, .percentage, .size, .duration, .choice, .rate, .words, .line: isFamily
         }
     }
 }

@@ -107,7 +107,10 @@ extension Setting {
         "The maximum number of requests under way, over all workers; beyond it new ones get 503 with `Retry-After` at once. Streams (`tollgate_streams_open`) do not count, nor does the admin listener.")
     package static let maxLocalRequests = Setting(
         "TOLLGATE_MAX_LOCAL_REQUESTS", .count(1...1_000_000), .count(\.maxLocalRequests), default: "1000",
-        "The maximum number of requests under way to the gateway's own endpoints (sign-in and the like), over all workers; beyond it, and while three quarters of `TOLLGATE_MAX_REQUESTS` are under way, they get 503 with `Retry-After`.")
+        "The maximum number of requests to the gateway's own endpoints (sign-in and the like) at work, over all workers, each from the last byte of its content to the answer; beyond it, and while nine tenths of `TOLLGATE_MAX_REQUESTS` are under way, they get 503 with `Retry-After`. Refreshes have as many of their own, and so have the documents under `/.well-known/`.")
+    package static let clientShare = Setting(
+        "TOLLGATE_CLIENT_SHARE", .percentage(1...100), .percentage(\.clientShare), default: "80%",
+        "How much of what clients share one of them may hold while no other holds any: an address, or the /64 of an IPv6 address. Each further one may hold as much of what is left. Holds for the bounds above and for `max-requests=`, `max-pending=` and `max-connections=` of upstreams; beyond it, 503 with `Retry-After`. `100%`: no share.")
     package static let maxBuffers = Setting(
         "TOLLGATE_MAX_BUFFERS", .size((1 << 20)...(1 << 42)), .size(\.maxBuffers), default: "1GiB",
         "The memory that heads and bodies on their way may take, over all workers, as counted twice a second; beyond it new requests get 503 with `Retry-After`.")
@@ -210,7 +213,7 @@ extension Setting {
         jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, rateLimitFailure, redisTimeout,
         tokenCache, contracts, dlauthPath, provider, databaseURL, databaseDirectURL, ownDatabaseURL, ownDatabaseDirectURL, databaseSchema, requireConfirmedEmail, maxSessions, signUpLimit, accessLifetime, refreshLifetime,
         refreshGrace, tierGrace,
-        headerTimeout, bodyTimeout, bodyRate, halfClose, sendTimeout, idleTimeout, drainTimeout, maxConnections, maxRequests, maxLocalRequests, maxBuffers, dnsRefresh, http2Streams, http2StreamWindow,
+        headerTimeout, bodyTimeout, bodyRate, halfClose, sendTimeout, idleTimeout, drainTimeout, maxConnections, maxRequests, maxLocalRequests, maxBuffers, clientShare, dnsRefresh, http2Streams, http2StreamWindow,
         http2ConnectionWindow, upgradeURL, cors, log, accessLog,
         smtpURL, mailFrom, appName, smsURL, smsBudget, resetURL, tlsClientCA, consoleOnMain, keySecret,
     ] + traces

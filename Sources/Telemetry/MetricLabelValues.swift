@@ -32,6 +32,8 @@ package enum OverloadReason: Int, MetricLabelValue {
     case local
     /// Memory of heads and bodies on their way.
     case buffers
+    /// The share of one client in any of these.
+    case share
 
     package var text: String { "\(self)" }
 }
@@ -97,6 +99,8 @@ package enum EjectionReason: Int, MetricLabelValue {
 package enum UpstreamBound: Int, MetricLabelValue {
     case connections, requests, pending
     case retryBudget
+    /// The share of one client in any of the first three.
+    case share
 
     var text: String {
         switch self {
@@ -104,6 +108,7 @@ package enum UpstreamBound: Int, MetricLabelValue {
         case .requests: "max_requests"
         case .pending: "max_pending"
         case .retryBudget: "retry_budget"
+        case .share: "share"
         }
     }
 }

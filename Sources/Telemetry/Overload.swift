@@ -40,4 +40,7 @@ package struct Overload: Sendable {
 
     /// The bounds that are reached now.
     package var reasons: [OverloadReason] { OverloadReason.allCases.filter { periods[$0] != nil } }
+
+    /// Those of them that hold back every client: one that is beyond its share leaves room for the others.
+    package var reachedByAll: [OverloadReason] { reasons.filter { $0 != .share } }
 }

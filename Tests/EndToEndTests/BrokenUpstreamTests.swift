@@ -206,7 +206,7 @@ import Testing
             try go.wait(for: "the word", until: { $0 })
             try connection.send(Self.ok)
         }
-        let gateway = try Self.gateway([upstream], "max-requests=3", "TOLLGATE_WORKERS=2")
+        let gateway = try Self.gateway([upstream], "max-requests=3", "TOLLGATE_WORKERS=2\nTOLLGATE_CLIENT_SHARE=100%")
         let clients = try (0..<40).map { _ in try gateway.connect() }
         for client in clients { try client.send(requestHead("GET /x")) }
         try upstream.requests.wait(for: "three requests", until: { $0.count == 3 })

@@ -2,10 +2,11 @@ import Foundation
 import TestThreads
 import Testing
 
-/// More load than the bounds allow: clear answers at once, and back to normal when it ends.
+/// More load than the bounds allow: clear answers at once, and back to normal when it ends. The clients have one address here, which may
+/// hold all; for shares see `ShareTests`.
 @Suite(.serialized, .ownThread) struct OverloadTests {
     /// An upstream that answers `/slow` when the test says so, and all else at once.
-    private final class Held: Sendable {
+    final class Held: Sendable {
         let go = Watched(false)
         let upstream: Upstream
 
@@ -27,13 +28,14 @@ import Testing
             """
             TOLLGATE_UPSTREAM_U="\(upstream.url) timeout=60s"
             TOLLGATE_ROUTE_ALL="/* upstream=u auth=none"
+            \(more.contains { $0.contains("TOLLGATE_CLIENT_SHARE=") } ? "" : "TOLLGATE_CLIENT_SHARE=100%")
             \(more.joined(separator: "\n"))
             """
         }
     }
 
     /// Whether the answer is the refusal of an overloaded gateway.
-    private static func isShed(_ answer: Message) throws -> Bool {
+    static func isShed(_ answer: Message) throws -> Bool {
         guard answer.status == 503, answer["Retry-After"] == "1" else { return false }
         return try JSON(answer.text)["error"]["code"].text == "UNAVAILABLE"
     }
@@ -176,6 +178,7 @@ import Testing
             TOLLGATE_UPSTREAM_U="\(upstream.url)"
             TOLLGATE_ROUTE_ALL="/* upstream=u auth=none"
             TOLLGATE_MAX_REQUESTS=1
+            TOLLGATE_CLIENT_SHARE=100%
             """)
         let streams = try (0..<6).map { _ in
             let stream = try gateway.connect()
@@ -217,6 +220,7 @@ import Testing
             TOLLGATE_WORKERS=2
             TOLLGATE_HEADER_TIMEOUT=1h
             TOLLGATE_MAX_CONNECTIONS=4
+            TOLLGATE_CLIENT_SHARE=100%
             TOLLGATE_UPSTREAM_U="\(upstream.url)"
             TOLLGATE_ROUTE_ALL="/* upstream=u auth=none"
             """)
@@ -239,6 +243,7 @@ import Testing
         let gateway = try Gateway(
             """
             TOLLGATE_MAX_CONNECTIONS=4
+            TOLLGATE_CLIENT_SHARE=100%
             TOLLGATE_UPSTREAM_U="\(upstream.url)"
             TOLLGATE_ROUTE_ALL="/* upstream=u auth=none"
             """)
@@ -303,7 +308,7 @@ import Testing
         #expect(try gateway.signUp("later@example.org", from: "10.1.1.1").access.isEmpty == false)
     }
 
-    /// The last quarter of the requests is for upstreams.
+    /// The last tenth of the requests is for upstreams.
     @Test func localEndpointsGiveWayToProxying() throws {
         let held = try Held()
         let gateway = try Gateway(held.settings(Gateway.contracts, "TOLLGATE_MAX_REQUESTS=4"))

@@ -247,7 +247,7 @@ import Testing
             try go.wait(for: "the word", until: { $0 })
             try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
         }
-        let gateway = try Gateway(Self.settings(upstream.url, "max-connections=2"))
+        let gateway = try Gateway("TOLLGATE_CLIENT_SHARE=100%\n" + Self.settings(upstream.url, "max-connections=2"))
         let port = gateway.port
         let busy = (0..<2).map { _ in Background { try Connection(port: port).ask("GET /x").status } }
         try upstream.requests.wait(for: "two requests", until: { $0.count == 2 })
@@ -326,7 +326,7 @@ import Testing
             try go.wait(for: "the word", until: { $0 })
             try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
         }
-        let gateway = try Gateway("TOLLGATE_WORKERS=2\n" + Self.settings(upstream.url, "max-connections=4"))
+        let gateway = try Gateway("TOLLGATE_WORKERS=2\nTOLLGATE_CLIENT_SHARE=100%\n" + Self.settings(upstream.url, "max-connections=4"))
         let clients = try (0..<60).map { _ in try gateway.connect() }
         for client in clients { try client.send(requestHead("GET /x")) }
         try upstream.requests.wait(for: "four requests", until: { $0.count == 4 })
@@ -343,7 +343,7 @@ import Testing
             try go.wait(for: "the word", until: { $0 })
             try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
         }
-        let gateway = try Gateway("TOLLGATE_WORKERS=8\n" + Self.settings(upstream.url, "max-connections=3"))
+        let gateway = try Gateway("TOLLGATE_WORKERS=8\nTOLLGATE_CLIENT_SHARE=100%\n" + Self.settings(upstream.url, "max-connections=3"))
         let clients = try (0..<60).map { _ in try gateway.connect() }
         for client in clients { try client.send(requestHead("GET /x")) }
         try upstream.requests.wait(for: "three requests", until: { $0.count == 3 })

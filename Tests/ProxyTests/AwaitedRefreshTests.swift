@@ -1,5 +1,6 @@
 import Credentials
 import Gate
+import Glibc
 import Telemetry
 import TestThreads
 import Testing
@@ -52,6 +53,22 @@ struct AwaitedRefreshTests {
         #expect(bench.worker.samples("tollgate_connections{state=\"active\"}") == ["tollgate_connections{state=\"active\"} 1"])
         client.close()
         upstream.close()
+    }
+
+    @Test func aClientHoldsItsShareOfTheRefreshes() throws {
+        var settings = WorkerSettings()
+        settings.maxRefreshes = 5
+        settings.clientShare = ShareRule(percent: 80)
+        let bench = try begin(settings)
+        defer { bench.end() }
+        let clients = try (0..<5).map { _ in try bench.client() }
+        for (number, client) in clients.enumerated() { try client.send(Self.head("GET", "/a", "u\(number)")) }
+        #expect(bench.isAsked(4))
+        for _ in 0..<30_000 where !clients.contains(where: { $0.isReady(milliseconds: 0) }) { usleep(1_000) }
+        let refused = try #require(clients.first { $0.isReady(milliseconds: 0) })
+        #expect(try refused.receiveMessage().status == 503)
+        #expect(bench.worker.samples("tollgate_overload_sheds_total{reason=\"share\"}") == ["tollgate_overload_sheds_total{reason=\"share\"} 1"])
+        for client in clients { client.close() }
     }
 
     @Test func aBodyAndWhatIsPipelinedBehindItGoOnInOrder() throws {

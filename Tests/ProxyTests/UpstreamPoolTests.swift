@@ -357,7 +357,7 @@ import Wire
     }
 
     @Test func aBoundIsNotTheAddresssFaultAndNoRetryHelps() {
-        for loss in [UpstreamLoss.tooManyConnections, .tooManyRequests, .tooManyPending] {
+        for loss in [UpstreamLoss.tooManyConnections, .tooManyRequests, .tooManyPending, .beyondShare] {
             #expect(!loss.countsAgainstAddress(isBehindHead: false) && !loss.isRetryable && loss.isUndelivered)
             #expect(loss.refusal == .unavailable(.overload, retryAfterSeconds: 1) && loss.bound != nil)
         }

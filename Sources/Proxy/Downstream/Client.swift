@@ -38,6 +38,9 @@ struct Client: ~Copyable {
     var idlesUntil: MonotonicTime?
     var listener = 0
     var peer = Peer(address: IPAddress(v4: 0), port: 0, isTLS: false, isUnix: false)
+    /// For whom its requests count: nil behind a trusted proxy, which names the client of each request. A stream's end has that of its
+    /// connection.
+    var share: ShareIndex?
     /// The request under way, or none.
     var exchange = Handle<Exchange>.none
     /// Received and not yet consumed: an incomplete head, or what was pipelined behind the request under way.

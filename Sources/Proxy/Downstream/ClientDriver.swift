@@ -138,7 +138,7 @@ extension Worker {
             case .content(_, let count): pump(.request, downstream.clients[client].exchange.index, count, of: &input, &scratch)
             case .trailers(_, let length):
                 pumpTrailers(.request, downstream.clients[client].exchange.index, length, of: &input, &scratch)
-            case .end: requestEnded(client)
+            case .end: requestEnded(client, &scratch)
             case .reset: cut(client, &scratch)
             case .fault(let fault): refuse(client, fault, &scratch)
             case .close(let lingering): downstream.closeAfterFlush(client, lingering: lingering, at: now.monotonic, in: loop)
@@ -189,13 +189,13 @@ extension Worker {
         if downstream.listeners[downstream.clients[client].listener].isAdmin {
             scratch.decision = Decision()
             identify(exchange.index, input.readable, &scratch)
-            prepareLocal(exchange.index, services.admin, input.readable, &scratch)
+            prepareLocal(exchange.index, services.admin, .other, input.readable, &scratch)
         } else {
             // Others wait for its connection.
             if downstream.clientsWait, !downstream.clients[client].isStream {
                 apply(downstream.clients[client].http.drainRequested(headBegun: true), client, &scratch)
             }
-            let shedding = takeSlot(exchange.index)
+            let shedding = takeSlot(exchange.index, input.readable, scratch.request)
             if downstream.listeners[downstream.clients[client].listener].isCheck {
                 check(exchange, input.readable, isSampled: isSampled, shedding: shedding, &scratch)
             } else {
@@ -215,10 +215,10 @@ extension Worker {
     }
 
     /// The last byte of the request has been read; if its answer is over, the connection is idle.
-    private mutating func requestEnded(_ client: ClientIndex) {
+    private mutating func requestEnded(_ client: ClientIndex, _ scratch: inout Scratch) {
         let exchange = downstream.clients[client].exchange
         guard !exchange.isNone else { return downstream.startIdling(client, at: now.monotonic, timeout: settings.idleTimeout) }
-        requestReceived(exchange.index)
+        requestReceived(exchange.index, &scratch)
     }
 
     // MARK: actions of the machine

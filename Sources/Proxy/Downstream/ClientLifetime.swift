@@ -20,7 +20,7 @@ extension Worker {
             // Whether another client waits is known when the loop reports the listener again.
             if isBounded, isFull { return true }
             switch downstream.listeners[listener].socket.accept() {
-            case .accepted(let socket, let address): open(socket, address, listener)
+            case .accepted(let socket, let address): open(socket, address, listener, &scratch)
             case .wouldBlock: return false
             case .failed(let number):
                 if number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS {
@@ -34,7 +34,7 @@ extension Worker {
         return true
     }
 
-    private mutating func open(_ socket: Socket, _ address: SocketAddress, _ listener: Int) {
+    private mutating func open(_ socket: Socket, _ address: SocketAddress, _ listener: Int, _ scratch: inout Scratch) {
         let handle = downstream.clients.acquire()
         let client = handle.index
         downstream.clients[client].peer = Peer(
@@ -47,6 +47,11 @@ extension Worker {
         downstream.timers.set(client.id, deadline: deadline)
         if downstream.listeners[listener].tls != nil { downstream.clients[client].idlesUntil = deadline }
         telemetry.metrics.connectionAccepted()
+        // Who announces its clients is one of the operator's own.
+        guard downstream.listeners[listener].announces || countConnection(client, &scratch) else {
+            socket.close()
+            return downstream.close(client)
+        }
         do {
             try downstream.clients[client].connection.open(socket, token: Token(.client, handle).bits, .read, in: loop)
         } catch {
@@ -68,6 +73,7 @@ extension Worker {
                 downstream.clients[client].peer.port = port
             }
             downstream.clients[client].phase = downstream.openingPhase(downstream.clients[client].listener)
+            guard countConnection(client, &scratch) else { return downstream.close(client) }
         }
         guard downstream.listeners[downstream.clients[client].listener].tls != nil else { return received(client, &input, &scratch) }
         let handle = downstream.clients.handle(client)

@@ -14,6 +14,12 @@ struct Downstream: ~Copyable {
     /// Streams under way; their clients are no connections.
     var streams = 0
     var timers: TimerWheel
+    /// The clients, with what each holds of what they share.
+    var shares: ClientShares
+    /// Long answers that do not count as requests any more.
+    var longAnswers = 0
+    /// When idle connections of a client beyond its share were closed last.
+    var madeRoomAt: MonotonicTime?
     /// Connections of the admin listeners, for which a drain does not wait.
     var adminClients = 0
     /// When accepting is tried again after the process ran out of descriptors, or while there are as many clients as may be.
@@ -24,8 +30,9 @@ struct Downstream: ~Copyable {
     /// Milliseconds until accepting is tried again.
     static var acceptPause: UInt64 { 100 }
 
-    init(_ listeners: [Listener], now: MonotonicTime) {
+    init(_ listeners: [Listener], _ holdings: ClientHoldings, now: MonotonicTime) {
         self.listeners = listeners
+        shares = ClientShares(holdings)
         timers = TimerWheel(now: now)
     }
 
@@ -186,6 +193,10 @@ struct Downstream: ~Copyable {
         timers.clear(client.id)
         if clients[client].isStream { releaseStream(client) }
         if listeners[clients[client].listener].isAdmin { adminClients -= 1 }
+        if !clients[client].isStream, let share = clients[client].share {
+            shares[share].connections -= 1
+            shares.release(share)
+        }
         clients[client].close(resets: resets)
         clients.release(client)
     }

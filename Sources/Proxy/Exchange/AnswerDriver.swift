@@ -211,9 +211,8 @@ extension Worker {
     }
 
     private mutating func releaseCounts(_ exchange: ExchangeIndex) {
-        if !exchanges[exchange].holdings.isEmpty { release([.request, .pending, .retry], exchange) }
+        if !exchanges[exchange].holdings.isEmpty { release(.all, exchange) }
         releaseSlot(exchange)
-        releaseLocalSlot(exchange)
         if let socket = exchanges[exchange].socket.take() { admission.closeSocket(socket) }
     }
 
@@ -232,6 +231,7 @@ extension Worker {
     private mutating func closeExchange(_ exchange: ExchangeIndex, isComplete: Bool) {
         cancelWait(exchange)
         releaseCounts(exchange)
+        leaveClient(exchange)
         releasePipe(exchange)
         if exchanges[exchange].live != nil { closeStream(exchange, isComplete: isComplete) }
         if exchanges[exchange].deadline != nil { deadlines.clear(exchange) }

@@ -176,12 +176,12 @@ extension Worker {
     }
 
     /// The request's last byte was received.
-    mutating func requestReceived(_ exchange: ExchangeIndex) {
+    mutating func requestReceived(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         if exchanges[exchange].requestIsChunked { exchanges[exchange].appendEnd(ChunkWriter.lastChunk.rawBytes) }
         exchanges[exchange].state.requestReceived()
         exchanges[exchange].record.wholeAt = now.monotonic
         switch exchanges[exchange].state.phase {
-        case .collecting: startHandler(exchange)
+        case .collecting: startHandler(exchange, &scratch)
         case .relaying: flushRequest(exchange)
         case .deciding, .waiting, .producing, .connecting, .tunnel, .answered: break
         }

@@ -43,13 +43,7 @@ extension Worker {
             }
         case .local(let service):
             identify(exchange, bytes, &scratch)
-            guard takeLocalSlot(exchange) else {
-                if let wait { shared!.limitClient.cancel(wait) }
-                noteShed(exchange, .local)
-                log(exchange, bytes, &scratch)
-                return answer(exchange, with: .unavailable(.overload, retryAfterSeconds: 1), &scratch)
-            }
-            prepareLocal(exchange, services.local[Int(service)], bytes, &scratch)
+            prepareLocal(exchange, services.local[Int(service)], services.kind(ofLocal: Int(service)), bytes, &scratch)
         case .refuse(let refusal):
             identify(exchange, bytes, &scratch)
             if let shedding, case .unavailable(.overload, _) = refusal { noteShed(exchange, shedding) }
@@ -138,7 +132,7 @@ extension Worker {
             let client = exchanges[exchange].client.index
             return apply(downstream.clients[client].http.bodyWanted(hasArrived: bodyHasArrived), client, &scratch)
         }
-        if exchanges[exchange].state.phase == .collecting { startHandler(exchange) }
+        if exchanges[exchange].state.phase == .collecting { startHandler(exchange, &scratch) }
     }
 
     /// Sends a request that is ready to its upstream.

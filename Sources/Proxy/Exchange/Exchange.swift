@@ -38,9 +38,12 @@ package struct Exchange: ~Copyable {
     var source: LocalStream?
     /// Deadline of the wait under way; nil for a wait that has none.
     var waitsUntil: MonotonicTime?
-    /// Whether it counts for `maxRequests`, and for `maxLocalRequests`.
+    /// For whom it counts: its client, once it was looked for room. Kept until the exchange ends.
+    var share: ShareIndex?
+    /// Whether it counts for `maxRequests`.
     var holdsSlot = false
-    var holdsLocalSlot = false
+    /// Whether it counts as a long answer instead.
+    var isLong = false
     /// When it first found no room for a connection; nil until then.
     var wantsRoomSince: MonotonicTime?
 

@@ -167,7 +167,7 @@ extension UpstreamLoss {
     /// The response to the client.
     var refusal: Refusal {
         switch self {
-        case .tooManyConnections, .tooManyRequests, .tooManyPending, .shortage: .unavailable(.overload, retryAfterSeconds: 1)
+        case .tooManyConnections, .tooManyRequests, .tooManyPending, .beyondShare, .shortage: .unavailable(.overload, retryAfterSeconds: 1)
         case .refused, .unprocessed: .unavailable(.upstream, retryAfterSeconds: 1)
         case .connectTimeout, .timeout: .timeout
         case .notReached, .handshakeFailed, .notHTTP2, .brokenWhileSending, .closedUnanswered, .badAnswer, .brokenAnswer: .badGateway

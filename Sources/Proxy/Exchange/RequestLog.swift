@@ -235,13 +235,16 @@ extension UpstreamLoss {
         case .tooManyConnections: "too_many_connections"
         case .tooManyRequests: "too_many_requests"
         case .tooManyPending: "too_many_pending"
+        case .beyondShare: "share"
         }
     }
 
     /// The metrics' label value.
     var retryReason: RetryReason {
         switch self {
-        case .notReached, .shortage, .connectTimeout, .handshakeFailed, .notHTTP2, .tooManyConnections, .tooManyRequests, .tooManyPending: .connectFailed
+        case .notReached, .shortage, .connectTimeout, .handshakeFailed, .notHTTP2, .tooManyConnections, .tooManyRequests, .tooManyPending,
+            .beyondShare:
+            .connectFailed
         case .refused, .unprocessed: .refused
         case .brokenWhileSending, .closedUnanswered, .badAnswer, .brokenAnswer: .closed
         case .timeout: .timeout

@@ -22,11 +22,8 @@ extension Worker {
         waitingForUser[user, default: []].append(exchanges.handle(exchange))
     }
 
-    /// Requests of one worker that may wait for a refresh at the same time.
-    private static var mostRefreshes: Int { 4_096 }
-
     mutating func waitForRefresh(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
-        guard refreshesUnderWay < Self.mostRefreshes else {
+        guard countRefresh(exchange) else {
             identify(exchange, bytes, &scratch)
             log(exchange, bytes, &scratch)
             return answer(exchange, with: .unavailable(.overload, retryAfterSeconds: 1), &scratch)
@@ -34,10 +31,29 @@ extension Worker {
         telemetry.countToken(scratch.decision, since: now.monotonic)
         exchanges[exchange].state.wait(for: .refresh)
         exchanges[exchange].refreshBegan = now.monotonic
-        refreshesUnderWay += 1
         setWaitDeadline(exchange, settings.refreshTimeout)
         let (handle, mailbox) = (exchanges.handle(exchange), mailbox)
         services.refresh(admission.refreshOrder(scratch.decision, bytes)) { mailbox.post(.refreshed(handle, $0)) }
+    }
+
+    /// Counts a request that waits for a refresh. False if too many do, or its client's share of them.
+    private mutating func countRefresh(_ exchange: ExchangeIndex) -> Bool {
+        guard refreshesUnderWay < settings.maxRefreshes else { return false }
+        if let share = exchanges[exchange].share {
+            let held = downstream.shares[share].refreshes
+            guard settings.clientShare.allows(held: held, taken: refreshesUnderWay, limit: settings.maxRefreshes) else {
+                noteShed(exchange, .share)
+                return false
+            }
+            downstream.shares[share].refreshes += 1
+        }
+        refreshesUnderWay += 1
+        return true
+    }
+
+    private mutating func refreshEnded(_ exchange: ExchangeIndex) {
+        refreshesUnderWay -= 1
+        if let share = exchanges[exchange].share { downstream.shares[share].refreshes -= 1 }
     }
 
     mutating func waitForLimits(_ exchange: ExchangeIndex, _ wait: LimitWait, _ scratch: inout Scratch) {
@@ -84,7 +100,7 @@ extension Worker {
     /// The refresh is over.
     mutating func refreshed(_ exchange: Handle<Exchange>, _ answer: RefreshAnswer, _ scratch: inout Scratch) {
         guard exchanges.resume(exchange, from: .refresh) else { return }
-        refreshesUnderWay -= 1
+        refreshEnded(exchange.index)
         telemetry.metrics.refreshed(RefreshResult(answer.outcome), RefreshSource(answer.role))
         exchanges[exchange.index].waitsUntil = nil
         exchanges[exchange.index].refresh = answer
@@ -210,7 +226,7 @@ extension Worker {
     /// The exchange ends while it waits.
     mutating func cancelWait(_ exchange: ExchangeIndex) {
         let phase = exchanges[exchange].state.phase
-        if phase == .waiting(.refresh) { refreshesUnderWay -= 1 }
+        if phase == .waiting(.refresh) { refreshEnded(exchange) }
         if phase == .waiting(.room) { upstreams.directory[exchanges[exchange].endpoint].outstanding -= 1 }
         if let awaited = exchanges[exchange].limits.take() { shared!.limitClient.cancel(awaited.wait) }
     }

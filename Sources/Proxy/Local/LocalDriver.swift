@@ -7,7 +7,7 @@ import Wire
 extension Worker {
     /// Prepares the exchange for its handler.
     mutating func prepareLocal(
-        _ exchange: ExchangeIndex, _ handler: @escaping LocalHandler, _ bytes: RawSpan, _ scratch: inout Scratch
+        _ exchange: ExchangeIndex, _ handler: @escaping LocalHandler, _ kind: LocalKind, _ bytes: RawSpan, _ scratch: inout Scratch
     ) {
         exchanges[exchange].bodyLimit = UInt64(LocalService.bodyLimit)
         let client = exchanges[exchange].client.index
@@ -19,19 +19,22 @@ extension Worker {
             isSecure: downstream.clients[client].peer.isTLS
                 || scratch.decision.client.peerIsTrusted && scratch.request.cameOverTLS(bytes),
             caller: LocalCaller(scratch.decision))
-        exchanges[exchange].local = LocalExchange(handler: handler, request: request)
+        exchanges[exchange].local = LocalExchange(handler: handler, kind: kind, request: request)
         exchanges[exchange].state.collect(isWhole: exchanges[exchange].isHeadAlone)
     }
 
-    /// Calls the handler with the complete request.
-    mutating func startHandler(_ exchange: ExchangeIndex) {
+    /// Calls the handler with the complete request, if there is room for it.
+    mutating func startHandler(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         guard let local = exchanges[exchange].local.take() else { return }
+        if let reason = takeLocalSlot(exchange, local.kind) {
+            noteShed(exchange, reason)
+            return answer(exchange, with: .unavailable(.overload, retryAfterSeconds: 1), &scratch)
+        }
+        let slot = exchanges[exchange].share.map { LocalSlot(kind: local.kind, share: $0) }
+        if let slot { downstream.shares.retain(slot.share) }
         local.request.body = exchanges[exchange].replayBuffer.readable.array
         waitForHandler(exchange)
-        let holdsSlot = exchanges[exchange].holdsLocalSlot
-        exchanges[exchange].holdsLocalSlot = false
-        LocalService.start(
-            local.handler, local.request, for: exchanges.handle(exchange), holdsSlot: holdsSlot, answeringTo: mailbox)
+        LocalService.start(local.handler, local.request, for: exchanges.handle(exchange), slot, answeringTo: mailbox)
     }
 
     /// Writes a handler's answer and ends the exchange.
@@ -49,10 +52,12 @@ extension Worker {
 /// A local request while its body is collected. A class, so that other exchanges hold a reference's room for it.
 final class LocalExchange {
     let handler: LocalHandler
+    let kind: LocalKind
     var request: LocalRequest
 
-    init(handler: @escaping LocalHandler, request: LocalRequest) {
+    init(handler: @escaping LocalHandler, kind: LocalKind, request: LocalRequest) {
         self.handler = handler
+        self.kind = kind
         self.request = request
     }
 }

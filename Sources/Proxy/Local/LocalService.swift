@@ -4,19 +4,35 @@ import Transport
 /// Answers whole requests on the control plane, off the loop.
 package typealias LocalHandler = @Sendable (LocalRequest) async -> LocalResponse
 
+/// The endpoints of the gateway itself by what they must not wait for: each kind has slots of its own, so that a flood of sign-ins takes
+/// neither the refreshes nor the documents of others away.
+package enum LocalKind: Int, CaseIterable, Sendable {
+    /// Keys and metadata, under `/.well-known/`.
+    case documents
+    /// A pair of tokens for a refresh token.
+    case refresh
+    case other
+}
+
+/// The slot of a handler at work, and for whom it counts.
+package struct LocalSlot: Sendable {
+    let kind: LocalKind
+    let share: ShareIndex
+}
+
 /// The crossing from a loop to async code and back: a whole request goes up, its answer comes back as a message.
 enum LocalService {
     static let bodyLimit = 65_536
 
     /// Starts `handler`; its answer is posted to the loop that owns the exchange. Does not block.
     static func start(
-        _ handler: @escaping LocalHandler, _ request: LocalRequest, for exchange: Handle<Exchange>, holdsSlot: Bool,
+        _ handler: @escaping LocalHandler, _ request: LocalRequest, for exchange: Handle<Exchange>, _ slot: LocalSlot?,
         answeringTo mailbox: Mailbox<WorkerMessage>
     ) {
         // Unstructured, because a loop is no async parent: it ends with the handler, and the handle drops a stale answer.
         Task {
             let response = await handler(request)
-            let isRead = mailbox.post(.answered(exchange, response, heldSlot: holdsSlot))
+            let isRead = mailbox.post(.answered(exchange, response, slot))
             if !isRead { response.stream?.ended() }
         }
     }

@@ -10,8 +10,7 @@ extension Worker {
     mutating func open(_ stream: LocalStream, _ exchange: ExchangeIndex, status: Int, _ scratch: inout Scratch) {
         exchanges[exchange].waitsUntil = nil
         if exchanges[exchange].isTraced { recordHandled(exchange) }
-        // It lasts, and would hold the room of requests that do not.
-        releaseSlot(exchange)
+        leaveRequests(exchange)
         exchanges[exchange].state.produce()
         exchanges[exchange].source = stream
         exchanges[exchange].record.status = status

@@ -26,7 +26,7 @@ extension Worker {
     @discardableResult
     mutating func openStream(_ exchange: ExchangeIndex, _ kind: StreamKind, _ scratch: inout Scratch) -> Bool {
         let handle = exchanges.handle(exchange)
-        releaseSlot(exchange)
+        leaveRequests(exchange)
         // A stream that a retry has begun would hold its part of the budget until it ends.
         release(.retry, exchange)
         let live = LiveStream(

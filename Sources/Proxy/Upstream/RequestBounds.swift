@@ -3,24 +3,47 @@ import Transport
 
 /// Circuit breaker and retry budget: the bounds of an upstream on requests under way, on those that wait for a connection, and on retries.
 extension Worker {
-    /// Whether the exchange is, or may be, one of the requests under way (`max-requests`).
-    mutating func mayBeUnderWay(_ exchange: ExchangeIndex) -> Bool {
+    /// Counts the exchange among the requests under way (`max-requests`), unless it is; the loss if it may not be.
+    mutating func countUnderWay(_ exchange: ExchangeIndex) -> UpstreamLoss? {
         let pool = exchanges[exchange].endpoint.pool
-        let limit = upstreams.directory.pools[pool].settings.maxRequests
-        guard limit < .max, !exchanges[exchange].holdings.contains(.request) else { return true }
-        guard upstreams.directory.pools[pool].connections.requests.requests.acquire(within: limit) else { return false }
-        exchanges[exchange].holdings.insert(.request)
-        return true
+        return hold(.request, exchange, within: upstreams.directory.pools[pool].settings.maxRequests, orElse: .tooManyRequests)
     }
 
-    /// Whether the exchange may wait for a connection (`max-pending`).
-    mutating func mayBePending(_ exchange: ExchangeIndex) -> Bool {
+    /// Counts the exchange among those that wait for a connection (`max-pending`), likewise.
+    mutating func countPending(_ exchange: ExchangeIndex) -> UpstreamLoss? {
         let pool = exchanges[exchange].endpoint.pool
-        let limit = upstreams.directory.pools[pool].settings.maxPending
-        guard limit < .max, !exchanges[exchange].holdings.contains(.pending) else { return true }
-        guard upstreams.directory.pools[pool].connections.requests.pending.acquire(within: limit) else { return false }
-        exchanges[exchange].holdings.insert(.pending)
-        return true
+        return hold(.pending, exchange, within: upstreams.directory.pools[pool].settings.maxPending, orElse: .tooManyPending)
+    }
+
+    /// Counts the exchange among those that the connections within `max-connections` carry, likewise: each carries one, or of HTTP/2 as
+    /// many as the address allows. Whether there is a connection for it is found out afterwards.
+    mutating func countCarried(_ exchange: ExchangeIndex) -> UpstreamLoss? {
+        let endpoint = exchanges[exchange].endpoint
+        guard upstreams.directory.pools[endpoint.pool].isBounded else { return nil }
+        let isShared = upstreams.directory.address(endpoint).speaksHTTP2 && !upstreams.directory.choseHTTP1(endpoint)
+        let streams = isShared ? upstreams.directory[endpoint].streamsPerConnection : 1
+        let limit = upstreams.directory.pools[endpoint.pool].settings.maxConnections * max(streams, 1)
+        return hold(.connection, exchange, within: limit, orElse: .tooManyConnections)
+    }
+
+    /// Counts the exchange for a bound of its upstream and for its client's share of that.
+    private mutating func hold(
+        _ holding: RequestHoldings, _ exchange: ExchangeIndex, within limit: Int, orElse full: UpstreamLoss
+    ) -> UpstreamLoss? {
+        guard limit < .max, !exchanges[exchange].holdings.contains(holding) else { return nil }
+        let budget = upstreams.directory.pools[exchanges[exchange].endpoint.pool].connections.requests
+        let count = budget.count(of: holding)
+        if let share = exchanges[exchange].share {
+            guard downstream.shares.take(share, budget.bound(of: holding), taken: count.value, limit: limit, settings.clientShare) else {
+                return count.value < limit ? .beyondShare : full
+            }
+        }
+        guard count.acquire(within: limit) else {
+            if let share = exchanges[exchange].share { downstream.shares.giveBack(share, budget.bound(of: holding)) }
+            return full
+        }
+        exchanges[exchange].holdings.insert(holding)
+        return nil
     }
 
     /// Takes a retry from the budget, or one of those that may be under way at any time; false if there is none.
@@ -43,9 +66,14 @@ extension Worker {
         let held = exchanges[exchange].holdings.intersection(holdings)
         exchanges[exchange].holdings.subtract(held)
         let budget = upstreams.directory.pools[exchanges[exchange].endpoint.pool].connections.requests
-        if held.contains(.request) { budget.requests.release() }
-        if held.contains(.pending) { budget.pending.release() }
-        if held.contains(.retry) { budget.retries.release() }
+        var left = held.rawValue
+        while left != 0 {
+            let holding = RequestHoldings(rawValue: left & (~left &+ 1))
+            left &= left &- 1
+            budget.count(of: holding).release()
+            guard holding != .retry, let share = exchanges[exchange].share else { continue }
+            downstream.shares.giveBack(share, budget.bound(of: holding))
+        }
     }
 }
 
@@ -56,6 +84,7 @@ extension UpstreamLoss {
         case .tooManyConnections: .connections
         case .tooManyRequests: .requests
         case .tooManyPending: .pending
+        case .beyondShare: .share
         case .notReached, .shortage, .connectTimeout, .handshakeFailed, .notHTTP2, .refused, .unprocessed, .brokenWhileSending,
             .closedUnanswered, .badAnswer, .brokenAnswer, .timeout:
             nil

@@ -8,6 +8,7 @@ extension Worker {
     mutating func findConnection(_ exchange: ExchangeIndex, mayWait: Bool, _ scratch: inout Scratch) {
         let endpoint = exchanges[exchange].endpoint
         let needsNew = exchanges[exchange].needsNewConnection
+        if let loss = countCarried(exchange) { return failed(exchange, loss, wasUsed: false, &scratch) }
         if !needsNew, let idle = upstreams.popIdle(endpoint, at: now.monotonic, trust: settings.upstreamTrust) {
             attach(idle, exchange)
             return connected(idle, &scratch)
@@ -18,7 +19,7 @@ extension Worker {
         case .reserved: connect(exchange, &scratch)
         // An idle connection that was used before its worker could close it may be followed by another.
         case .idleElsewhere where mayWait || exchanges[exchange].mayWaitForRoom(at: now.monotonic):
-            guard mayBePending(exchange) else { return failed(exchange, .tooManyPending, wasUsed: false, &scratch) }
+            if let loss = countPending(exchange) { return failed(exchange, loss, wasUsed: false, &scratch) }
             waitForRoom(exchange)
         case .idleElsewhere, .none:
             // Without room for another connection, one that is shared has to do.

@@ -11,8 +11,8 @@ extension Worker {
     mutating func findStream(_ exchange: ExchangeIndex, onNew: Bool, _ scratch: inout Scratch) -> Bool {
         guard let connection = upstreams.connectionWithRoom(exchanges[exchange].endpoint, isNew: onNew) else { return false }
         let isEstablished = upstreams.connections[connection].phase == .multiplexed
-        guard isEstablished || mayBePending(exchange) else {
-            failed(exchange, .tooManyPending, wasUsed: false, &scratch)
+        if !isEstablished, let loss = countPending(exchange) {
+            failed(exchange, loss, wasUsed: false, &scratch)
             return true
         }
         guard addStream(exchange, on: connection) else { return false }

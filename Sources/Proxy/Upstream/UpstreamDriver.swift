@@ -15,16 +15,16 @@ extension Worker {
         exchanges[exchange].record.attemptIsOpen = true
         exchanges[exchange].record.sentAt = now.monotonic
         if exchanges[exchange].isTraced { beginAttempt(exchange) }
-        guard mayBeUnderWay(exchange) else { return failed(exchange, .tooManyRequests, wasUsed: false, &scratch) }
+        if let loss = countUnderWay(exchange) { return failed(exchange, loss, wasUsed: false, &scratch) }
         findConnection(exchange, mayWait: true, &scratch)
     }
 
     /// Connects for the exchange, within a reservation that was made.
     mutating func connect(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         let endpoint = exchanges[exchange].endpoint
-        guard mayBePending(exchange) else {
+        if let loss = countPending(exchange) {
             upstreams.directory.pools[endpoint.pool].connections.release()
-            return failed(exchange, .tooManyPending, wasUsed: false, &scratch)
+            return failed(exchange, loss, wasUsed: false, &scratch)
         }
         do throws(SystemFault) {
             let upstream = try upstreams.open(endpoint, at: now.monotonic, in: loop)

@@ -26,12 +26,14 @@ enum UpstreamLoss: Error, Equatable {
     case tooManyConnections
     /// `max-requests`, or `max-pending`, is reached.
     case tooManyRequests, tooManyPending
+    /// The client holds its share of one of these three bounds.
+    case beyondShare
 
     /// Whether no upstream can have received any of the request.
     var isUndelivered: Bool {
         switch self {
         case .notReached, .shortage, .connectTimeout, .handshakeFailed, .notHTTP2, .refused, .unprocessed, .tooManyConnections,
-            .tooManyRequests, .tooManyPending:
+            .tooManyRequests, .tooManyPending, .beyondShare:
             true
         case .brokenWhileSending, .closedUnanswered, .badAnswer, .brokenAnswer, .timeout: false
         }
@@ -40,7 +42,7 @@ enum UpstreamLoss: Error, Equatable {
     /// Whether it counts as a failure of the address. A stream that is silent after its head may just have nothing to send.
     func countsAgainstAddress(isBehindHead: Bool) -> Bool {
         switch self {
-        case .tooManyConnections, .tooManyRequests, .tooManyPending, .shortage: false
+        case .tooManyConnections, .tooManyRequests, .tooManyPending, .beyondShare, .shortage: false
         case .timeout: !isBehindHead
         case .notReached, .connectTimeout, .handshakeFailed, .notHTTP2, .refused, .unprocessed, .brokenWhileSending, .closedUnanswered,
             .badAnswer, .brokenAnswer:
@@ -54,7 +56,8 @@ enum UpstreamLoss: Error, Equatable {
         switch self {
         case .notReached, .connectTimeout, .handshakeFailed, .notHTTP2, .refused, .unprocessed, .brokenWhileSending, .closedUnanswered:
             true
-        case .badAnswer, .brokenAnswer, .timeout, .shortage, .tooManyConnections, .tooManyRequests, .tooManyPending: false
+        case .badAnswer, .brokenAnswer, .timeout, .shortage, .tooManyConnections, .tooManyRequests, .tooManyPending, .beyondShare:
+            false
         }
     }
 

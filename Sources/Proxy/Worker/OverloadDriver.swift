@@ -4,58 +4,49 @@ import Telemetry
 import Transport
 import Wire
 
-/// The state of an incremental count of a worker's buffered bytes. Each turn of the event loop counts some connections, because counting
-/// ten thousand at once would block the loop for milliseconds.
-struct BufferCount {
-    /// The connections and exchanges that one turn looks at.
-    static let looksOfTurn = 256
-
-    var bytes = 0
-    /// Looked at so far.
-    var clients = 0
-    var exchanges = 0
-    var upstreams = 0
-}
-
 /// One worker's view of the bounds on load.
 struct WorkerLoad {
     /// Requests under way that count: none of the admin listeners, and no streams.
     var requests: WorkerSlots
-    /// Requests to the gateway's own endpoints, until their handler has answered.
-    var local: WorkerSlots
     /// Whether heads and bodies take too much memory, as of the last count.
     var isShortOfMemory = false
+    /// Whether they take so much that clients that hold nothing get no more either.
+    var isOutOfMemory = false
     /// The count under way.
     var counting = BufferCount()
     /// Whether a count has begun and has not ended.
     var isCounting: Bool { counting.clients > 0 }
-    private let bounds: LoadBounds
+    let bounds: LoadBounds
     /// Bytes that this worker counted last, and when it counts next.
     private var buffered = 0
     private var countsAt = MonotonicTime(nanoseconds: 0)
     /// When the control plane may next be told of each reason.
     private var reportsAt = OverloadReason.allCases.map { _ in MonotonicTime(nanoseconds: 0) }
 
-    /// Milliseconds between two counts of the memory.
+    /// Milliseconds between two counts of the memory, and while it is short.
     private static let countInterval: UInt64 = 500
+    private static let shortInterval: UInt64 = 100
     /// Milliseconds between two reports of the same reason, shorter than the quiet that ends a period.
     private static let reportInterval: UInt64 = 1_000
 
     init(_ bounds: LoadBounds) {
         self.bounds = bounds
         requests = WorkerSlots(bounds.requests)
-        local = WorkerSlots(bounds.local)
     }
+
+    /// Bytes of all workers, with those that the count under way has found in this one.
+    var bytesOfAll: Int { bounds.bufferedBytes - buffered + counting.bytes }
 
     func isCountDue(_ now: MonotonicTime) -> Bool { now >= countsAt }
 
     /// Adopts this worker's count, which is complete. Memory that was short is so until a tenth of the limit is free.
     mutating func counted(_ bytes: Int, within limit: Int, at now: MonotonicTime) {
-        countsAt = now.advanced(milliseconds: Self.countInterval)
         counting = BufferCount()
         let total = bounds.buffered(changedBy: bytes - buffered)
         buffered = bytes
         isShortOfMemory = total > (isShortOfMemory ? limit / 10 * 9 : limit)
+        isOutOfMemory = total / 2 > limit
+        countsAt = now.advanced(milliseconds: isShortOfMemory ? Self.shortInterval : Self.countInterval)
     }
 
     /// Whether this shed is reported to the control plane: at most one a second for each bound.
@@ -70,37 +61,114 @@ struct WorkerLoad {
 extension Worker {
     // MARK: requests
 
-    /// Takes the request's slot; the bound that was reached if there is none.
-    mutating func takeSlot(_ exchange: ExchangeIndex) -> OverloadReason? {
-        if load.isShortOfMemory { return .buffers }
-        guard load.requests.take(within: settings.maxRequests, chunk: settings.requestChunk) else { return .requests }
+    /// Takes the slot of a request for its client, by its parsed head; the bound that was reached if there is none.
+    mutating func takeSlot(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ head: borrowing RequestHead) -> OverloadReason? {
+        joinClient(exchange, bytes, head)
+        if let reason = lacksMemory(exchange) { return reason }
+        if let reason = takeRequest(exchange) {
+            guard reason == .share, joinCaller(exchange, bytes, head) else { return reason }
+            if let reason = takeRequest(exchange) { return reason }
+        }
         exchanges[exchange].holdsSlot = true
+        return nil
+    }
+
+    /// Counts the request for its client and for all.
+    private mutating func takeRequest(_ exchange: ExchangeIndex) -> OverloadReason? {
+        guard let share = exchanges[exchange].share else { return nil }
+        if !downstream.shares.takeReserved(share) {
+            let taken = load.requests.countOfAll
+            let mayTake = downstream.shares.takeRequest(
+                share, taken: taken, limit: settings.maxRequests, chunk: settings.requestChunk, settings.clientShare)
+            guard mayTake else { return taken < settings.maxRequests ? .share : .requests }
+        }
+        guard load.requests.take(within: settings.maxRequests, chunk: settings.requestChunk) else {
+            downstream.shares.releaseRequest(share, chunk: settings.requestChunk)
+            return .requests
+        }
         return nil
     }
 
     /// The request is over, or has become a stream.
     mutating func releaseSlot(_ exchange: ExchangeIndex) {
-        guard exchanges[exchange].holdsSlot else { return }
+        guard exchanges[exchange].holdsSlot, let share = exchanges[exchange].share else { return }
         exchanges[exchange].holdsSlot = false
+        downstream.shares.releaseRequest(share, chunk: settings.requestChunk)
         load.requests.release(chunk: settings.requestChunk)
     }
 
-    /// Takes the slot of a request to one of the gateway's own endpoints. They give way to proxying: the last quarter of the
-    /// requests is not for them.
-    mutating func takeLocalSlot(_ exchange: ExchangeIndex) -> Bool {
-        let others = load.requests.countOfAll - 1
-        guard others < (settings.maxRequests * 3 + 3) / 4, load.local.take(within: settings.maxLocalRequests, chunk: 1) else {
-            return false
+    /// The answer lasts, and would hold the room of requests that do not: it counts among the streams, of which there may be as many as
+    /// connections. Beyond its client's share of them it goes on counting as a request.
+    mutating func leaveRequests(_ exchange: ExchangeIndex) {
+        guard exchanges[exchange].holdsSlot, !exchanges[exchange].isLong, let share = exchanges[exchange].share else { return }
+        let held = downstream.shares[share].streams
+        guard downstream.longAnswers < settings.maxClients,
+            settings.clientShare.allows(held: held, taken: downstream.longAnswers, limit: settings.maxClients)
+        else { return }
+        downstream.longAnswers += 1
+        downstream.shares[share].streams += 1
+        exchanges[exchange].isLong = true
+        releaseSlot(exchange)
+    }
+
+    // MARK: clients
+
+    /// Finds for whom the request counts: its connection's client, or behind a trusted proxy the one that the proxy names.
+    private mutating func joinClient(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ head: borrowing RequestHead) {
+        let client = exchanges[exchange].client.index
+        if let share = downstream.clients[client].share {
+            downstream.shares.retain(share)
+            exchanges[exchange].share = share
+        } else {
+            let address = admission.clientAddress(head, bytes, peer: downstream.clients[client].peer)
+            exchanges[exchange].share = downstream.shares.acquire(ClientKey(address.address))
         }
-        exchanges[exchange].holdsLocalSlot = true
+    }
+
+    /// The request's address holds its share: a request of an internal caller counts for that caller instead. False if it has none.
+    private mutating func joinCaller(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ head: borrowing RequestHead) -> Bool {
+        let peer = downstream.clients[exchanges[exchange].client.index].peer
+        guard let caller = admission.internalCaller(head, bytes, peer: peer) else { return false }
+        leaveClient(exchange)
+        exchanges[exchange].share = downstream.shares.acquire(ClientKey(caller: caller))
         return true
     }
 
-    /// The request has ended before its handler was called. Once called, the slot is the handler's, which works on without a client.
-    mutating func releaseLocalSlot(_ exchange: ExchangeIndex) {
-        guard exchanges[exchange].holdsLocalSlot else { return }
-        exchanges[exchange].holdsLocalSlot = false
-        load.local.release(chunk: 1)
+    /// The exchange has ended, and counts for nobody any more.
+    mutating func leaveClient(_ exchange: ExchangeIndex) {
+        guard let share = exchanges[exchange].share.take() else { return }
+        if exchanges[exchange].isLong {
+            exchanges[exchange].isLong = false
+            downstream.longAnswers -= 1
+            downstream.shares[share].streams -= 1
+        }
+        downstream.shares.release(share)
+    }
+
+    // MARK: the gateway's own endpoints
+
+    /// Takes the slot of a request to one of the gateway's own endpoints, which is whole: then its handler takes it, and works on without
+    /// a client. The bound that was reached if there is none. All but refreshes and documents give way to proxying: the last tenth of
+    /// the requests is not for them.
+    mutating func takeLocalSlot(_ exchange: ExchangeIndex, _ kind: LocalKind) -> OverloadReason? {
+        guard let share = exchanges[exchange].share else { return nil }
+        if kind == .other, load.requests.countOfAll - 1 >= max(settings.maxRequests * 9 / 10, 1) { return .local }
+        let (budget, limit) = (load.bounds.local(kind), settings.maxLocalRequests)
+        guard downstream.shares.take(share, .local(kind), taken: budget.count, limit: limit, settings.clientShare) else {
+            return budget.count < limit ? .share : .local
+        }
+        guard budget.take(upTo: 1, within: limit) == 1 else {
+            downstream.shares.giveBack(share, .local(kind))
+            return .local
+        }
+        return nil
+    }
+
+    /// The handler has answered.
+    mutating func releaseLocalSlot(_ slot: LocalSlot) {
+        load.bounds.local(slot.kind).release(1)
+        downstream.shares.giveBack(slot.share, .local(slot.kind))
+        downstream.shares.release(slot.share)
     }
 
     /// The request is refused because of this bound.
@@ -117,6 +185,35 @@ extension Worker {
 
     // MARK: connections
 
+    /// Counts a connection for its client. False if that holds its share of the worker's connections already.
+    mutating func countConnection(_ client: ClientIndex, _ scratch: inout Scratch) -> Bool {
+        let address = downstream.clients[client].peer.address
+        guard !downstream.listeners[downstream.clients[client].listener].isAdmin, !admission.trusts(address) else { return true }
+        let share = downstream.shares.acquire(ClientKey(address))
+        if !mayConnect(share) { makeRoom(for: share, &scratch) }
+        guard mayConnect(share) else {
+            downstream.shares.release(share)
+            noteShed(.share)
+            return false
+        }
+        downstream.shares[share].connections += 1
+        downstream.clients[client].share = share
+        return true
+    }
+
+    /// Whether the client may have another connection. The new one is in the worker's count already.
+    private func mayConnect(_ share: ShareIndex) -> Bool {
+        settings.clientShare.allows(
+            held: downstream.shares[share].connections, taken: downstream.connections - 1, limit: settings.maxClients)
+    }
+
+    /// Closes idle connections of a client that holds its share, once a turn: it looks at every connection.
+    private mutating func makeRoom(for share: ShareIndex, _ scratch: inout Scratch) {
+        guard downstream.madeRoomAt != now.monotonic else { return }
+        downstream.madeRoomAt = now.monotonic
+        _ = makeRoomForClients(of: share, &scratch)
+    }
+
     /// Whether there is room for another connection of a client.
     var isFull: Bool { downstream.connections >= settings.maxClients }
 
@@ -124,11 +221,12 @@ extension Worker {
     private var mostEvicted: Int { min(max(settings.maxClients / 8, 1), 64) }
 
     /// The worker is full: closes connections that idle between two requests. False if there are none; then accepting pauses, and each
-    /// answer is the last of its connection while it does.
-    mutating func makeRoomForClients(_ scratch: inout Scratch) -> Bool {
+    /// answer is the last of its connection while it does. `share`: only those of this client.
+    mutating func makeRoomForClients(of share: ShareIndex? = nil, _ scratch: inout Scratch) -> Bool {
         let before = downstream.connections
         for client in downstream.clients.indices where downstream.clients[client].wasUsed && !downstream.clients[client].isStream {
             if downstream.listeners[downstream.clients[client].listener].isAdmin { continue }
+            if let share, downstream.clients[client].share != share { continue }
             let handle = downstream.clients.handle(client)
             if downstream.clients[client].session != nil {
                 if isSessionIdle(client) { evictSession(client) }
@@ -170,38 +268,6 @@ extension Worker {
         downstream.clientsWait = false
         downstream.pauseAccepting(until: nil, in: loop)
     }
-
-    // MARK: memory
-
-    /// Twice a second: counts the bytes of heads and bodies that wait in this worker, some in each turn of the loop until it has them all.
-    mutating func countBuffersIfDue() {
-        guard load.isCountDue(now.monotonic) else { return }
-        var left = BufferCount.looksOfTurn
-        for client in downstream.clients.indices(from: load.counting.clients, most: left) {
-            load.counting.clients += 1
-            left -= 1
-            guard downstream.clients[client].phase != .free else { continue }
-            load.counting.bytes += downstream.clients[client].input.count + downstream.clients[client].output.count
-        }
-        for exchange in exchanges.indices(from: load.counting.exchanges, most: left) {
-            load.counting.exchanges += 1
-            left -= 1
-            guard exchanges[exchange].state.phase != .answered else { continue }
-            load.counting.bytes += exchanges[exchange].bufferedBytes
-        }
-        for upstream in upstreams.connections.indices(from: load.counting.upstreams, most: left) {
-            load.counting.upstreams += 1
-            left -= 1
-            guard upstreams.connections[upstream].phase != .free else { continue }
-            load.counting.bytes += upstreams.connections[upstream].input.count + upstreams.connections[upstream].output.count
-        }
-        if left > 0 { load.counted(load.counting.bytes, within: settings.maxBuffers, at: now.monotonic) }
-    }
-}
-
-extension Exchange {
-    /// Bytes of the request and of the filter that wait in memory.
-    fileprivate var bufferedBytes: Int { heldHead.count + replayBuffer.count + pending.count + filter.bufferedBytes }
 }
 
 extension OverloadReason {
@@ -212,6 +278,7 @@ extension OverloadReason {
         case .requests: "overload_requests"
         case .local: "overload_local"
         case .buffers: "overload_buffers"
+        case .share: "share"
         }
     }
 }

@@ -140,7 +140,7 @@ extension Worker {
 
     private mutating func finishTurn(_ scratch: inout Scratch) {
         if downstream.acceptPausedUntil != nil { resumeAcceptingIfDue() }
-        countBuffersIfDue()
+        countBuffersIfDue(&scratch)
         probeIfDue()
         watchOutliersIfDue()
         upstreams.resetAbandonedIfDue(now.monotonic)
@@ -194,7 +194,7 @@ extension Worker {
         outlastsOthers = services.outlastsOthers
         self.now = now
         streams = StreamTable(now: now.monotonic)
-        downstream = Downstream(listeners, now: now.monotonic)
+        downstream = Downstream(listeners, services.bounds.clients, now: now.monotonic)
         deadlines = Deadlines(now: now.monotonic)
         self.upstreams = Upstreams(upstreams, now: now.monotonic)
         self.admission = admission

@@ -52,8 +52,8 @@ package enum WorkerMessage: Sendable {
     case makeRoom(RoomRequest)
     /// All other workers have answered this worker's `makeRoom` for the upstream of this name.
     case roomMade(upstream: String)
-    /// The answer of a local handler, and whether it held a slot of `maxLocalRequests`.
-    case answered(Handle<Exchange>, LocalResponse, heldSlot: Bool)
+    /// The answer of a local handler, and the slot of `maxLocalRequests` that it held.
+    case answered(Handle<Exchange>, LocalResponse, LocalSlot?)
     /// Asks for a call once every earlier message is handled. The closure is called on the loop and must not block it.
     case confirm(@Sendable () -> Void)
     /// Asks for this worker's metrics. The closure is called on the loop and must not block it.
@@ -80,6 +80,8 @@ package struct WorkerServices: Sendable {
     package var admin: LocalHandler
     /// Answer the routes whose target is local, by number.
     package var local: [LocalHandler]
+    /// What these are, by the same number; those that it leaves out are `other`.
+    package var localKinds: [Int: LocalKind] = [:]
     /// An issuer, by its number in the policy's trust, signed with an unknown key.
     package var unknownKey: @Sendable (Int) -> Void = { _ in }
     /// Looks up a user's entitlement; `.learnedUsers` must follow soon.
@@ -139,6 +141,8 @@ package struct WorkerServices: Sendable {
         self.admin = admin
         self.local = local
     }
+
+    func kind(ofLocal number: Int) -> LocalKind { localKinds[number] ?? .other }
 }
 
 extension Worker {
@@ -187,8 +191,8 @@ extension Worker {
             case .makeRoom(let request): upstreams.yieldRoom(request)
             case .roomMade(let upstream):
                 if let pool = upstreams.directory.pools.firstIndex(where: { $0.settings.name == upstream }) { roomMade(pool, &scratch) }
-            case .answered(let exchange, let response, let heldSlot):
-                if heldSlot { load.local.release(chunk: 1) }
+            case .answered(let exchange, let response, let slot):
+                if let slot { releaseLocalSlot(slot) }
                 answered(exchange, response, &scratch)
             case .report(let reply):
                 refreshGauges()

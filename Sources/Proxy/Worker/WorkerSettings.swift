@@ -43,10 +43,14 @@ package struct WorkerSettings: Sendable {
     package var maxRequests = 1_000_000
     /// Slots for them that a worker takes at once: `WorkerSlots.chunk`.
     package private(set) var requestChunk = 16
-    /// Requests under way of all workers to the gateway's own endpoints.
+    /// Requests of one `LocalKind` of all workers whose handlers are at work.
     package var maxLocalRequests = 1_000_000
+    /// How much of these bounds and of those of upstreams one client may hold.
+    package var clientShare = ShareRule.all
     /// Pipes for splicing, of two descriptors each; above it, bodies are copied.
     package var maxPipes = 256
+    /// Requests of this worker that wait for a refresh.
+    package var maxRefreshes = 4_096
     /// Bytes of heads and bodies that wait in all workers.
     package var maxBuffers = Int.max
     /// Which requests are recorded as spans; nil: none.

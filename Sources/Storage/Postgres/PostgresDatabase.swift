@@ -3,7 +3,7 @@ internal import Accounts
 /// A PostgreSQL database: a pool of threads, each with its own connection.
 final class PostgresDatabase: SQLDatabase {
     /// Calls that may wait for a connection, and for those of the same row.
-    private static let capacity = 1_024
+    private static let capacity = 4_096
     private static let rowCapacity = 256
 
     let onChange: ChangeNotice

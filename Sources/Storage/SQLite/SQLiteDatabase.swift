@@ -6,7 +6,7 @@ internal import Synchronization
 final class SQLiteDatabase: SQLDatabase {
     private static let readers = 2
     /// Calls that may wait for the writer, and as many for the readers.
-    private static let capacity = 1_024
+    private static let capacity = 4_096
 
     let onChange: ChangeNotice
     private let writer: BlockingPool<SQLiteConnector>

@@ -48,6 +48,14 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
         }
     }
 
+    /// Whether it is a document under `/.well-known/`.
+    var isDocument: Bool {
+        switch self {
+        case .ownKeys, .openIDConfiguration, .serverMetadata: true
+        case .revocation, .introspection, .console, .adminAPI, .admin: false
+        }
+    }
+
     /// None for all.
     private var methods: [String] {
         switch self {
@@ -65,7 +73,7 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
         switch self {
         case .ownKeys, .openIDConfiguration, .serverMetadata:
             rule.errors = .problem
-            rule.isDocument = true
+            rule.isDocument = isDocument
             rule.cors = cors
         case .revocation:
             rule.errors = .oauth

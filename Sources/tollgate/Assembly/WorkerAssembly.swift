@@ -41,6 +41,7 @@ extension WorkerSettings {
         maxClients = max(1, limits.connections / workers)
         limitRequests(limits.requests, workers: workers)
         maxLocalRequests = limits.localRequests
+        clientShare = ShareRule(percent: configuration.settings.clientShare)
         maxPipes = limits.pipesOfWorker
         maxBuffers = limits.buffers
         sampler = configuration.settings.tracing.recordedShare

@@ -221,8 +221,9 @@ final class HealthBoard: Sendable {
             switch reason {
             case .connections: "TOLLGATE_MAX_CONNECTIONS, or the limit on descriptors (ulimit -n): clients wait until a connection ends"
             case .requests: "TOLLGATE_MAX_REQUESTS: further requests get 503"
-            case .local: "TOLLGATE_MAX_LOCAL_REQUESTS, or three quarters of TOLLGATE_MAX_REQUESTS: sign-ins and the like get 503"
+            case .local: "TOLLGATE_MAX_LOCAL_REQUESTS, or nine tenths of TOLLGATE_MAX_REQUESTS: sign-ins and the like get 503"
             case .buffers: "TOLLGATE_MAX_BUFFERS: further requests get 503"
+            case .share: "TOLLGATE_CLIENT_SHARE: a client holds its share of a bound, its further requests get 503; the access log names it"
             }
         log.warning("overload begins", ("bound", reason.text), ("limit", limit.map { "\($0)" } ?? "-"), ("detail", detail))
     }
@@ -357,7 +358,7 @@ final class HealthBoard: Sendable {
         let accountsProblem = state.withLock { state in
             state.accountsProblem ?? state.accountsWriteProblem.map { "changes fail: \($0)" }
         }
-        let overloads = state.withLock { $0.process.overload.reasons }
+        let overloads = state.withLock { $0.process.overload.reachedByAll }
         readiness.add("serving", isDraining ? .unready : .ready, isDraining ? "draining" : nil)
         if configuration.redis != nil {
             let (mapProblem, sentinelProblem) = state.withLock { ($0.redisMapProblem, $0.sentinelProblem) }

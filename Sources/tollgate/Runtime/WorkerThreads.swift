@@ -52,6 +52,7 @@ struct WorkerPlan: Sendable {
             problem: { watch.problem(at: EventLoop.now().monotonic) },
             hosts: { AdminHosts(active.configuration.settings) }, api: adminAPI)
         var services = WorkerServices(admin: { await admin.answer($0) }, local: Self.endpoints(active, accounts, admin))
+        services.localKinds = Self.kinds
         services.unknownKey = { if let name = active.issuerName($0) { keySets.sawUnknownKey(of: name) } }
         services.lookUpUser = { accounts.cluster.tiers.lookUp($0) }
         services.lookUpSubject = { accounts.cluster.subjects.lookUp($0) }
@@ -100,6 +101,14 @@ struct WorkerPlan: Sendable {
         for endpoint in LocalEndpoint.allCases { handlers[Int(endpoint.rawValue)] = handler(endpoint, active, accounts, admin) }
         return handlers
     }
+
+    /// The kinds of both.
+    private static let kinds: [Int: LocalKind] = {
+        var kinds: [Int: LocalKind] = [:]
+        for endpoint in Catalogue.endpoints where endpoint.isRefresh { kinds[Int(endpoint.number)] = .refresh }
+        for endpoint in LocalEndpoint.allCases where endpoint.isDocument { kinds[Int(endpoint.rawValue)] = .documents }
+        return kinds
+    }()
 
     private static func handler(
         _ endpoint: LocalEndpoint, _ active: ActiveConfiguration, _ accounts: AccountsRuntime, _ admin: AdminEndpoints

@@ -15,9 +15,13 @@ final class Connection {
         setTimeout(seconds: 40)
     }
 
-    /// Waits at most `patience` seconds for the other side, if given.
-    convenience init(port: Int, receiveBuffer: Int32? = nil, patience: Int? = nil) throws {
+    /// Waits at most `patience` seconds for the other side, if given. The client is 127.0.0.`host`.
+    convenience init(port: Int, receiveBuffer: Int32? = nil, patience: Int? = nil, host: UInt8 = 1) throws {
         let descriptor = try makeSocket(AF_INET)
+        if host != 1 {
+            var source = loopback(0, host: host)
+            guard withSocketAddress(&source, { bind(descriptor, $0, $1) }) == 0 else { throw Fault("cannot bind 127.0.0.\(host)") }
+        }
         if let patience {
             var limit = timeval(tv_sec: patience, tv_usec: 0)
             setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
@@ -174,11 +178,11 @@ func makeSocket(_ family: Int32) throws -> Int32 {
     return descriptor
 }
 
-func loopback(_ port: Int) -> sockaddr_in {
+func loopback(_ port: Int, host: UInt8 = 1) -> sockaddr_in {
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = UInt16(port).bigEndian
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    address.sin_addr.s_addr = (0x7F00_0000 | UInt32(host)).bigEndian
     return address
 }
 

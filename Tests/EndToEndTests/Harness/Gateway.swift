@@ -88,7 +88,9 @@ final class Gateway {
 
     // MARK: asking
 
-    func connect(receiveBuffer: Int32? = nil) throws -> Connection { try Connection(port: port, receiveBuffer: receiveBuffer) }
+    func connect(receiveBuffer: Int32? = nil, host: UInt8 = 1) throws -> Connection {
+        try Connection(port: port, receiveBuffer: receiveBuffer, host: host)
+    }
 
     /// One request over a connection of its own.
     @discardableResult

@@ -30,8 +30,8 @@ final class HTTP2Peer {
         try self.init(port: gateway.port, settings: settings, first: first)
     }
 
-    init(port: Int, settings: [(Int, Int)] = [], first: [UInt8] = []) throws {
-        connection = try Connection(port: port)
+    init(port: Int, settings: [(Int, Int)] = [], first: [UInt8] = [], host: UInt8 = 1) throws {
+        connection = try Connection(port: port, host: host)
         let values = settings.flatMap { [UInt8($0.0 >> 8), UInt8($0.0 & 255)] + Self.word($0.1) }
         try connection.send(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + Self.frame(4, 0, 0, values) + first)
     }
