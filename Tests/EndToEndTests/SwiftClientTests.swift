@@ -188,8 +188,8 @@ import Testing
     @Test func whatNoRefreshMendsIsTheCallers() async throws {
         var auth = try await signedIn(Self.contracts[0])
         // It does not say when its user signed in.
-        let minted = try gateway.bearer("--sub", "ada").split(separator: " ")[1]
-        store.tokens.change { $0?.access = String(minted) }
+        let minted = try gateway.bearer("--sub", "ada").split(whereSeparator: \.isWhitespace)
+        store.tokens.change { $0?.access = String(minted.last ?? "") }
         auth = try app(Self.contracts[0])
         #expect(try await status(auth, "/fresh") == 401)
         #expect(requests(to: Self.contracts[0].refresh) == 0 && requests(to: "/fresh") == 1)

@@ -76,7 +76,7 @@ import Wire
     @Test(arguments: [
         "", "X", "X-User", "X-User-Ids", "X-User-I", "User-Id", "XX-User-Id", "X-User--Id", "XUserId", "X-Forwarded-Ports", "transferencoding", "content-lengths", "-content-length",
         "Content-Disposition", "Keep-It-Alive", "Priority", "Sec-Fetch-Site", "X-Requested-With", "DNT", "c", "-", "_",
-        "X-Request-Ids", "Authorization", "X-Api-Key", "X-User-Name", "x-actor-name", "X-Internal-Keys", "X-New-Access-Token",
+        "X-Request-Ids", "Authorization", "X-Api-Key", "X-User-Names", "x-actor-name", "X-Internal-Keys", "X-New-Access-Token",
     ])
     func otherNamesAreNot(_ name: String) {
         #expect(!owns(name))

@@ -117,10 +117,10 @@ import Wire
     @Test func theAuditLogNamesTheToken() async throws {
         let ada = try await open("ada@example.org", 1)
         #expect(try await ask("PUT users/\(ada.text)/tier", #"{"tier":"premium"}"#, token: "Bearer a-token-with-tier").status == 200)
-        #expect(try await ask("PUT users/\(ada.text)/tier", #"{"tier":"free"}"#).status == 200)
+        #expect(try await ask("PUT users/\(ada.text)/tier", #"{"tier":"plus"}"#).status == 200)
         let audit = try await ask("GET audit?user=\(ada.text)", token: "Bearer a-token-with-users:read").text
         #expect(audit.contains(#""event":"tier-changed","user":"\#(ada.text)","actor":"admin-api","token":"for-tier","detail":"premium"}"#))
-        #expect(audit.contains(#""actor":"admin-api","detail":"free"}"#))
+        #expect(audit.contains(#""actor":"admin-api","detail":"plus"}"#))
     }
 
     @Test func onlyGuessingAddressesAreStopped() async throws {

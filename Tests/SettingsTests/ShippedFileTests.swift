@@ -31,7 +31,9 @@ import Wire
         let text = lines.map { line in kept.contains { line.hasPrefix($0) } ? line.dropFirst() : line }.joined(separator: "\n")
             .replacing("TOLLGATE_SIGNING_ALGORITHM=ES256", with: "TOLLGATE_SIGNING_ALGORITHM=HS256")
         let secrets = ["/etc/tollgate/admin-token", "/etc/tollgate/jwt-secret", "/etc/tollgate/legacy-secret", "/etc/tollgate/key-secret"]
-        let loaded = load(text, files: Dictionary(uniqueKeysWithValues: secrets.map { ($0, TrustLineTests.secret) }))
+        var files = Dictionary(uniqueKeysWithValues: secrets.map { ($0, TrustLineTests.secret) })
+        files["/etc/tollgate/billing-token"] = Array("token-of-billing".utf8)
+        let loaded = load(text, files: files)
         #expect(loaded.findings.faults == [])
         #expect(loaded.findings.warnings == [])
         for setting in Setting.all where setting.stage == .built {
