@@ -100,7 +100,6 @@ import Testing
         }
         try eventually("some of them are ended") { try gateway.metric("tollgate_overload_sheds_total", #"reason="share""#) > 0 }
         try eventually("another is served") { try gateway.ask("GET /x").status == 200 }
-        try eventually("who holds much gets no more") { try OverloadTests.isShed(gateway.connect(host: Self.greedy).ask("GET /x")) }
         #expect(try gateway.ask("GET /x").status == 200)
         let ended = flood.filter { !$0.isQuiet }
         #expect(!ended.isEmpty && ended.count < 40)

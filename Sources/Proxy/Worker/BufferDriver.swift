@@ -62,7 +62,8 @@ extension Worker {
             downstream.shares.count(bytes, for: exchange.isNone ? nil : exchanges[exchange.index].share)
         }
         let looked = downstream.shares.settleBuffers(
-            from: load.counting.shares, most: left, taken: load.bytesOfAll, limit: settings.maxBuffers, settings.clientShare)
+            from: load.counting.shares, most: left, taken: load.bytesOfAll, limit: settings.maxBuffers, isShort: load.isShortOfMemory,
+            settings.clientShare)
         load.counting.shares += looked
         left -= looked
         if left > 0 { load.counted(load.counting.bytes, within: settings.maxBuffers, at: now.monotonic) }

@@ -170,10 +170,11 @@ struct ClientShares: ~Copyable {
     mutating func freed(_ bytes: Int, of index: ShareIndex) { entries[index].buffers.excess -= bytes }
 
     /// Ends a count for some clients, from `start` on: adopts what each holds, and whether that is its share of `limit`, of which all hold
-    /// `taken`, in bytes. Where all hold more than the limit, clients that hold a sixteenth of it or more have an excess, in proportion.
-    /// Returns how many entries it looked at.
-    mutating func settleBuffers(from start: Int, most: Int, taken: Int, limit: Int, _ rule: ShareRule) -> Int {
+    /// `taken`, in bytes. If all hold more than the limit, or `isShort` and more than nine tenths, clients that hold a sixteenth of it have
+    /// an excess, in proportion. Returns how many entries it looked at.
+    mutating func settleBuffers(from start: Int, most: Int, taken: Int, limit: Int, isShort: Bool, _ rule: ShareRule) -> Int {
         var looked = 0
+        let target = limit / 10 * 9
         let (takenUnits, limitUnits) = (taken / ClientBuffers.unit, limit / ClientBuffers.unit)
         for index in entries.indices(from: start, most: most) {
             looked += 1
@@ -184,8 +185,9 @@ struct ClientShares: ~Copyable {
             entries[index].buffers = ClientBuffers()
             entries[index].buffers.counted = units
             entries[index].buffers.areBeyondShare = units > 0 && !rule.allows(held: held, taken: takenUnits, limit: limitUnits)
-            if rule != .all, taken > limit, held >= limitUnits / 16 {
-                entries[index].buffers.excess = units * ClientBuffers.unit / 100 * min((taken - limit / 10 * 9) / max(taken / 100, 1), 100)
+            if rule != .all, taken > (isShort ? target : limit), held >= limitUnits / 16 {
+                let percent = min((taken - target) / max(taken / 100, 1) + 1, 100)
+                entries[index].buffers.excess = units * ClientBuffers.unit / 100 * percent
             }
         }
         return looked
