@@ -11,7 +11,7 @@ import Wire
 
 /// The counts of key sets across reloads, and the conditions that `/readyz` shows.
 @Suite struct HealthBoardTests {
-    /// What `/readyz` says of a check; nil without it.
+    /// State and reason of a check of `/readyz`; nil without it.
     private func check(_ name: String, of board: HealthBoard, _ configuration: GatewayConfiguration, at moment: Moment) -> String? {
         board.readiness([], configuration, at: moment).checks.first { $0.name == name }.map { "\($0.state) \($0.reason ?? "")" }
     }
