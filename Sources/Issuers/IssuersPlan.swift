@@ -51,6 +51,6 @@ package struct KeyHolder: Sendable {
         self.isProvider = isProvider
     }
 
-    /// What follows without keys, for the log.
+    /// The consequence of having no keys, for the log.
     var lack: String { isProvider ? "sign-ins by its ID tokens fail" : "its tokens get 503" }
 }
