@@ -1,5 +1,6 @@
+internal import Gate
 internal import HTTP
-package import Wire
+internal import Wire
 
 /// The description of the admin API in OpenAPI 3.1, written from the table of operations.
 package enum OpenAPIDocument {
