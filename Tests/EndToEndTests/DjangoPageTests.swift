@@ -52,7 +52,7 @@ import Testing
         #expect(nobody.status == 401 && nobody["WWW-Authenticate"] == "Bearer", "\(nobody.text)")
     }
 
-    /// The service's own pages, and a sign-in with a provider's token that stays in Django.
+    /// The service's own pages, its errors in HTML, and a sign-in with a provider's token that stays in Django.
     private func djangoKeepsItsPagesAndItsSignIn(_ world: DjangoWorld) throws {
         let plans = try world.gateway("GET /web/plans/")
         #expect(plans.status == 200 && plans.text == "<h1>Plans</h1>")
@@ -63,6 +63,10 @@ import Testing
         let new = try must(JSON(world.gateway("POST /api/v1/auth/google", #"{"id_token":"7654321"}"#).text)["tokens"]["access"])
         #expect(try world.gateway("GET /api/v1/passages/2/", bearer: new).status == 200)
         #expect(try world.gateway("GET /api/v1/passages/3/", bearer: new).status == 403)
+        for (path, status) in [("/api/v1/nothing", 404), ("/api/v1/broken/", 500)] {
+            let answer = try world.gateway("GET \(path)")
+            #expect(try answer.status == status && JSON(answer.text)["error"]["code"].text == "UPSTREAM_ERROR", "\(path): \(answer.status) \(answer.text)")
+        }
     }
 
     /// Every GET of one caller: nothing above the tier leaves, and every answer that leaves whole is byte for byte Django's.
