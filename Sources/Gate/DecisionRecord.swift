@@ -2,7 +2,7 @@ import Credentials
 package import HTTP
 package import Wire
 
-/// A client by its address (IPv6 by /64), and a hash of its user's id; nil for nobody.
+/// A client by its address (IPv6 by /64), and a hash of its user's id; nil without a user.
 package struct ClientMark: Equatable, Sendable {
     let address: IPAddress
     let user: UInt64?

@@ -22,8 +22,7 @@ import Wire
             #expect(out.text == "\"\(escaped)\"")
             let bytes = Array(out.text.utf8)
             var reader = JSONReader(bytes.rawBytes)
-            guard case .string(let found) = try reader.next() else { throw JSONFault(kind: .endsEarly, offset: 0) }
-            #expect(reader.string(found) == text)
+            if case .string(let found) = try reader.next() { #expect(reader.string(found) == text) } else { Issue.record("\(text) is no string") }
         }
     }
 

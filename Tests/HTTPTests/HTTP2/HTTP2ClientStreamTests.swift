@@ -110,7 +110,7 @@ private typealias F = HTTP2Bytes
     func budgetOfResets() {
         var line = abandon(100)
         #expect(line.sent() == (0..<15).map { "RST \(2 * $0 + 1) cancel" })
-        // What comes of the others is dropped; it is no fault, and uses no window up.
+        // The others' answers are dropped; they are no fault, and use no window up.
         let piece = String(repeating: "x", count: 16_000)
         for stream: UInt32 in [31, 33] {
             line.receive(F.answer(stream))
