@@ -77,7 +77,10 @@ package struct KeySet: Sendable {
 extension RawSpan {
     /// The bytes behind the byte order mark of UTF-8 that some editors and servers write (RFC 8259 §8.1 allows to ignore it).
     fileprivate var withoutByteOrderMark: RawSpan {
-        @_lifetime(copy self) get { hasPrefix("\u{FEFF}") ? dropping(3) : self }
+        @_lifetime(copy self) get {
+            if hasPrefix("\u{FEFF}") { return dropping(3) }
+            return self
+        }
     }
 }
 

@@ -325,7 +325,7 @@ package struct Admission: ~Copyable {
     private func authorise(_ gate: RouteGate, _ now: WallTime, _ decision: inout Decision) -> Bool {
         if gate.claims != 0 {
             guard let identity = decision.identity else { return refuseAnonymous(&decision) }
-            // An email that the account has given up is no claim of its user any more.
+            // The account has given up the email that the token claims.
             guard identity.claims & gate.claims == gate.claims, !(gate.claimsEmail && decision.hidesEmail) else {
                 decision.refuse(.forbidden(.claims), .refused, .claims)
                 return false

@@ -34,10 +34,10 @@ struct ReportingDatabase: SQLDatabase {
     }
 
     func commit<Value: Sendable>(
-        _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+        locking row: LockedRow?, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
         do throws(StoreFault) {
-            let value = try await database.commit(body)
+            let value = try await database.commit(locking: row, body)
             report(.wrote)
             return value
         } catch {

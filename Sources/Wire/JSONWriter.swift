@@ -1,6 +1,7 @@
 /// Appends `bytes` as a JSON string, quotes included. The only function in the tree that escapes JSON.
 ///
-/// Escapes quotes, backslashes and control characters, those of C1 and of bidirectional text included: logs are read in terminals. Each byte that is not part of valid UTF-8 becomes U+FFFD, so that
+/// Escapes quotes, backslashes and control characters, those of C1 and of bidirectional text included, because logs are read in
+/// terminals. Each byte that is not part of valid UTF-8 becomes U+FFFD, so that
 /// arbitrary bytes from a peer still produce valid JSON.
 package func appendJSONString(_ bytes: RawSpan, into out: inout ByteBuffer) {
     let count = bytes.byteCount

@@ -30,7 +30,7 @@ package func quoted(_ text: some StringProtocol) -> String {
 private func maskingUser(_ text: String) -> String {
     guard let at = text.lastIndex(of: "@"), !text.contains("://") else { return text }
     let start = text[..<at].lastIndex(where: { " =\t,\"'/".contains($0) }).map(text.index(after:)) ?? text.startIndex
-    return text[start..<at].contains(":") ? text[..<start] + "***" + text[at...] : text
+    return text[start..<at].contains(":") ? "\(text[..<start])***\(text[at...])" : text
 }
 
 /// A number with its noun: `1 file`, `2 files`.

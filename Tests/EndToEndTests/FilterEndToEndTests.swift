@@ -171,7 +171,7 @@ import Testing
             let status = request.target.hasSuffix("json") ? "404 X\r\nContent-Type: application/json" : "\(request.target.dropFirst()) X\r\nContent-Type: text/html"
             try connection.send("HTTP/1.1 \(status)\r\nContent-Length: \(page.utf8.count)\r\n\r\n\(page)")
         }
-        let gateway = try Gateway(Self.settings(upstream) + "\nTOLLGATE_ROUTE_P=\"/999 upstream=u auth=optional filter=tier errors=problem\"")
+        let gateway = try Gateway(Self.settings(upstream) + "\nTOLLGATE_ROUTE_P=\"/418 upstream=u auth=optional filter=tier errors=problem\"")
         for status in [400, 401, 404, 429, 500, 503] {
             let answer = try gateway.ask("GET /\(status)")
             #expect(answer.status == status && answer["Content-Type"]?.contains("json") == true && answer["WWW-Authenticate"] == nil)
@@ -180,7 +180,7 @@ import Testing
         }
         #expect(try gateway.ask("GET /302").status == 502)
         #expect(try gateway.ask("GET /json").status == 502)
-        #expect(try JSON(gateway.ask("GET /999").text)["code"].text == "UPSTREAM_ERROR")
+        #expect(try JSON(gateway.ask("GET /418").text)["code"].text == "UPSTREAM_ERROR")
         #expect(try gateway.accessLog(9).allSatisfy { $0["error"].text?.hasPrefix("filter_") == true })
         #expect(gateway.process.complaints.now.filter { $0.contains("filter-strict=off") }.count <= 1)
     }

@@ -59,7 +59,7 @@ import Wire
         return harness
     }
 
-    /// A refusal of gRPC is a 200: only for who speaks gRPC, and never on the word of a client of HTTP/1.1.
+    /// A refusal of gRPC is a 200, which a client that does not speak gRPC takes for success.
     @Test func onlyCallsAreRefusedInTheFormOfGRPC() throws {
         var called = rule("called", "/called/*")
         called.upstreamSpeaksHTTP2 = true

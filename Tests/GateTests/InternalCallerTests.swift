@@ -38,7 +38,7 @@ import Wire
         let byNetwork = try harness(InternalCaller(name: "n", networks: networks("10.0.0.0/8")))
         let byCertificate = try harness(InternalCaller(name: "c", certificateName: "spiffe://x"))
         let byKey = try harness(InternalCaller(name: "k", keySHA256: Self.digest, networks: networks("10.0.0.0/8")))
-        let cases = [
+        let cases: [(String, String?, UInt16)] = [
             ("POST", "https://evil.test", 403), ("POST", "null", 403), ("POST", "http://gate.test", 0), ("POST", "https://gate.test", 0), ("POST", nil, 0),
             ("GET", "https://evil.test", 0), ("DELETE", "http://gate.test:81", 403), ("POST", "http://gate.test\nOrigin: http://gate.test", 403),
         ]

@@ -379,7 +379,8 @@ import Wire
             plan.write(Array(tag.utf8).rawBytes, for: .lowest, into: &written)
             let isRestored = plan.restore(written.readable, for: .lowest, keepsOthers: false, into: &restored)
             let isOther = plan.restore(written.readable, for: Tier(rawValue: 1), keepsOthers: false, into: &other)
-            #expect(isRestored && restored.readable.text == tag && !isOther, "\(tag) became \(written.readable.text), then \(restored.readable.text)")
+            let (there, back) = (written.readable.text, restored.readable.text)
+            #expect(isRestored && back == tag && !isOther, "\(tag) became \(there), then \(back)")
         }
     }
 

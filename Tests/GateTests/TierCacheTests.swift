@@ -13,7 +13,8 @@ import Wire
     private static func harness(_ rules: [RouteRule] = [rule("api", "/api/*")], hasAccounts: Bool = true) throws -> AdmissionHarness {
         var own = AdmissionHarness.trusted()
         own.isOwn = true
-        return AdmissionHarness(try Policy(rules: rules, trust: AdmissionHarness.trust([own]), hasAccounts: hasAccounts))
+        let trust = AdmissionHarness.trust([own], requirements: RouteRule.requirements(of: rules))
+        return AdmissionHarness(try Policy(rules: rules, trust: trust, hasAccounts: hasAccounts))
     }
 
     private static func token(_ subject: String = user, tier: String? = nil, session: String? = session, id: String? = nil) -> String {

@@ -48,6 +48,37 @@ struct SlowRequestTests {
         client.close()
     }
 
+    @Test func timeInWhichTheUpstreamTakesNothingDoesNotCount() throws {
+        let listener = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
+        var rule = HTTP2Bench.rule
+        rule.bodyLimit = 1 << 30
+        var worker = try SteppedWorker(
+            [rule], upstreams: [RunningWorker.upstream("back", [listener.localAddress()])], settings: Self.settings { $0.bodyRate = 240 })
+        defer {
+            worker.end()
+            listener.close()
+        }
+        let client = try Line(to: worker.address)
+        let length = 64 << 20
+        try client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: \(length)\r\n\r\n")
+        let upstream = try worker.accept(listener)
+        try worker.turn(untilReadable: upstream)
+        // Until all buffers on the way are full.
+        var sent = 0
+        var idle = 0
+        while idle < 20 {
+            let count = client.sendWhatGoes([UInt8](repeating: 120, count: 65_536), waiting: 0)
+            sent += count
+            idle = count == 0 ? idle + 1 : 0
+            worker.turn(waiting: 1)
+        }
+        #expect(sent < length)
+        for _ in 0..<20 { worker.pass(milliseconds: 1_000) }
+        #expect(!client.isReady(milliseconds: 0))
+        upstream.close()
+        client.close()
+    }
+
     @Test(arguments: [false, true]) func aClientThatEndsItsSideWaitsOrCancels(_ cancels: Bool) throws {
         let listener = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
         var worker = try SteppedWorker(forwardingTo: listener, settings: Self.settings { $0.cancelsOnHalfClose = cancels })

@@ -111,7 +111,7 @@ extension Worker {
         answer(exchange, with: failure.refusal(status: exchanges[exchange].filter.status), &scratch)
     }
 
-    /// Logs, at a limited rate, that an answer was not JSON, and which setting of its route would let it pass. Error pages are no news.
+    /// Logs, at a limited rate, that an answer was not JSON, and which setting of its route would let it pass.
     mutating func noteUnfit(_ exchange: ExchangeIndex, _ failure: FilterFailure) {
         guard failure == .notJSON, exchanges[exchange].filter.status < 400, exchanges[exchange].record.isRecorded else { return }
         let route = exchanges[exchange].record.route
@@ -122,7 +122,7 @@ extension Worker {
     /// Logs, at a limited rate, that elements passed in an answer without a single label.
     mutating func noteUnlabelled(_ exchange: ExchangeIndex, _ counts: FilterCounts) {
         let route = exchanges[exchange].record.route
-        guard exchanges[exchange].filter.plan?.labelsMissing == false,
+        guard exchanges[exchange].filter.plan?.labelsTheUnlabelled == false,
             let count = telemetry.unlabelledAnswers.count(counts, of: route, at: now.monotonic)
         else { return }
         services.answerUnlabelled(telemetry.labels.routes.name(of: route), exchanges[exchange].note.sentPath, count)
@@ -131,7 +131,7 @@ extension Worker {
 
 extension FilterPlan {
     /// Whether elements without a label count as labelled, by `filter-unlabelled=TIER`.
-    fileprivate var labelsMissing: Bool {
+    fileprivate var labelsTheUnlabelled: Bool {
         switch unlabelled {
         case .byForm, .keep, .drop: false
         case .tier: true
