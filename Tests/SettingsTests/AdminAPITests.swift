@@ -119,7 +119,7 @@ import Wire
         #expect(try await ask("PUT users/\(ada.text)/tier", #"{"tier":"premium"}"#, token: "Bearer a-token-with-tier").status == 200)
         #expect(try await ask("PUT users/\(ada.text)/tier", #"{"tier":"plus"}"#).status == 200)
         let audit = try await ask("GET audit?user=\(ada.text)", token: "Bearer a-token-with-users:read").text
-        #expect(audit.contains(#""event":"tier-changed","user":"\#(ada.text)","actor":"admin-api","token":"for-tier","detail":"premium"}"#))
+        #expect(audit.contains(#""event":"tier-changed","user":"\#(ada.text)","email":"ada@example.org","actor":"admin-api","token":"for-tier","detail":"premium"}"#))
         #expect(audit.contains(#""actor":"admin-api","detail":"plus"}"#))
     }
 

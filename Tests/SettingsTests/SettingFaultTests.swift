@@ -25,7 +25,7 @@ import Wire
         ("TOLLGATE_SIGNING_ALGORITHM=none", [#"a.env:1: TOLLGATE_SIGNING_ALGORITHM: "none" is not known, write ES256, EdDSA, RS256 or HS256"#]),
         ("TOLLGATE_PUBLIC_URL=example.org", [#"a.env:1: TOLLGATE_PUBLIC_URL: "example.org" is no URL, write one like https://example.org/path"#]),
         ("TOLLGATE_UPGRADE_URL='https://a b'", [#"a.env:1: TOLLGATE_UPGRADE_URL: "https://a b" contains characters that no URL has, percent-encode them"#]),
-        ("TOLLGATE_UPGRADE_URL=https://me:pw@h/", [#"a.env:1: TOLLGATE_UPGRADE_URL: "https://me:pw@h/" carries a user or a password, remove the part before the @"#]),
+        ("TOLLGATE_UPGRADE_URL=https://me:pw@h/", [#"a.env:1: TOLLGATE_UPGRADE_URL: "https://***@h/" carries a user or a password, remove the part before the @"#]),
         ("TOLLGATE_TRUSTED_PROXIES=10.0.0.0/33", [#"a.env:1: TOLLGATE_TRUSTED_PROXIES: "10.0.0.0/33" is no network, write one like 10.0.0.0/8 or fd00::/8"#]),
         ("TOLLGATE_LISTEN=8000", [#"a.env:1: TOLLGATE_LISTEN: "8000" is no address to listen on, write one like 127.0.0.1:8000, [::1]:8000 or unix:/path"#]),
         ("TOLLGATE_LISTEN=127.0.0.1:8000;prox", [#"a.env:1: TOLLGATE_LISTEN: "127.0.0.1:8000;prox" has an unknown part after the ;, write ;proxy, ;h2c or nothing"#]),

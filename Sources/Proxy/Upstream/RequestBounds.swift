@@ -39,7 +39,7 @@ extension Worker {
             }
         }
         guard count.acquire(within: limit) else {
-            if let share = exchanges[exchange].share { downstream.shares.giveBack(share, budget.bound(of: holding)) }
+            if let share = exchanges[exchange].share { downstream.shares.refund(share, budget.bound(of: holding)) }
             return full
         }
         exchanges[exchange].holdings.insert(holding)
@@ -72,7 +72,7 @@ extension Worker {
             left &= left &- 1
             budget.count(of: holding).release()
             guard holding != .retry, let share = exchanges[exchange].share else { continue }
-            downstream.shares.giveBack(share, budget.bound(of: holding))
+            downstream.shares.refund(share, budget.bound(of: holding))
         }
     }
 }

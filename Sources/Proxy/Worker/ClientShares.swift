@@ -14,7 +14,7 @@ struct ClientKey: Equatable, Sendable {
     init(caller: Int) { (high, low) = (.max, UInt64(truncatingIfNeeded: caller)) }
 }
 
-/// What one client holds in this worker.
+/// The holdings of one client in this worker.
 struct ClientShare {
     fileprivate(set) var key = ClientKey(caller: 0)
     /// Stands for it in `ClientHoldings`.
@@ -32,7 +32,7 @@ struct ClientShare {
 
 /// The memory that heads and bodies of one client take in this worker.
 struct ClientBuffers {
-    /// What it is counted in, in bytes.
+    /// The unit of the counts, in bytes.
     static let unit = 4_096
 
     /// Bytes of the count under way.
@@ -54,7 +54,7 @@ struct ClientShares: ~Copyable {
     private var entries = Slab<ClientShare> { ClientShare() }
     /// Open addressing with linear probing: indices of entries, `.max` where there is none. Never more than half full.
     private var table = UniqueArray<UInt32>(repeating: .max, count: 64)
-    /// What each client holds in all workers.
+    /// The holdings of each client in all workers.
     let holdings: ClientHoldings
 
     init(_ holdings: ClientHoldings) { self.holdings = holdings }
@@ -93,7 +93,7 @@ struct ClientShares: ~Copyable {
         entries[index].references -= 1
         guard entries[index].references == 0 else { return }
         precondition(entries[index].requests.used == 0 && entries[index].connections == 0, "a client that still holds something")
-        giveBack(entries[index].requests.releaseSpare(), index)
+        refund(entries[index].requests.releaseSpare(), index)
         let counted = entries[index].buffers.counted
         if counted > 0 { holdings.add(-counted, of: .buffers, by: entries[index].hash) }
         remove(index)
@@ -156,7 +156,7 @@ struct ClientShares: ~Copyable {
 
     /// One of its requests is over.
     mutating func releaseRequest(_ index: ShareIndex, chunk: Int) {
-        giveBack(entries[index].requests.release(chunk: Self.chunk(chunk)), index)
+        refund(entries[index].requests.release(chunk: Self.chunk(chunk)), index)
     }
 
     // MARK: memory
@@ -201,9 +201,9 @@ struct ClientShares: ~Copyable {
     }
 
     /// The client holds one less of `bound`.
-    func giveBack(_ index: ShareIndex, _ bound: SharedBound) { holdings.add(-1, of: bound, by: entries[index].hash) }
+    func refund(_ index: ShareIndex, _ bound: SharedBound) { holdings.add(-1, of: bound, by: entries[index].hash) }
 
-    private func giveBack(_ surplus: Int, _ index: ShareIndex) {
+    private func refund(_ surplus: Int, _ index: ShareIndex) {
         if surplus > 0 { holdings.add(-surplus, of: .requests, by: entries[index].hash) }
     }
 

@@ -4,7 +4,7 @@ import Synchronization
 package final class LoadBounds: Sendable {
     let requests = SlotBudget()
     private let localSlots = LocalKind.allCases.map { _ in SlotBudget() }
-    /// What each client holds of these and other bounds.
+    /// The holdings of each client, of these and other bounds.
     let clients = ClientHoldings()
     /// Bytes of heads and bodies on their way, as each worker counted its own last.
     private let buffered = Atomic<Int>(0)

@@ -134,7 +134,7 @@ extension Worker {
         return true
     }
 
-    /// The exchange has ended, and counts for nobody any more.
+    /// The exchange has ended, and counts for no client any more.
     mutating func leaveClient(_ exchange: ExchangeIndex) {
         guard let share = exchanges[exchange].share.take() else { return }
         if exchanges[exchange].isLong {
@@ -158,7 +158,7 @@ extension Worker {
             return budget.count < limit ? .share : .local
         }
         guard budget.take(upTo: 1, within: limit) == 1 else {
-            downstream.shares.giveBack(share, .local(kind))
+            downstream.shares.refund(share, .local(kind))
             return .local
         }
         return nil
@@ -167,7 +167,7 @@ extension Worker {
     /// The handler has answered.
     mutating func releaseLocalSlot(_ slot: LocalSlot) {
         load.bounds.local(slot.kind).release(1)
-        downstream.shares.giveBack(slot.share, .local(slot.kind))
+        downstream.shares.refund(slot.share, .local(slot.kind))
         downstream.shares.release(slot.share)
     }
 

@@ -80,7 +80,7 @@ package struct WorkerServices: Sendable {
     package var admin: LocalHandler
     /// Answer the routes whose target is local, by number.
     package var local: [LocalHandler]
-    /// What these are, by the same number; those that it leaves out are `other`.
+    /// The kinds of these, by the same number; those that it leaves out are `other`.
     package var localKinds: [Int: LocalKind] = [:]
     /// An issuer, by its number in the policy's trust, signed with an unknown key.
     package var unknownKey: @Sendable (Int) -> Void = { _ in }

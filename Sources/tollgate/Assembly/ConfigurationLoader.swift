@@ -137,7 +137,7 @@ enum MaterialCheck {
     private static func checkClientCertificate(_ settings: Configuration, now: WallTime, _ findings: inout Findings) {
         let (certificate, key) = (settings.tracing.clientCertificate, settings.tracing.clientKey)
         let place = { (ofTraces: Setting, general: Setting) in
-            let name = settings.origins[ofTraces.name] == nil ? general : ofTraces
+            let name = settings.origin(of: ofTraces) == .builtIn ? general : ofTraces
             return { (text: String) in Finding(settings.origin(of: name), name.name, text) }
         }
         let ofCertificate = place(.otlpTracesClientCertificate, .otlpClientCertificate)
