@@ -61,23 +61,6 @@ package struct Admission: ~Copyable {
         self.policy = policy
     }
 
-    // MARK: clients
-
-    /// Whether a peer is a trusted proxy, which names the client of each request.
-    package func trusts(_ peer: IPAddress) -> Bool { policy.trustedProxies.contains { $0.contains(peer) } }
-
-    /// The client of a request, as `admit` takes it.
-    package func clientAddress(_ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer) -> ClientAddress {
-        ClientAddress.resolve(head, bytes, peer: peer, trusted: policy.trustedProxies)
-    }
-
-    /// The number of the internal caller that a request is from; nil for none.
-    package func internalCaller(_ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer) -> Int? {
-        let caller = InternalCaller.match(
-            policy.internals, head, bytes, clientAddress(head, bytes, peer: peer), peer.certificateNames)
-        return caller < 0 ? nil : caller
-    }
-
     /// Entries of the token cache, and how many were evicted.
     package var cachedTokens: Int { cache.count }
     package var cacheEvictions: UInt64 { cache.evictions }

@@ -121,7 +121,8 @@ extension Admission {
     private func hidesStricterRoute(
         _ route: Int, _ path: RawSpan, _ head: borrowing RequestHead, _ bytes: RawSpan, _ room: inout ByteBuffer
     ) -> Bool {
-        policy.foldedRoutes?.stricter(
+        guard policy.foldsEveryPath || CanonicalPath.needsFolding(path) else { return false }
+        return policy.foldedRoutes?.stricter(
             than: route, host: bytes[head.host], path: path, method: head.method, methodText: bytes[head.methodText], &room) != nil
     }
 

@@ -3,27 +3,34 @@ import Wire
 /// The folded form of a canonical path, in which paths are equal that some frameworks route alike: ASCII letters in lower case, and
 /// without slashes and blanks at the end. Express, ASP.NET and Spring match without case or the last slash; others trim blanks.
 extension CanonicalPath {
-    /// Whether `path` may differ from its folded form. Reads eight bytes at a time; an encoding with a letter counts as upper case.
+    /// Whether `path` may differ from its folded form: it has an upper-case letter or an encoding, or ends with a slash or `+`. Reads
+    /// eight bytes at a time, the last eight once more where they are not a whole word.
+    @inline(__always)
     static func needsFolding(_ path: RawSpan) -> Bool {
         let count = path.byteCount
         guard count > 1 else { return false }
-        switch path[count - 1] {
-        case UInt8(ascii: "/"), UInt8(ascii: "+"): return true
-        default: if endOfBlank(path, before: count) < count { return true }
-        }
+        let last = path[count - 1]
+        if last == UInt8(ascii: "/") || last == UInt8(ascii: "+") { return true }
+        guard count >= 8 else { return needsFoldingBytewise(path) }
         var offset = 0
-        while offset + 8 <= count {
-            let word = path.load64(offset)
-            // Canonical paths are ASCII, so no sum carries into the next byte.
-            let fromA = word &+ UInt64(repeatingByte: 0x80 - UInt8(ascii: "A"))
-            let beyondZ = word &+ UInt64(repeatingByte: 0x7F - UInt8(ascii: "Z"))
-            if fromA & ~beyondZ & UInt64(repeatingByte: 0x80) != 0 { return true }
+        while offset < count - 8 {
+            if needsFolding(path.load64(offset)) { return true }
             offset += 8
         }
-        while offset < count {
-            if path[offset] != path[offset].lowercasedASCII { return true }
-            offset += 1
-        }
+        return needsFolding(path.load64(count - 8))
+    }
+
+    /// Whether one of eight bytes is an upper-case letter or `%`. Canonical paths are ASCII, so no sum carries into the next byte.
+    @inline(__always)
+    private static func needsFolding(_ word: UInt64) -> Bool {
+        let fromA = word &+ UInt64(repeatingByte: 0x80 - UInt8(ascii: "A"))
+        let beyondZ = word &+ UInt64(repeatingByte: 0x7F - UInt8(ascii: "Z"))
+        let percent = (word ^ UInt64(repeatingByte: UInt8(ascii: "%"))) &+ UInt64(repeatingByte: 0x7F)
+        return (fromA & ~beyondZ | ~percent) & UInt64(repeatingByte: 0x80) != 0
+    }
+
+    private static func needsFoldingBytewise(_ path: RawSpan) -> Bool {
+        for offset in 0..<path.byteCount where path[offset] == UInt8(ascii: "%") || path[offset] != path[offset].lowercasedASCII { return true }
         return false
     }
 

@@ -1,5 +1,5 @@
 import Credentials
-import HTTP
+package import HTTP
 package import Wire
 
 /// A trusted service (`TOLLGATE_INTERNAL_<NAME>`), identified by API key, network and/or certificate; all that are
@@ -73,5 +73,23 @@ package struct InternalCaller: Sendable {
         }
         if networks.isEmpty { return true }
         return client.isCertain && networks.contains { $0.contains(client.address) }
+    }
+}
+
+/// The client of a request that has not been decided about.
+extension Admission {
+    /// Whether a peer is a trusted proxy, which names the client of each request.
+    package func trusts(_ peer: IPAddress) -> Bool { policy.trustedProxies.contains { $0.contains(peer) } }
+
+    /// The client of a request, as `admit` takes it.
+    package func clientAddress(_ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer) -> ClientAddress {
+        ClientAddress.resolve(head, bytes, peer: peer, trusted: policy.trustedProxies)
+    }
+
+    /// The number of the internal caller that a request is from; nil for none.
+    package func internalCaller(_ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer) -> Int? {
+        let caller = InternalCaller.match(
+            policy.internals, head, bytes, clientAddress(head, bytes, peer: peer), peer.certificateNames)
+        return caller < 0 ? nil : caller
     }
 }

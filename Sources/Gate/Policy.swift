@@ -45,6 +45,8 @@ package final class Policy: Sendable {
     let gates: [RouteGate]
     /// Finds paths that hide a stricter rule; nil if no rule is stricter than another.
     let foldedRoutes: FoldedRoutes?
+    /// Whether every path is looked up in it, also one that is in its folded form: some rules are not.
+    let foldsEveryPath: Bool
     /// The compiled filters of each rule.
     let filters: [FilterPlan?]
     /// Prefixes to strip and tier fields, referenced by slices.
@@ -79,6 +81,7 @@ package final class Policy: Sendable {
         }
         let foldedRoutes = try FoldedRoutes(rules)
         self.foldedRoutes = foldedRoutes
+        foldsEveryPath = foldedRoutes?.hasUnfoldedRules ?? false
         var gates: [RouteGate] = []
         var texts: [UInt8] = []
         var policies = [cors].compactMap(\.self)
@@ -114,6 +117,7 @@ package final class Policy: Sendable {
         tiers = other.tiers
         self.table = table
         foldedRoutes = folded
+        foldsEveryPath = other.foldsEveryPath
         trust = other.trust
         trustedProxies = other.trustedProxies
         internals = other.internals

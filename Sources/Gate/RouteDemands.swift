@@ -109,6 +109,9 @@ package struct FoldedRoutes: Sendable {
         return kept.values.sorted()
     }
 
+    /// Whether the path of some rule differs from its folded form.
+    var hasUnfoldedRules: Bool { table.hasUnfoldedRules }
+
     /// Whether a rule is stricter than `rule`. Compares it with so many kinds of demands at most; with more it may be wrong about one
     /// that is not, which costs its requests a look-up.
     func mayHide(behind rule: Int) -> Bool {
@@ -117,9 +120,8 @@ package struct FoldedRoutes: Sendable {
     }
 
     /// The stricter rule than `rule` to which the canonical `path` of its request belongs when it is folded; nil if there is none.
-    /// `room` is for the folded path.
+    /// `room` is for the folded path. The caller has asked `hasUnfoldedRules` and `needsFolding`, which spare most paths this.
     func stricter(than rule: Int, host: RawSpan, path: RawSpan, method: Method, methodText: RawSpan, _ room: inout ByteBuffer) -> Int? {
-        guard table.hasUnfoldedRules || CanonicalPath.needsFolding(path) else { return nil }
         room.removeAll()
         CanonicalPath.appendFolded(path, to: &room)
         guard case .route(let other) = table.match(host: host, path: room.readable, method: method, methodText: methodText),

@@ -161,7 +161,7 @@ import Testing
         let database = try PostgresCluster.shared.get().newDatabase().replacing("tollgate@", with: "tollgate:\(marker)@")
         let secrets = [
             "TOLLGATE_ADMIN_TOKEN": marker, "TOLLGATE_JWT_SECRET": marker, "TOLLGATE_KEY_SECRET": marker, "DATABASE_URL": database,
-            "DATABASE_URL_DIRECT": database, "REDIS_URL": "redis://:\(marker)@127.0.0.1:1", "SMTP_URL": "smtp://u:\(marker)@127.0.0.1:1",
+            "DATABASE_URL_DIRECT": database, "TOLLGATE_DATABASE_URL": database, "TOLLGATE_DATABASE_URL_DIRECT": database, "REDIS_URL": "redis://:\(marker)@127.0.0.1:1", "SMTP_URL": "smtp://u:\(marker)@127.0.0.1:1",
             "TOLLGATE_SMS_URL": "http://127.0.0.1:1/\(marker)", "OTEL_EXPORTER_OTLP_HEADERS": "authorization=\(marker)",
         ]
         let upstream = try Upstream()

@@ -44,7 +44,7 @@ struct ResetBudgetTests {
         #expect(first.count == 15)
         // An answer that nothing waits for is dropped, and then needs no reset.
         let open = Array(stride(from: 3, through: 121, by: 2)).filter { !first.contains($0) }
-        try upstream.answer(open[0], String(repeating: "x", count: 20_000))
+        try upstream.answer(open[0], String(repeating: "x", count: 16_000))
         _ = try frames(upstream, &worker)
         for second in 1...3 {
             worker.pass(milliseconds: 1_001)

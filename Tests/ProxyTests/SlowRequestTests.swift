@@ -53,6 +53,7 @@ struct SlowRequestTests {
         let listener = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
         var rule = HTTP2Bench.rule
         rule.bodyLimit = 1 << 30
+        rule.timeoutMilliseconds = 60_000
         var worker = try SteppedWorker(
             [rule], upstreams: [RunningWorker.upstream("back", [listener.localAddress()])], settings: Self.settings { $0.bodyRate = 240 })
         defer {

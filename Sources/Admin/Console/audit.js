@@ -25,7 +25,7 @@ export function auditLog({ user }) {
     columns: [
       { head: "Time", cell: ({ at }) => when(at) },
       { head: "Event", isHead: true, cell: ({ event }) => badge(label(event), alarming.has(event) ? "bad" : "neutral") },
-      ...(user ? [] : [{ head: "Account", cell: ({ user: id, email }) => id ? [email && h("div", {}, email), userName(id)] : null }]),
+      ...(user ? [] : [{ head: "Account", cell: ({ user: id, email }) => id ? [email && h("div", { class: "breaks" }, email), userName(id)] : null }]),
       { head: "By", cell: ({ actor, token, address }) => [[actor, token].filter(Boolean).join(" ") || none(), address && below(h("code", {}, address))] },
       { head: "Detail", kind: "grow", cell: details },
     ],

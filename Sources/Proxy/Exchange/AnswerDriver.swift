@@ -210,9 +210,10 @@ extension Worker {
         releaseCounts(exchange)
     }
 
+    @inline(__always)
     private mutating func releaseCounts(_ exchange: ExchangeIndex) {
         if !exchanges[exchange].holdings.isEmpty { release(.all, exchange) }
-        releaseSlot(exchange)
+        if exchanges[exchange].holdsSlot { releaseSlot(exchange) }
         if let socket = exchanges[exchange].socket.take() { admission.closeSocket(socket) }
     }
 

@@ -244,8 +244,12 @@ extension Upstreams {
     }
 
     /// Once a second: resets streams that nothing waits for, as far as each connection's budget of resets allows.
+    @inline(__always)
     mutating func resetAbandonedIfDue(_ now: MonotonicTime) {
-        guard now >= resetsNext else { return }
+        if now >= resetsNext { resetAbandoned(now) }
+    }
+
+    private mutating func resetAbandoned(_ now: MonotonicTime) {
         resetsNext = now.advanced(milliseconds: 1_000)
         for upstream in connections.indices {
             guard let session = connections[upstream].session else { continue }

@@ -22,6 +22,7 @@ struct BufferCount {
 extension Worker {
     /// Whether a request of the exchange's client would take more memory than there is for it. Up to twice the bound a client that holds
     /// nothing gets some all the same: those that hold much are about to give it back.
+    @inline(__always)
     func lacksMemory(_ exchange: ExchangeIndex) -> OverloadReason? {
         guard let share = exchanges[exchange].share else { return nil }
         if downstream.shares[share].buffers.areBeyondShare { return .share }

@@ -86,12 +86,17 @@ struct ClientShares: ~Copyable {
     }
 
     /// Keeps an entry once more.
+    @inline(__always)
     mutating func retain(_ index: ShareIndex) { entries[index].references += 1 }
 
     /// Undoes one `acquire` or `retain`. The last one removes the entry, which must hold nothing any more.
+    @inline(__always)
     mutating func release(_ index: ShareIndex) {
         entries[index].references -= 1
-        guard entries[index].references == 0 else { return }
+        if entries[index].references == 0 { removeHolder(index) }
+    }
+
+    private mutating func removeHolder(_ index: ShareIndex) {
         precondition(entries[index].requests.used == 0 && entries[index].connections == 0, "a client that still holds something")
         refund(entries[index].requests.releaseSpare(), index)
         let counted = entries[index].buffers.counted
@@ -143,6 +148,7 @@ struct ClientShares: ~Copyable {
     // MARK: requests
 
     /// Counts one more request of a client that has one in reserve, as a steady client has: no memory that other workers write is touched.
+    @inline(__always)
     mutating func takeReserved(_ index: ShareIndex) -> Bool { entries[index].requests.take() }
 
     /// Counts one more request of a client that has none in reserve, unless that is beyond its share of `limit`, of which all clients hold
@@ -155,6 +161,7 @@ struct ClientShares: ~Copyable {
     }
 
     /// One of its requests is over.
+    @inline(__always)
     mutating func releaseRequest(_ index: ShareIndex, chunk: Int) {
         refund(entries[index].requests.release(chunk: Self.chunk(chunk)), index)
     }

@@ -50,6 +50,7 @@ struct SlotReserve {
     var reserved = 0
 
     /// Uses a slot that was taken, if there is one.
+    @inline(__always)
     mutating func take() -> Bool {
         guard used < reserved else { return false }
         used += 1
@@ -57,6 +58,7 @@ struct SlotReserve {
     }
 
     /// A slot is no longer in use. Returns how many are to be given back: the spare ones beyond a chunk or two.
+    @inline(__always)
     mutating func release(chunk: Int) -> Int {
         precondition(used > 0, "a slot that was not taken")
         used -= 1

@@ -74,6 +74,7 @@ extension Worker {
     }
 
     /// Counts the request for its client and for all.
+    @inline(__always)
     private mutating func takeRequest(_ exchange: ExchangeIndex) -> OverloadReason? {
         guard let share = exchanges[exchange].share else { return nil }
         if !downstream.shares.takeReserved(share) {
@@ -114,6 +115,7 @@ extension Worker {
     // MARK: clients
 
     /// Finds for whom the request counts: its connection's client, or behind a trusted proxy the one that the proxy names.
+    @inline(__always)
     private mutating func joinClient(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ head: borrowing RequestHead) {
         let client = exchanges[exchange].client.index
         if let share = downstream.clients[client].share {
@@ -135,6 +137,7 @@ extension Worker {
     }
 
     /// The exchange has ended, and counts for no client any more.
+    @inline(__always)
     mutating func leaveClient(_ exchange: ExchangeIndex) {
         guard let share = exchanges[exchange].share.take() else { return }
         if exchanges[exchange].isLong {

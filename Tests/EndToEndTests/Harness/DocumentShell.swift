@@ -62,7 +62,9 @@ final class DocumentShell {
             .replacing("127.0.0.1:9001", with: "127.0.0.1:\(upstreamPort)")
             // The gateway reads the text from the folder itself, not from `config`.
             .replacing("DATA_DIR=../data", with: "DATA_DIR=" + (try folder.get().file("data")))
-        return ([text] + settings).joined(separator: "\n")
+        // The harness mounts none unless a setting says so; the file leaves the default.
+        let contracts = settings.contains { $0.contains("TOLLGATE_CONTRACTS=") } ? [] : [Gateway.contracts]
+        return ([text] + settings + contracts).joined(separator: "\n")
     }
 
     /// Exchanges the addresses that the documents show and those that are listened at.
