@@ -113,7 +113,7 @@ import Testing
         let outcome = try run("/usr/bin/groff", ["-man", "-ww", "-Tutf8", "-P-cbou"], input: page)
         #expect(outcome.code == 0 && outcome.complaints == "", "\(outcome.complaints)")
         // Lines are justified by wider spaces.
-        let text = outcome.output.replacing(/ +/, with: " ")
+        let text = outcome.output.replacing(/[ ]+/, with: " ")
         for word in ["tollgate token mint", "--env-file FILE", "TOLLGATE_LISTEN", "EXIT STATUS"] { #expect(text.contains(word), "\(word)") }
     }
 
