@@ -41,7 +41,7 @@ package final class AccountCache: Sendable {
         } catch {
             if let known, now.nanoseconds(since: known.readAt) < Self.usefulNanoseconds { return known.account }
             switch error {
-            case .unavailable: throw .unavailable(retryAfterSeconds: 1)
+            case .unavailable, .busy: throw .unavailable(retryAfterSeconds: 1)
             case .failed: throw .broken
             }
         }

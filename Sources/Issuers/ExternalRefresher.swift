@@ -2,7 +2,7 @@ internal import Fetch
 package import Gate
 internal import Synchronization
 internal import Transport
-internal import Wire
+package import Wire
 
 /// The refresh endpoint of an outside issuer, and its request format.
 package struct RefreshServer: Sendable {
@@ -44,14 +44,14 @@ package final class ExternalRefresher: Sendable {
     package func stop() { transfers.stop() }
 
     /// Refreshes a token; answers in bounded time.
-    package func refresh(_ order: RefreshOrder) async -> (TokenRefreshOutcome, RefreshRole) {
+    package func refresh(_ order: RefreshOrder, from address: IPAddress?) async -> (TokenRefreshOutcome, RefreshRole) {
         guard let server = server(order.issuer) else { return (.refused, .leader) }
-        guard let lease else { return (await send(order, to: server), .leader) }
-        return await LeasedRefresh(order, lease).run { await self.send(order, to: server) }
+        guard let lease else { return (await send(order, to: server, from: address), .leader) }
+        return await LeasedRefresh(order, lease).run { await self.send(order, to: server, from: address) }
     }
 
-    private func send(_ order: RefreshOrder, to server: RefreshServer) async -> TokenRefreshOutcome {
-        if let seconds = pauses.withLock({ $0.left(of: order.issuer, at: EventLoop.now().monotonic) }) {
+    private func send(_ order: RefreshOrder, to server: RefreshServer, from address: IPAddress?) async -> TokenRefreshOutcome {
+        if let seconds = pauses.withLock({ $0.left(of: order.issuer, from: address, at: EventLoop.now().monotonic) }) {
             return .unavailable(retryAfterSeconds: seconds)
         }
         // No redirects: a refresh token is sent to the configured URL only. No resend: it may be valid only once.
@@ -59,7 +59,7 @@ package final class ExternalRefresher: Sendable {
             HTTPTransfer(
                 url: server.url, connectMilliseconds: 3_000, totalMilliseconds: Self.totalMilliseconds, largestBody: 65_536,
                 body: server.form.request(order.token), isSentOnce: true))
-        pauses.withLock { $0.note(answer.status, answer.retryAfter, of: order.issuer, at: EventLoop.now().monotonic) }
+        pauses.withLock { $0.note(answer.status, answer.retryAfter, of: order.issuer, from: address, at: EventLoop.now().monotonic) }
         let outcome = Self.outcome(answer, server.form, order)
         if case .unavailable = outcome {
             let why = answer.failure ?? (answer.status / 100 == 2 ? "the answer is not understood" : "the answer has the status \(answer.status)")

@@ -189,10 +189,7 @@ package struct SharedKeys: Sendable {
     }
 
     private func fault(_ fault: StoreFault) -> KeyStoreFault {
-        switch fault {
-        case .unavailable(let reason), .failed(let reason):
-            KeyStoreFault(description: "the signing keys cannot be read from the database: \(reason)")
-        }
+        KeyStoreFault(description: "the signing keys cannot be read from the database: \(fault.reason)")
     }
 
     /// Runs `question` on a connection of its own.

@@ -31,7 +31,7 @@ package final class TokenRefreshes: Sendable {
         case .leader:
             // Unstructured because the caller is an event loop. It always ends with the reply, and refreshes have timeouts.
             Task {
-                let (outcome, role) = await carryOut(order)
+                let (outcome, role) = await carryOut(order, from: address?.limitPrefix)
                 let waiters = flights.withLock { $0.ended(order, outcome, now: EventLoop.now().monotonic) }
                 reply(RefreshAnswer(outcome, role))
                 for waiter in waiters { waiter(RefreshAnswer(outcome, .follower)) }
@@ -39,8 +39,8 @@ package final class TokenRefreshes: Sendable {
         }
     }
 
-    private func carryOut(_ order: RefreshOrder) async -> (TokenRefreshOutcome, RefreshRole) {
+    private func carryOut(_ order: RefreshOrder, from address: IPAddress?) async -> (TokenRefreshOutcome, RefreshRole) {
         if order.isOwn { return (await own(order), .leader) }
-        return await outside.refresh(order)
+        return await outside.refresh(order, from: address)
     }
 }

@@ -41,16 +41,10 @@ struct ReportingDatabase: SQLDatabase {
             report(.wrote)
             return value
         } catch {
+            // One row that is held is its caller's affair: no client turns the whole gateway degraded by it.
+            if case .busy = error { throw error }
             report(.writeFailed(error.reason))
             throw error
-        }
-    }
-}
-
-extension StoreFault {
-    fileprivate var reason: String {
-        switch self {
-        case .unavailable(let reason), .failed(let reason): reason
         }
     }
 }

@@ -67,17 +67,20 @@ import Wire
 
     @Test func anIssuerThatAsksForAPauseGetsIt() {
         var pauses = IssuerPauses()
+        let (one, other) = (IPAddress(v4: 1), IPAddress(v4: 2))
         let cases: [(status: Int, retryAfter: String?, left: UInt32?)] = [
             (429, "7", 7), (429, nil, nil), (429, "0", nil), (429, "-5", nil), (429, "99999", 30), (429, "Wed, 21 Oct 2026 07:28:00 GMT", nil),
             (503, "3", 3), (503, nil, nil), (500, "3", nil), (200, "3", nil), (401, "3", nil),
         ]
         let found = cases.enumerated().map { number, entry in
-            pauses.note(entry.status, entry.retryAfter, of: "i\(number)", at: Self.time(0))
-            return pauses.left(of: "i\(number)", at: Self.time(0))
+            pauses.note(entry.status, entry.retryAfter, of: "i\(number)", from: one, at: Self.time(0))
+            return pauses.left(of: "i\(number)", from: one, at: Self.time(0))
         }
         #expect(found == cases.map(\.left))
-        let (late, over) = (pauses.left(of: "i0", at: Self.time(6_001)), pauses.left(of: "i0", at: Self.time(7_000)))
+        let (late, over) = (pauses.left(of: "i0", from: one, at: Self.time(6_001)), pauses.left(of: "i0", from: one, at: Self.time(7_000)))
         #expect(late == 1 && over == nil)
+        // A 503 is for all, a 429 for the client that got it.
+        #expect(pauses.left(of: "i0", from: other, at: Self.time(0)) == nil && pauses.left(of: "i6", from: other, at: Self.time(0)) == 3)
     }
 
     @Test func thereAreNoMoreFlightsThanMayBe() {

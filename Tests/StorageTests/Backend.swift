@@ -169,7 +169,7 @@ extension StoreFault {
     /// Why the store is unavailable, if it is.
     var absence: String? {
         switch self {
-        case .unavailable(let reason): reason
+        case .unavailable(let reason), .busy(let reason): reason
         case .failed: nil
         }
     }
@@ -178,7 +178,7 @@ extension StoreFault {
     var failure: String? {
         switch self {
         case .failed(let reason): reason
-        case .unavailable: nil
+        case .unavailable, .busy: nil
         }
     }
 }

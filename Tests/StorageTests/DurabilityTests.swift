@@ -288,7 +288,7 @@ import Wire
             return await group.reduce(into: [StoreFault?]()) { $0.append($1) }
         }
         #expect(refusals.contains(nil))
-        #expect(refusals.allSatisfy { $0 == nil || $0 == .unavailable("too many calls wait for the database") })
+        #expect(refusals.allSatisfy { $0 == nil || $0 == .busy("too many calls wait for one row of the database") })
         #expect(try await store.session(try #require(session?.id))?.session?.counter == 2)
     }
 }

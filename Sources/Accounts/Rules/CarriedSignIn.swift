@@ -4,6 +4,8 @@ package import Wire
 /// credential counts from the sign-in of the session: a thief of the session gets no newer one. A password that an email resets, and an identity
 /// that an email links, carry the email's.
 package struct CarriedSignIns: Sendable, Equatable {
+    /// Seconds after which an address that a session has set is a way to sign in like any other: its owner had that long to notice.
+    package static let lapse: Int64 = 7 * 86_400
     /// Stands for a session of which it is not known when its user signed in.
     static let unknown = WallTime(microseconds: 0)
 
@@ -32,6 +34,15 @@ package struct CarriedSignIns: Sendable, Equatable {
             case .phone: phone = newValue
             }
         }
+    }
+}
+
+extension Account {
+    /// The sign-in that a proof of an address of the account carries; nil once it has been the account's for `CarriedSignIns.lapse`.
+    package func carriedSignIn(by recipient: Recipient, at now: WallTime) -> WallTime? {
+        let provenAt = if case .email = recipient { emailConfirmedAt } else { phoneConfirmedAt }
+        if let provenAt, now >= provenAt.advanced(seconds: CarriedSignIns.lapse) { return nil }
+        return carried[recipient]
     }
 }
 

@@ -123,6 +123,8 @@ extension AccountContext {
         case .unavailable(let reason):
             notice(.storeAway(reason))
             return .unavailable(retryAfterSeconds: 1)
+        // The store is there.
+        case .busy: return .unavailable(retryAfterSeconds: 1)
         case .failed(let reason):
             notice(.storeFailed(reason))
             return .broken

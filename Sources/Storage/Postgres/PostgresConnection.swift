@@ -12,7 +12,7 @@ internal import Glibc
     /// that no statement goes on there once its call is answered; a transaction whose gateway has stopped ends before others give up
     /// their waiting for its locks. Set in each transaction: a pooler keeps nothing else for a client.
     private static let limits = settings(lock: 3_000, statement: 4_000, idle: 2_000)
-    private static let migrationLimits = settings(lock: 10_000, statement: migrationMilliseconds, idle: 10_000)
+    private static let migrationLimits = settings(lock: 2_000, statement: migrationMilliseconds, idle: 10_000)
     /// How long a program waits for another one that migrates the schema, and between two tries.
     private static let schemaPatience = Duration.seconds(10)
     private static let schemaPause: UInt32 = 50_000
@@ -28,7 +28,10 @@ internal import Glibc
     /// The schema that has the tables, or will have them.
     private(set) var place: String
     private(set) var dialect: SQLDialect
-    /// The server's process for this connection; nil behind a pooler, which has another one for each transaction.
+    /// Whether a pooler stands between: then the process that serves this connection is not the one that libpq knows.
+    private(set) var isPooled = false
+    /// The server's process for this connection; nil behind a pooler, which has another one for each transaction, and where the role may
+    /// not see when it started.
     private var process: ServerProcess?
     /// That process if an answer did not come in time: it may still be at work.
     var abandoned: ServerProcess? { hasGivenUp ? process : nil }
@@ -79,9 +82,10 @@ internal import Glibc
     private func meetServer() throws(SQLFault) {
         let own = "SELECT pid, \(ServerProcess.start) FROM pg_stat_get_activity(pg_backend_pid())"
         guard var row = try run(own, [], as: nil).rows.first else { return }
-        let found = ServerProcess(id: try row.integer(), start: try row.integer())
-        guard found.id == Int64(unsafe PQbackendPID(handle)) else { return }
-        process = found
+        let (id, start) = (try row.integer(), try row.optionalInteger())
+        isPooled = id != Int64(unsafe PQbackendPID(handle))
+        if isPooled { return }
+        process = start.map { ServerProcess(id: id, start: $0) }
         try command(Self.serverKeepalives)
     }
 
@@ -182,6 +186,8 @@ internal import Glibc
             // This thread belongs to the pool and may sleep.
             usleep(Self.schemaPause)
         }
+        // Another program may have made the tables meanwhile, in another schema.
+        if try findTables() { return try command("SET LOCAL search_path = \(PostgresSchema.quoted(place)), pg_temp") }
         if try holds("to_regnamespace(\(literal(PostgresSchema.quoted(place)))) IS NOT NULL") { return }
         guard try holds("has_database_privilege(current_database(), 'CREATE')") else {
             throw .failed(
@@ -234,9 +240,6 @@ internal import Glibc
         }
         return found
     }
-
-    /// Whether a pooler stands between: then the process that serves this connection is not the one that libpq knows.
-    var isPooled: Bool { process == nil }
 
     /// The socket, to poll for notifications.
     var descriptor: Int32 { unsafe PQsocket(handle) }

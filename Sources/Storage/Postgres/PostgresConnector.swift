@@ -5,6 +5,7 @@ internal import Synchronization
 final class PostgresServer: Sendable {
     /// How long no connection is attempted after a failed one.
     private static let pause = Duration.milliseconds(250)
+    private static let migrationPause = Duration.seconds(5)
 
     private let url: String
     private let schema: PostgresSchema
@@ -34,7 +35,9 @@ final class PostgresServer: Sendable {
             failure.withLock { $0 = nil }
             return connection
         } catch {
-            failure.withLock { $0 = (ContinuousClock.now.advanced(by: Self.pause), error) }
+            // A migration that meets a lock queues everyone behind it while it waits: it leaves them time.
+            let pause = if case .busy = error { Self.migrationPause } else { Self.pause }
+            failure.withLock { $0 = (ContinuousClock.now.advanced(by: pause), error) }
             throw error
         }
     }
@@ -80,8 +83,9 @@ struct PostgresConnector {
                     connection = nil
                 }
                 switch error {
-                case .failed, .busy: throw error
-                case .lost:
+                case .failed: throw error
+                case .busy where doubtful.isEmpty: throw error
+                case .lost, .busy:
                     if let mark, let value { doubtful.add(mark, value) }
                     if doubtful.isEmpty {
                         guard wasOpen else { throw error }

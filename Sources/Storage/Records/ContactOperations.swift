@@ -31,7 +31,7 @@ extension SQLStore {
                 return .refused(verdict.refusal ?? .noAccount)
             }
             var signIn = SignIn(account: account, session: nil, ended: ended)
-            let carried = account.carried[redemption.recipient]
+            let carried = account.carriedSignIn(by: redemption.recipient, at: audit.now)
             if let kept, kept.user == account.id, kept.contract == redemption.session.contract {
                 signIn.session = verdict.isSignIn(by: redemption.proof) ? try sql.renewSignIn(of: kept, by: carried, at: audit.now) : kept
             } else {

@@ -64,17 +64,22 @@ final class RowShares: Sendable {
             }
             switch turn {
             case .now: continuation.resume(returning: nil)
-            case .never: continuation.resume(returning: .unavailable("too many calls wait for the database"))
+            case .never: continuation.resume(returning: .busy("too many calls wait for one row of the database"))
             case .later: break
             }
         }
     }
 
     private func leave(_ row: LockedRow, _ fault: StoreFault?) {
+        let passed: StoreFault? =
+            switch fault {
+            case .unavailable, .busy: fault
+            case .failed, nil: nil
+            }
         let resumed = lines.withLock { lines in
             guard var line = lines[row] else { return [CheckedContinuation<StoreFault?, Never>]() }
             var resumed: [CheckedContinuation<StoreFault?, Never>] = []
-            if case .unavailable = fault {
+            if passed != nil {
                 swap(&resumed, &line.waiting)
                 line.running -= 1
             } else if line.waiting.isEmpty {
@@ -85,7 +90,6 @@ final class RowShares: Sendable {
             lines[row] = line.running == 0 && line.waiting.isEmpty ? nil : line
             return resumed
         }
-        let passed: StoreFault? = if case .unavailable = fault { fault } else { nil }
         for continuation in resumed { continuation.resume(returning: passed) }
     }
 }

@@ -166,14 +166,6 @@ private final class StoreReason: Sendable {
     }
 }
 
-extension StoreFault {
-    fileprivate var reason: String {
-        switch self {
-        case .unavailable(let reason), .failed(let reason): reason
-        }
-    }
-}
-
 extension AccountError<CreationRefusal> {
     /// For the operator; `reason` is the store's.
     fileprivate func sentence(_ reason: String?) -> String {
