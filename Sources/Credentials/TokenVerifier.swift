@@ -83,24 +83,28 @@ package struct TokenVerifier: ~Copyable {
         return try VerifiedToken(proof, claims, issuer: index, trust, now, takesExpired: takesExpired, scratch: &texts)
     }
 
-    /// Tries the keys with the token's `kid` and the keys without one; the first keys if the token has no `kid`.
+    /// Tries the keys with the token's `kid`, then the keys without one; the first keys if the token has no `kid`.
     private mutating func prove(
         _ signed: RawSpan, _ keys: [VerificationKey], issuer: Int
     ) throws(TokenFault) -> ProvenSignature {
         var wasNamed = false
         var wasTried = false
         var hasNames = false
-        for key in keys {
-            if let kid = key.kidBytes, header.hasKeyID {
-                hasNames = true
-                guard kid.rawBytes.equals(header.keyID) else { continue }
-                wasNamed = true
+        for triesNamed in [true, false] {
+            for key in keys {
+                let kid = header.hasKeyID ? key.kidBytes : nil
+                guard (kid != nil) == triesNamed else { continue }
+                if let kid {
+                    hasNames = true
+                    guard kid.rawBytes.equals(header.keyID) else { continue }
+                    wasNamed = true
+                }
+                guard key.algorithms.contains(header.algorithm) else { continue }
+                wasTried = true
+                guard tries < Self.maximumTries else { break }
+                tries += 1
+                if let proof = contexts.prove(signature, over: signed, header.algorithm, by: key) { return proof }
             }
-            guard key.algorithms.contains(header.algorithm) else { continue }
-            wasTried = true
-            guard tries < Self.maximumTries else { break }
-            tries += 1
-            if let proof = contexts.prove(signature, over: signed, header.algorithm, by: key) { return proof }
         }
         if wasNamed { throw wasTried ? .badSignature : .algorithmNotAllowed }
         throw wasTried && !hasNames ? .badSignature : .unknownKey(issuer: issuer)

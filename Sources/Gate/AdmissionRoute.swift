@@ -121,9 +121,18 @@ extension Admission {
     private func hidesStricterRoute(
         _ route: Int, _ path: RawSpan, _ head: borrowing RequestHead, _ bytes: RawSpan, _ room: inout ByteBuffer
     ) -> Bool {
-        guard policy.foldsEveryPath || CanonicalPath.needsFolding(path) else { return false }
-        return policy.foldedRoutes?.stricter(
-            than: route, host: bytes[head.host], path: path, method: head.method, methodText: bytes[head.methodText], &room) != nil
+        guard policy.foldsEveryPath || CanonicalPath.needsFolding(path), let folded = policy.foldedRoutes else { return false }
+        let hidden = folded.stricter(
+            than: route, host: bytes[head.host], path: path, method: head.method, methodText: bytes[head.methodText], &room)
+        if hidden != nil { return true }
+        // An upstream may heed the end of a path and not its case.
+        room.removeAll()
+        CanonicalPath.appendFolded(path, keepsEnd: true, to: &room)
+        guard case .route(let other) = policy.table.match(
+            host: bytes[head.host], path: room.readable, method: head.method, methodText: bytes[head.methodText]),
+            !policy.gates[other].target.isLocal
+        else { return false }
+        return folded.isStricter(other, than: route)
     }
 
     /// Whether the canonical form of `path` matches another rule than `match`, does not exist, or hides a stricter rule.

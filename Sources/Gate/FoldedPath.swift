@@ -34,10 +34,10 @@ extension CanonicalPath {
         return false
     }
 
-    /// Appends the folded form of the canonical `path`. A prefix rule's path keeps its end.
-    static func appendFolded(_ path: RawSpan, isPrefix: Bool = false, to out: inout ByteBuffer) {
+    /// Appends the folded form of the canonical `path`. `keepsEnd`: of a prefix rule's path, or where only the case is folded.
+    static func appendFolded(_ path: RawSpan, keepsEnd: Bool = false, to out: inout ByteBuffer) {
         var end = path.byteCount
-        while !isPrefix, end > 1 {
+        while !keepsEnd, end > 1 {
             let shorter = path[end - 1] == UInt8(ascii: "/") ? end - 1 : endOfBlank(path, before: end)
             if shorter == end { break }
             end = max(shorter, 1)

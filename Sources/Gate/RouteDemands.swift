@@ -82,7 +82,7 @@ package struct FoldedRoutes: Sendable {
             distinct.append(demands)
             return distinct.count - 1
         }
-        guard distinct.count > 1 else { return nil }
+        guard Set(zip(rules, demandsOfRule).filter { !$0.0.target.isLocal }.map(\.1)).count > 1 else { return nil }
         demands = distinct
         table = try RouteTable(folding: rules, strictest: Self.strictest(rules, demandsOfRule, distinct))
     }
@@ -97,7 +97,8 @@ package struct FoldedRoutes: Sendable {
     /// The indices of the rules to keep: of those with the same folded pattern one than which no other is stricter.
     private static func strictest(_ rules: [RouteRule], _ demandsOfRule: [Int], _ demands: [RouteDemands]) throws(RouteFault) -> [Int] {
         var kept: [String: Int] = [:]
-        for (index, rule) in rules.enumerated() {
+        // An upstream never has the paths of the gateway's own endpoints.
+        for (index, rule) in rules.enumerated() where !rule.target.isLocal {
             let path = String(decoding: try RouteTable.foldedPattern(rule).bytes, as: UTF8.self)
             let methods = rule.methods.sorted().joined(separator: ",")
             let pattern = "\(methods) \(rule.host?.lowercased() ?? "")\(path)\(rule.isPrefix ? "*" : "")"
@@ -107,6 +108,11 @@ package struct FoldedRoutes: Sendable {
             }
         }
         return kept.values.sorted()
+    }
+
+    /// Whether `other`, a rule of an upstream's, is stricter than `rule`.
+    func isStricter(_ other: Int, than rule: Int) -> Bool {
+        demandsOfRule[other] != demandsOfRule[rule] && demands[demandsOfRule[other]].isStricter(than: demands[demandsOfRule[rule]])
     }
 
     /// Whether the path of some rule differs from its folded form.
@@ -125,8 +131,7 @@ package struct FoldedRoutes: Sendable {
         room.removeAll()
         CanonicalPath.appendFolded(path, to: &room)
         guard case .route(let other) = table.match(host: host, path: room.readable, method: method, methodText: methodText),
-            demandsOfRule[other] != demandsOfRule[rule],
-            demands[demandsOfRule[other]].isStricter(than: demands[demandsOfRule[rule]])
+            isStricter(other, than: rule)
         else { return nil }
         return other
     }
@@ -169,7 +174,10 @@ extension FoldedRoutes {
     /// Paths that differ from one of the rule in case, the last slash, or a blank at the end.
     private static func spellings(_ rule: RouteRule) throws(RouteFault) -> [[UInt8]] {
         let path = Array(try RouteTable.foldedPattern(rule).literals.joined(separator: [UInt8(ascii: "x")])) + (rule.isPrefix ? [UInt8(ascii: "x")] : [])
-        let upper = String(decoding: path, as: UTF8.self).uppercased()
-        return [path, Array(upper.utf8), path + [UInt8(ascii: "/")], path + Array("%20".utf8)]
+        // In upper case from each slash on: the rule that is hidden may lie below the one that hides it.
+        let upper = path.indices.filter { path[$0] == UInt8(ascii: "/") }.map { start in
+            Array(path[..<start]) + Array(String(decoding: path[start...], as: UTF8.self).uppercased().utf8)
+        }
+        return [path, path + [UInt8(ascii: "/")], path + Array("%20".utf8)] + upper
     }
 }

@@ -146,7 +146,7 @@ package final class RouteTable: Sendable {
     static func foldedPattern(_ rule: RouteRule) throws(RouteFault) -> PathPattern {
         let path = try canonicalPath(rule)
         var folded = ByteBuffer()
-        CanonicalPath.appendFolded(path.rawBytes, isPrefix: rule.isPrefix, to: &folded)
+        CanonicalPath.appendFolded(path.rawBytes, keepsEnd: rule.isPrefix, to: &folded)
         return try pattern(rule, of: folded.readable.array)
     }
 

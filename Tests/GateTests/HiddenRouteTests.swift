@@ -151,6 +151,20 @@ struct HiddenRouteTests {
         return try AdmissionHarness([all, export])
     }
 
+    /// An endpoint of the gateway's own is served by no upstream, and an open rule for one spelling does not open the others.
+    @Test func laxerRulesHideNoStricterOneEither() throws {
+        var login = rule("login", "POST /api/v1/login", auth: .none), ask = rule("ask", "/oauth/introspect", auth: .internal)
+        login.target = .local(1)
+        ask.target = .local(2)
+        let harness = try AdmissionHarness([
+            rule("open", "/*", auth: .none), rule("api", "/api/*"), login, ask, rule("landing", "/premium", auth: .none), rule("premium", "/premium/*"),
+            rule("news", "/premium/news/", auth: .none),
+        ])
+        for path in ["/API/v1/login", "/PREMIUM/", "/PREMIUM/news"] { #expect(harness.get(path).status == 400, "\(path)") }
+        #expect(harness.ask("POST /API/v1/login HTTP/1.1\nHost: a").status == 400)
+        for path in ["/OAUTH/introspect", "/PREMIUM"] { #expect(harness.get(path).route == "open", "\(path)") }
+    }
+
     /// Of rules whose folded paths are the same, the strictest counts.
     @Test func theStrictestOfTwoSpellingsCounts() throws {
         for reversed in [false, true] {
@@ -160,6 +174,8 @@ struct HiddenRouteTests {
         }
         let pairs = FoldedRoutes.pairs(of: [rule("open", "/*", auth: .none), rule("me", "/Me/*"), rule("exact", "POST /a/{b}"), rule("free", "/c", auth: .none)])
         #expect(pairs.map(\.rule.name) == ["open"] && pairs.first?.stricter.map(\.name) == ["me", "exact"])
+        let below = FoldedRoutes.pairs(of: [rule("api", "/api/*", auth: .none), rule("admin", "/api/admin/*")])
+        #expect(below.map(\.rule.name) == ["api"])
     }
 
     /// A path that needs folding differs from its folded form, and a folded one needs none.
