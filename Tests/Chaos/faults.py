@@ -286,6 +286,13 @@ class RedisSlow(OfRedis):
         self.link.slow(0.06)
 
 
+class RedisSwings(OfRedis):
+    """Its answers come around the gateways' time-out of 25 ms: some late, some in time."""
+
+    async def disturb(self):
+        self.link.slow(0.006, 0.018)
+
+
 class RedisFull(OfRedis):
     """It answers every write with an error, as when its memory is used up."""
 
@@ -389,7 +396,7 @@ class UpstreamTorn(OfUpstream):
 
 
 KINDS = [GatewayKilled, GatewayStopped, GatewayRestarted, ClockJumps, DiskFull, DatabaseFailsOver, DatabaseKilled, DatabaseStopped,
-         StandbyStopped, DatabaseCut, DatabaseSilent, DatabaseSlow, RedisKilled, RedisStopped, RedisCut, RedisSilent, RedisSlow, RedisFull,
+         StandbyStopped, DatabaseCut, DatabaseSilent, DatabaseSlow, RedisKilled, RedisStopped, RedisCut, RedisSilent, RedisSlow, RedisSwings, RedisFull,
          NodesParted, SlotsMove, UpstreamKilled, UpstreamStopped, UpstreamCut, UpstreamSilent, UpstreamSlow, UpstreamTorn]
 
 

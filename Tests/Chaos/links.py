@@ -1,5 +1,6 @@
 """TCP proxies between the parts: they can be cut, fall silent, and delay."""
 import asyncio
+import random
 
 
 class Link:
@@ -7,12 +8,12 @@ class Link:
 
     - `cut`: connections are reset, new ones too.
     - `hole`: bytes stand still in both directions and arrive once it ends, as after a network partition.
-    - `slow`: every piece is `delay` seconds late.
+    - `slow`: every piece is late, by seconds between two numbers.
     """
 
     def __init__(self, name, target):
         self.name, self.target = name, target
-        self.delay = 0.0
+        self.delay = None
         self._is_cut = False
         self._flows = asyncio.Event()
         self._flows.set()
@@ -34,12 +35,12 @@ class Link:
     def hole(self):
         self._flows.clear()
 
-    def slow(self, seconds):
-        self.delay = seconds
+    def slow(self, seconds, most=None):
+        self.delay = (seconds, most or seconds)
 
     def heal(self):
         self._is_cut = False
-        self.delay = 0.0
+        self.delay = None
         self._flows.set()
 
     async def stop(self):
@@ -86,7 +87,7 @@ class Link:
     async def _pump(self, reader, writer):
         while data := await reader.read(65536):
             if self.delay:
-                await asyncio.sleep(self.delay)
+                await asyncio.sleep(random.uniform(*self.delay))
             await self._flows.wait()
             writer.write(data)
             await writer.drain()

@@ -198,6 +198,31 @@ import Wire
         #expect(news == [expected])
     }
 
+    /// A program that changes very many rows at once must not hold up what ends sessions: one reading has a bound.
+    @Test(arguments: Backend.databases)
+    func aFloodOfChangesIsNoReading(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let user = try await bench.store.opened("ada@x").account.id
+        let mark = try await bench.store.changes(since: nil).next
+        let numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= \(ChangeReading.most))"
+        let flood = "INSERT INTO changes (kind, at) \(numbers) SELECT 3, 0 FROM n"
+        switch try #require(bench.location) {
+        case .sqlite(let path):
+            let process = Process()
+            process.executableURL = URL(filePath: "/usr/bin/env")
+            process.arguments = ["python3", "-c", "import sqlite3,sys; d=sqlite3.connect(sys.argv[1]); d.execute(sys.argv[2]); d.commit()", path, flood]
+            try process.run()
+            process.waitUntilExit()
+        case .postgres(let url, _):
+            try PostgresCluster.shared.get().run(flood, in: try #require(url.split(separator: "/").last.map(String.init)))
+        }
+        let reading = try await bench.store.changes(since: mark)
+        #expect(!reading.isWhole && reading.changes.isEmpty)
+        let entitlement = try #require(try await bench.store.setTier("gold", until: nil, of: user, at(2)))
+        #expect(try await bench.store.changes(since: reading.next).changes.map(\.change) == [.account(user, AccountStanding(entitlement))])
+    }
+
     @Test func aStoreThatWasPutBackSaysThatItCannotTell() async throws {
         for backend in Backend.allCases {
             let bench = try backend.bench()

@@ -54,9 +54,13 @@ package struct ChangeReading: Sendable, Equatable {
     package let changes: [LoggedChange]
     /// The mark for the next reading.
     package let next: ChangeMark
-    /// False if changes may be missing: the log ends before the mark, because the database was restored from a backup, or another
-    /// server answers than before.
+    /// False if changes are missing: there are more than `most`, the log ends before the mark, because the database was restored from a
+    /// backup, or another server answers than before. Then the reader drops its caches, which is right at once however many changes
+    /// there are, and reads the ended sessions.
     package let isWhole: Bool
+
+    /// The most changes of a reading: what one reading costs in time and memory is bounded.
+    package static let most = 10_000
 
     package init(changes: [LoggedChange], next: ChangeMark, isWhole: Bool) {
         self.changes = changes

@@ -137,18 +137,26 @@ extension SQLTransaction {
             ]) == 1
     }
 
-    /// Oldest first.
+    /// Oldest first. Read in pages by id, so that no statement takes longer for many.
     func endedSessions(since: WallTime) throws(SQLFault) -> [EndedSession] {
-        try rows(
-            """
-            SELECT id, account, ended_at, reason, expires_at FROM ended_sessions
-            WHERE ended_at >= $1 OR expires_at >= $1 ORDER BY ended_at, id
-            """,
-            [.time(since)]
-        ) { row throws(SQLFault) in
-            EndedSession(
-                id: try row.id(), user: try row.id(), endedAt: try row.time(), reason: try row.word(EndReason.self),
-                expiresAt: try row.optionalTime())
-        }
+        var found: [EndedSession] = []
+        var page: [EndedSession] = []
+        repeat {
+            page = try rows(
+                """
+                SELECT id, account, ended_at, reason, expires_at FROM ended_sessions
+                WHERE id > $2 AND (ended_at >= $1 OR expires_at >= $1) ORDER BY id LIMIT \(Self.endedSessionsOfPage)
+                """,
+                [.time(since), .id(page.last?.id ?? UUID(high: 0, low: 0))]
+            ) { row throws(SQLFault) in
+                EndedSession(
+                    id: try row.id(), user: try row.id(), endedAt: try row.time(), reason: try row.word(EndReason.self),
+                    expiresAt: try row.optionalTime())
+            }
+            found += page
+        } while page.count == Self.endedSessionsOfPage
+        return found.sorted { ($0.endedAt, $0.id) < ($1.endedAt, $1.id) }
     }
+
+    private static let endedSessionsOfPage = 20_000
 }

@@ -19,8 +19,10 @@ extension SQLStore {
             // Read before the changes: a transaction that commits in between is in this reading and in the next.
             let next = try sql.endOfLog()
             guard let mark else { return ChangeReading(changes: [], next: next, isWhole: true) }
-            guard mark.server == next.server, mark <= next else { return ChangeReading(changes: [], next: next, isWhole: false) }
-            return ChangeReading(changes: try sql.changes(since: mark), next: next, isWhole: true)
+            guard mark.server == next.server, mark <= next, let changes = try sql.changes(since: mark) else {
+                return ChangeReading(changes: [], next: next, isWhole: false)
+            }
+            return ChangeReading(changes: changes, next: next, isWhole: true)
         }
     }
 }
@@ -36,20 +38,24 @@ extension SQLTransaction {
         return ChangeMark(value: try row.integer(), server: try row.integer(), inProgress: try row.optionalText())
     }
 
-    /// Changes from `mark` on. A restored dump has those of the server that it was made on: its numbers may be ahead of this one's, and
+    /// Changes from `mark` on; nil if they are more than a reading has. A restored dump has those of the server that it was made on: its numbers may be ahead of this one's, and
     /// such a change is read when this server reaches its number, not at each reading until then.
-    fileprivate func changes(since mark: ChangeMark) throws(SQLFault) -> [LoggedChange] {
+    fileprivate func changes(since mark: ChangeMark) throws(SQLFault) -> [LoggedChange]? {
         let (unended, values) = mark.inProgress.map { (dialect.changesInProgress?.contain, [.text($0)]) } ?? (nil, [SQLValue]())
-        return try rows(
+        // The bound comes before the joins and the order: many changes cost one pass over that many entries of an index.
+        let found = try rows(
             """
             SELECT c.id, \(dialect.clock), c.at, c.kind, c.identity_provider, c.identity_subject, c.subject, a.tier_version,
                 a.tier, a.tier_until, a.email, a.email_confirmed_at, e.account, e.ended_at, e.reason, e.expires_at
-            FROM changes c LEFT JOIN accounts a ON c.kind = 1 AND a.id = c.subject
-                LEFT JOIN ended_sessions e ON c.kind = 2 AND e.id = c.subject
-            WHERE c.\(dialect.changeMark) >= $1 AND c.\(dialect.changeMark) < \(dialect.changeEnd)\(unended.map { " OR \($0)" } ?? "") ORDER BY c.id
+            FROM (
+                SELECT * FROM changes c
+                WHERE c.\(dialect.changeMark) >= $1 AND c.\(dialect.changeMark) < \(dialect.changeEnd)\(unended.map { " OR \($0)" } ?? "")
+                LIMIT \(ChangeReading.most + 1)
+            ) c LEFT JOIN accounts a ON c.kind = 1 AND a.id = c.subject LEFT JOIN ended_sessions e ON c.kind = 2 AND e.id = c.subject
+            ORDER BY c.id
             """,
-            [.integer(mark.value)] + values
-        ).map(Self.change).compactMap { $0 }
+            [.integer(mark.value)] + values)
+        return found.count > ChangeReading.most ? nil : try found.map(Self.change).compactMap { $0 }
     }
 
     /// nil for an ended session that has been swept, and for kinds of later releases.
