@@ -345,8 +345,9 @@ import Testing
         let file = try folder.write("gateway.env", Gateway.complete("TOLLGATE_WORKERS=4", folder))
         // Its keys are made.
         try #require(try Tollgate.run(["token", "mint", "--sub", "ada", "--env-file", file]).code == 0)
-        var ended = 0
-        for descriptors in 16..<36 {
+        var (started, ended) = (0, 0)
+        // How many are open from the start depends on the tests around.
+        for descriptors in stride(from: 16, to: 80, by: 3) {
             let process = try Subprocess(
                 "bash", ["-c", "ulimit -n \(descriptors); exec \"$@\"", "limited", try Tollgate.binary.get(), "serve", "--env-file", file])
             let lines = try process.complaints.wait(for: "its start or its end") { lines in
@@ -357,11 +358,12 @@ import Testing
                 ended += 1
                 continue
             }
+            started += 1
             process.signal(SIGTERM)
             #expect(try process.exitCode() == 0)
             #expect(!process.complaints.now.contains { $0.contains("could not start") || $0.contains("tollgate: ") }, "\(descriptors)")
         }
-        #expect((1..<20).contains(ended))
+        #expect(started > 0 && ended > 0)
     }
 
     @Test func theEnvironmentWinsOverFilesAndLaterFilesOverEarlier() throws {

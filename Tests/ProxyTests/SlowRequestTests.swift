@@ -1,4 +1,5 @@
 import Gate
+import HTTP
 import TestThreads
 import Testing
 import Transport
@@ -102,6 +103,19 @@ struct SlowRequestTests {
             #expect(try client.receiveMessage().body == "ok")
         }
         upstream.close()
+        client.close()
+    }
+
+    @Test func anEndpointOfTheGatewayAnswersAClientThatHasEndedItsSide() throws {
+        let rule = RouteRule(name: "own", path: "/own", isPrefix: false, target: .local(0), auth: .none)
+        let handler: LocalHandler = { request in LocalResponse(status: 200, contentType: "text/plain", body: request.body) }
+        var worker = try SteppedWorker([rule], upstreams: [], settings: Self.settings { $0.cancelsOnHalfClose = true }, local: [handler])
+        let client = try Line(to: worker.address)
+        try client.send("POST /own HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nok")
+        client.finishSending()
+        try worker.turn(untilReadable: client)
+        #expect(try client.receiveMessage().body == "ok")
+        worker.end()
         client.close()
     }
 

@@ -7,7 +7,7 @@ import Wire
 /// never overestimates, and a TAT only grows. A refusal from this cache is therefore one that Redis would make. `remaining`
 /// for other requests is an estimate: grants to other workers since are unknown.
 ///
-/// Fixed size. A full bucket evicts the entry with the smallest TAT. Eviction costs one extra Redis command, never a wrong
+/// Fixed size. A full bucket evicts the entry with the smallest TAT or latest debt. Eviction costs one extra Redis command, never a wrong
 /// verdict; if Redis fails before that command, the local limiter lacks the evicted grants, at most one burst.
 ///
 /// Each entry also holds the TAT of this gateway's own grants at its share of the rate, which seeds the local limiter when
@@ -23,6 +23,9 @@ struct DenyCache: ~Copyable {
         var debt: UInt64 = 0
         /// When the debt last grew or drained.
         var owedAt: UInt64 = 0
+
+        /// The smallest is evicted first; a debt is kept as long as a count of its time.
+        var rank: UInt64 { debt > 0 ? max(tat, owedAt) : tat }
     }
 
     private var slots: UniqueArray<Slot>
@@ -174,7 +177,7 @@ struct DenyCache: ~Copyable {
         var victim = start
         for slot in start..<start + Self.width {
             if slots[slot].key == key { return slot }
-            if slots[slot].tat < slots[victim].tat { victim = slot }
+            if slots[slot].rank < slots[victim].rank { victim = slot }
         }
         return victim
     }

@@ -90,10 +90,15 @@ extension Worker {
         }
     }
 
-    /// Whether the client's request is for an upstream whose answer has not begun.
+    /// Whether the client's request is on its way to an upstream whose answer has not begun. A handler of the gateway's own works on, and of
+    /// a request that waits for a decision it is not known whose it is.
     private func awaitsUpstream(_ client: ClientIndex) -> Bool {
         let exchange = downstream.clients[client].exchange
-        return !exchange.isNone && exchanges[exchange.index].local == nil && exchanges[exchange.index].state.answer == .none
+        guard !exchange.isNone, exchanges[exchange.index].state.answer == .none else { return false }
+        switch exchanges[exchange.index].state.phase {
+        case .connecting, .relaying, .waiting(.room): return true
+        case .deciding, .waiting, .collecting, .producing, .tunnel, .answered: return false
+        }
     }
 
     // MARK: requests

@@ -171,7 +171,7 @@ extension Worker {
         let endpoint = exchanges[exchange].endpoint
         upstreams.directory[endpoint].outstanding -= 1
         // The upstream's patience with the client may have ended, so the loss tells nothing of the address.
-        let awaitsClient = !loss.isUndelivered && exchanges[exchange].isClientAwaited
+        let awaitsClient = loss.mayEndPatience && exchanges[exchange].isClientAwaited
         exchanges[exchange].upstream = .none
         exchanges[exchange].state.disconnected()
         if exchanges[exchange].state.answer == .none {

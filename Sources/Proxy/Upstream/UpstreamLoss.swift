@@ -39,6 +39,16 @@ enum UpstreamLoss: Error, Equatable {
         }
     }
 
+    /// Whether an upstream that waits too long for a client's content ends like this.
+    var mayEndPatience: Bool {
+        switch self {
+        case .brokenWhileSending, .closedUnanswered, .brokenAnswer, .timeout: true
+        case .notReached, .shortage, .connectTimeout, .handshakeFailed, .notHTTP2, .refused, .unprocessed, .tooManyConnections,
+            .tooManyRequests, .tooManyPending, .beyondShare, .badAnswer:
+            false
+        }
+    }
+
     /// Whether it counts as a failure of the address. A stream that is silent after its head may just have nothing to send.
     func countsAgainstAddress(isBehindHead: Bool) -> Bool {
         switch self {

@@ -64,10 +64,9 @@ extension Worker {
     /// Takes the slot of a request for its client, by its parsed head; the bound that was reached if there is none.
     mutating func takeSlot(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ head: borrowing RequestHead) -> OverloadReason? {
         joinClient(exchange, bytes, head)
-        if let reason = lacksMemory(exchange) { return reason }
-        if let reason = takeRequest(exchange) {
+        if let reason = lacksMemory(exchange) ?? takeRequest(exchange) {
             guard reason == .share, joinCaller(exchange, bytes, head) else { return reason }
-            if let reason = takeRequest(exchange) { return reason }
+            if let reason = lacksMemory(exchange) ?? takeRequest(exchange) { return reason }
         }
         exchanges[exchange].holdsSlot = true
         return nil
@@ -227,16 +226,17 @@ extension Worker {
     /// answer is the last of its connection while it does. `share`: only those of this client.
     mutating func makeRoomForClients(of share: ShareIndex? = nil, _ scratch: inout Scratch) -> Bool {
         let before = downstream.connections
+        var ending = 0
         for client in downstream.clients.indices where downstream.clients[client].wasUsed && !downstream.clients[client].isStream {
             if downstream.listeners[downstream.clients[client].listener].isAdmin { continue }
             if let share, downstream.clients[client].share != share { continue }
             let handle = downstream.clients.handle(client)
             if downstream.clients[client].session != nil {
-                if isSessionIdle(client) { evictSession(client) }
+                if isSessionIdle(client), evictSession(client) { ending += 1 }
             } else if downstream.isAtRest(handle) {
                 evict(client, &scratch)
             }
-            if before - downstream.connections >= mostEvicted { break }
+            if before - downstream.connections + ending >= mostEvicted { break }
         }
         return downstream.connections < before
     }
@@ -249,10 +249,11 @@ extension Worker {
         if downstream.clients.isCurrent(handle) { refreshInterest(client) }
     }
 
-    /// Has an HTTP/2 connection end, once.
-    private mutating func evictSession(_ client: ClientIndex) {
-        guard let session = downstream.clients[client].session, !downstream.sessions[session].http2.isDraining else { return }
+    /// Has an HTTP/2 connection end, once; false if it is about to already.
+    private mutating func evictSession(_ client: ClientIndex) -> Bool {
+        guard let session = downstream.clients[client].session, !downstream.sessions[session].http2.isDraining else { return false }
         drainSession(client)
+        return true
     }
 
     /// A client waits: stops accepting for a while if the worker is full and no idle connection could be closed instead.

@@ -223,6 +223,7 @@ extension Worker {
         if case .draining(let until) = phase {
             // A second drain can only shorten the first.
             phase = .draining(until: min(until, now.monotonic.advanced(milliseconds: milliseconds)))
+            keepsIdleUntil = keepsIdleUntil.map { min($0, now.monotonic.advanced(milliseconds: milliseconds / 2)) }
         }
         guard phase == .serving else { return }
         for index in downstream.listeners.indices where handedOver || !downstream.listeners[index].isAdmin {
@@ -254,7 +255,11 @@ extension Worker {
     private mutating func drainClient(_ client: ClientIndex, _ scratch: inout Scratch) {
         if downstream.clients[client].phase == .tunnel { return }
         if downstream.clients[client].isStream { return }
-        if downstream.clients[client].session != nil { return drainSession(client) }
+        if let session = downstream.clients[client].session {
+            // At the second look its clocks go on.
+            if !downstream.sessions[session].http2.isDraining { drainSession(client) }
+            return
+        }
         let handle = downstream.clients.handle(client)
         apply(downstream.clients[client].http.drainRequested(headBegun: true), client, &scratch)
         if downstream.isAtRest(handle), wantsRead(client) { receive(client, &scratch) }

@@ -62,9 +62,8 @@ final class DocumentShell {
             .replacing("127.0.0.1:9001", with: "127.0.0.1:\(upstreamPort)")
             // The gateway reads the text from the folder itself, not from `config`.
             .replacing("DATA_DIR=../data", with: "DATA_DIR=" + (try folder.get().file("data")))
-        // The harness mounts none unless a setting says so; the file leaves the default.
-        let contracts = settings.contains { $0.contains("TOLLGATE_CONTRACTS=") } ? [] : [Gateway.contracts]
-        return ([text] + settings + contracts).joined(separator: "\n")
+        // The harness mounts none unless the text has the name; the file leaves the default.
+        return ([text] + settings + ["# TOLLGATE_CONTRACTS= is left out."]).joined(separator: "\n")
     }
 
     /// Exchanges the addresses that the documents show and those that are listened at.
