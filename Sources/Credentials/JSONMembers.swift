@@ -7,7 +7,7 @@ struct JSONMembers: ~Copyable {
     /// A member's value; slices refer to the object's text.
     enum Value {
         case string(JSONText)
-        /// A string with half a surrogate pair, which is no Unicode text and equals none.
+        /// A string with an unpaired surrogate (RFC 8259, 8.2). It compares unequal to every text.
         case halved
         case number(Slice)
         case bool(Bool)

@@ -37,7 +37,7 @@ struct DeliveryQueue {
     /// The number of the latest attempt for each client with messages; missing before the first.
     private var turns: [IPAddress?: Int] = [:]
     private var lastTurn = 0
-    /// Those whose latest attempt had no answer.
+    /// Channels whose latest attempt timed out or could not connect.
     private var troubled: Set<OutboxEntry.Channel> = []
 
     var isEmpty: Bool { entries.isEmpty }

@@ -42,15 +42,15 @@ final class DeliveryThreads: Sendable {
     /// Held while the outbox is written.
     private let outboxTurn = Mutex<Void>(())
     private let onEvent: @Sendable (DeliveryEvent) -> Void
-    private let patience: MailPatience
+    private let timeouts: MailTimeouts
     /// Woken when the last thread has ended.
     private let ended: Waker
 
     init(
-        _ plan: MailPlan, outbox: Outbox, patience: MailPatience = MailPatience(), onEvent: @escaping @Sendable (DeliveryEvent) -> Void
+        _ plan: MailPlan, outbox: Outbox, timeouts: MailTimeouts = MailTimeouts(), onEvent: @escaping @Sendable (DeliveryEvent) -> Void
     ) throws(SystemFault) {
         shared = Mutex(Shared(plan: plan))
-        self.patience = patience
+        self.timeouts = timeouts
         self.outbox = outbox
         self.onEvent = onEvent
         ended = try Waker()
@@ -156,7 +156,7 @@ final class DeliveryThreads: Sendable {
             guard let route = plan.mail else { return keep(message, now) }
             guard let to = MailAddress(message.recipient) else { return .refused("mail cannot be addressed to the recipient") }
             let mail = Mail(letter, from: route.from, to: to, id: message.id, at: now.wall)
-            guard transfers.start(entry.id, mail, by: route.server, patience) else { return .failed("libcurl cannot begin") }
+            guard transfers.start(entry.id, mail, by: route.server, timeouts) else { return .failed("libcurl cannot begin") }
             return wait(for: transfers).map { .mail(failure: $0.failure, status: $0.status, isLoginDenied: $0.isLoginDenied) }
         case .sms(let text):
             guard let url = plan.smsURL else { return keep(message, now) }

@@ -1,20 +1,20 @@
 internal import Fetch
 
-/// How long a mail server may take.
-struct MailPatience: Sendable {
-    /// For each of its answers, in whole seconds.
+/// Timeouts of SMTP transfers.
+struct MailTimeouts: Sendable {
+    /// Of each reply of the server; libcurl counts whole seconds.
     var answerMilliseconds = 15_000
-    /// For a mail.
+    /// Of the whole transfer.
     var totalMilliseconds = 60_000
 }
 
 extension TransferGroup {
     /// Starts a mail transfer, which `wait` returns under `id` when it ends. False if libcurl refuses.
-    func start(_ id: Int, _ mail: Mail, by server: MailServer, _ patience: MailPatience) -> Bool {
+    func start(_ id: Int, _ mail: Mail, by server: MailServer, _ timeouts: MailTimeouts) -> Bool {
         start(
             id,
             server.transfer(
-                from: mail.from.text, to: mail.to.text, headers: mail.headers, text: mail.text, html: mail.html, patience))
+                from: mail.from.text, to: mail.to.text, headers: mail.headers, text: mail.text, html: mail.html, timeouts))
     }
 
     /// Starts a POST of JSON to a webhook, without redirects, which `wait` returns under `id` when it ends. False if libcurl refuses.
@@ -28,17 +28,17 @@ extension TransferGroup {
 
 extension MailServer {
     fileprivate func transfer(
-        from: String, to: String, headers: [String], text: String, html: String, _ patience: MailPatience
+        from: String, to: String, headers: [String], text: String, html: String, _ timeouts: MailTimeouts
     ) -> MailTransfer {
         MailTransfer(
             url: url, user: user, password: password, demandsTLS: demandsTLS, authorityFile: authorityFile, from: from, to: to,
-            headers: headers, text: text, html: html, answerMilliseconds: patience.answerMilliseconds,
-            totalMilliseconds: patience.totalMilliseconds)
+            headers: headers, text: text, html: html, answerMilliseconds: timeouts.answerMilliseconds,
+            totalMilliseconds: timeouts.totalMilliseconds)
     }
 
     /// Connects, with TLS where it is required, and logs in, but sends no mail. Returns why that fails; nil if it does not. Blocks.
     package func logIn() -> (reason: String, isLoginDenied: Bool)? {
-        var transfer = transfer(from: "", to: "", headers: [], text: "", html: "", MailPatience())
+        var transfer = transfer(from: "", to: "", headers: [], text: "", html: "", MailTimeouts())
         transfer.isLoginOnly = true
         guard let transfers = TransferGroup(), transfers.start(0, transfer) else { return ("libcurl refuses the URL", false) }
         while true {

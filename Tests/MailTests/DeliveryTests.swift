@@ -158,11 +158,11 @@ import Wire
     /// libcurl counts the time for an answer, but looks at it only when it is called.
     @Test func aServerThatStopsAnsweringIsGivenUpAtItsLateAnswer() throws {
         let hung = try SilentServer(greeting: "220 hello\r\n")
-        var patience = MailPatience()
-        (patience.answerMilliseconds, patience.totalMilliseconds) = (1_000, 3_600_000)
+        var timeouts = MailTimeouts()
+        (timeouts.answerMilliseconds, timeouts.totalMilliseconds) = (1_000, 3_600_000)
         let log = log
         let thread = try DeliveryThreads(
-            plan("smtp://127.0.0.1:\(hung.port)"), outbox: Outbox(dataDirectory: folder.path), patience: patience
+            plan("smtp://127.0.0.1:\(hung.port)"), outbox: Outbox(dataDirectory: folder.path), timeouts: timeouts
         ) { log.add($0) }
         thread.send(message())
         eventually("it is postponed") { !log.events.isEmpty }

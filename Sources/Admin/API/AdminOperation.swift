@@ -29,7 +29,7 @@ package struct AdminOperation: Sendable {
         case events([(name: String, data: JSONSchema)])
     }
 
-    /// Who may use an operation. The admin token and the cookie of the console open all.
+    /// The authorization that an operation requires. The admin token and the console's cookie authorize every operation.
     package enum Access: Sendable, Equatable {
         /// A token with this scope, too.
         case scope(AdminScope)

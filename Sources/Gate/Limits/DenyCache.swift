@@ -97,8 +97,7 @@ struct DenyCache: ~Copyable {
     ///   - granted: grants to this worker, to be counted for the local limiter; 0 if the failure mode does not need them.
     ///   - gateways: number of gateways that share the rate.
     mutating func store(_ item: LimitCharge.Item, tat: UInt64, granted: UInt32, gateways: UInt32, _ clock: UInt64) {
-        let slot = slotToFill(item.key)
-        if slots[slot].key != item.key { slots[slot] = Slot(key: item.key) }
+        let slot = claim(item.key)
         slots[slot].tat = tat
         let next = tat &+ item.rate.interval
         if next > clock &+ item.rate.storedTolerance {
@@ -143,8 +142,7 @@ struct DenyCache: ~Copyable {
 
     /// Adds a local grant of this share to its debt.
     mutating func owe(_ share: LimitCharge.Item, _ clock: UInt64) {
-        let slot = slotToFill(share.key)
-        if slots[slot].key != share.key { slots[slot] = Slot(key: share.key) }
+        let slot = claim(share.key)
         slots[slot].debt = min(slots[slot].debt &+ share.rate.interval, share.rate.tolerance)
         slots[slot].owedAt = clock
     }
@@ -171,14 +169,15 @@ struct DenyCache: ~Copyable {
         }
     }
 
-    /// The slot of `key`, or the one to evict for it.
-    private mutating func slotToFill(_ key: LimitKey) -> Int {
+    /// The slot of `key`; if it has none, a new one in place of the entry that is evicted for it.
+    private mutating func claim(_ key: LimitKey) -> Int {
         let start = Int(truncatingIfNeeded: key.low) & mask
         var victim = start
         for slot in start..<start + Self.width {
             if slots[slot].key == key { return slot }
             if slots[slot].rank < slots[victim].rank { victim = slot }
         }
+        slots[victim] = Slot(key: key)
         return victim
     }
 }

@@ -83,13 +83,12 @@ extension SharedLimitClient {
         queues.items[queue].ask(clock, holders: gateways &* settings.workers, debt: debt, &command)
     }
 
-    /// A command in flight: its number of counts, the requests it was sent for, its send time, and the id of the next
-    /// command in the same Redis call. nil if it has ended.
-    package mutating func inFlight(_ id: UInt64) -> (counts: Int, waiting: UInt32, at: MonotonicTime, next: UInt64?)? {
+    /// A command in flight: its number of counts, its send time, and the id of the next command in the same Redis call. nil if it has
+    /// ended.
+    package mutating func inFlight(_ id: UInt64) -> (counts: Int, at: MonotonicTime, next: UInt64?)? {
         guard let queue = queue(asking: id) else { return nil }
         return (
-            counts: queues.items[queue].charge.count, waiting: queues.items[queue].lists[LimitQueue.asked].count,
-            at: MonotonicTime(nanoseconds: queues.items[queue].sentAt * 1_000), next: queues.items[queue].nextInCall
+            counts: queues.items[queue].charge.count, at: MonotonicTime(nanoseconds: queues.items[queue].sentAt * 1_000), next: queues.items[queue].nextInCall
         )
     }
 

@@ -40,27 +40,23 @@ extension Worker {
             load.counting.clients += 1
             left -= 1
             guard downstream.clients[client].phase != .free else { continue }
-            let bytes = downstream.clients[client].input.count + downstream.clients[client].output.count
-            load.counting.bytes += bytes
-            downstream.shares.count(bytes, for: share(of: client))
+            count(downstream.clients[client].input.count + downstream.clients[client].output.count, for: share(of: client))
         }
         for exchange in exchanges.indices(from: load.counting.exchanges, most: left) {
             load.counting.exchanges += 1
             left -= 1
             guard exchanges[exchange].state.phase != .answered else { continue }
             guard !endsForMemory(exchange, &scratch) else { continue }
-            let bytes = exchanges[exchange].bufferedBytes
-            load.counting.bytes += bytes
-            downstream.shares.count(bytes, for: exchanges[exchange].share)
+            count(exchanges[exchange].bufferedBytes, for: exchanges[exchange].share)
         }
         for upstream in upstreams.connections.indices(from: load.counting.upstreams, most: left) {
             load.counting.upstreams += 1
             left -= 1
             guard upstreams.connections[upstream].phase != .free else { continue }
-            let bytes = upstreams.connections[upstream].input.count + upstreams.connections[upstream].output.count
-            load.counting.bytes += bytes
             let exchange = upstreams.connections[upstream].exchange
-            downstream.shares.count(bytes, for: exchange.isNone ? nil : exchanges[exchange.index].share)
+            count(
+                upstreams.connections[upstream].input.count + upstreams.connections[upstream].output.count,
+                for: exchange.isNone ? nil : exchanges[exchange.index].share)
         }
         let looked = downstream.shares.settleBuffers(
             from: load.counting.shares, most: left, taken: load.bytesOfAll, limit: settings.maxBuffers, isShort: load.isShortOfMemory,
@@ -68,6 +64,12 @@ extension Worker {
         load.counting.shares += looked
         left -= looked
         if left > 0 { load.counted(load.counting.bytes, within: settings.maxBuffers, at: now.monotonic) }
+    }
+
+    /// Adds to the count under way, and to that of the client for whose share the bytes count.
+    private mutating func count(_ bytes: Int, for share: ShareIndex?) {
+        load.counting.bytes += bytes
+        downstream.shares.count(bytes, for: share)
     }
 
     /// The client for whose share a connection's bytes count.
