@@ -135,10 +135,10 @@ final class HTTP2Upstream {
 
 extension SteppedWorker {
     /// The next connection of `listener`, greeted, with the first request on its way.
-    mutating func acceptHTTP2(_ listener: Socket) throws -> HTTP2Upstream {
+    mutating func acceptHTTP2(_ listener: Socket, settings: [(Int, Int)] = []) throws -> HTTP2Upstream {
         let line = try accept(listener)
         try turn(untilReadable: line)
-        let upstream = try HTTP2Upstream(line)
+        let upstream = try HTTP2Upstream(line, settings: settings)
         try turn(untilReadable: line)
         return upstream
     }

@@ -63,6 +63,57 @@ struct ResetBudgetTests {
         other.close()
     }
 
+    /// Requests of `client`, whose cancelled ones leave streams open.
+    private func requests(_ count: Int, of client: Int, to worker: borrowing SteppedWorker) throws -> [Line] {
+        try (0..<count).map { _ in
+            let line = try Line(to: worker.address)
+            try line.send("GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 10.0.0.\(client)\r\n\r\n")
+            return line
+        }
+    }
+
+    /// Of 40 streams, one client has at most 32 under way or given up, and of the 15 resets at most 12.
+    @Test func streamsOfCancelledRequestsCountForTheirClient() throws {
+        let listener = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
+        var settings = WorkerSettings()
+        settings.clientShare = ShareRule(percent: 80)
+        let back = try HTTP2Bench.snapshot([listener.localAddress()]) { $0.maxConnections = 1 }
+        let proxies = [CIDR(parsing: "127.0.0.0/8")].compactMap { $0 }
+        var worker = try SteppedWorker([HTTP2Bench.rule], upstreams: [back], settings: settings, proxies: proxies)
+        defer {
+            worker.end()
+            listener.close()
+        }
+        var others = try requests(1, of: 2, to: worker)
+        let upstream = try worker.acceptHTTP2(listener, settings: [(3, 40)])
+        for refused in [8, 28] {
+            let flood = try requests(40, of: 1, to: worker)
+            try worker.turn { _ in flood.count { $0.isReady(milliseconds: 0) } == refused }
+            for line in flood { line.reset() }
+            try worker.turn { $0.exchanges.count == 1 }
+        }
+        #expect(try resets(frames(upstream, &worker)).count == 12)
+        let carried = back.connections.requests.carried.value
+        #expect(carried == 33)
+        // Another client finds streams and resets, also at once behind those that wait for one.
+        others += try requests(4, of: 2, to: worker)
+        try worker.turn { $0.exchanges.count == 5 }
+        others.removeLast().reset()
+        try worker.turn { $0.exchanges.count == 4 }
+        let seen = try frames(upstream, &worker)
+        #expect(seen.count { $0.type == HTTP2Upstream.headers } == 4)
+        #expect(resets(seen).count == 1)
+        worker.pass(milliseconds: 1_001)
+        #expect(try resets(frames(upstream, &worker)).count == 3)
+        // What was given up is given back as its answers end.
+        for stream in stride(from: 1, through: 97, by: 2) { try upstream.answer(stream) }
+        try worker.turn { _ in others.allSatisfy { $0.isReady(milliseconds: 0) } }
+        for line in others { line.close() }
+        try worker.turn { $0.exchanges.count == 0 && $0.downstream.shares.count == 0 }
+        let left = back.connections.requests.carried.value
+        #expect(left == 0)
+    }
+
     @Test func aRequestWhoseEndComesApartKeepsItApart() throws {
         let bench = try HTTP2Bench()
         defer { bench.end() }

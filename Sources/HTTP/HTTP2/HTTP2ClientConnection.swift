@@ -124,6 +124,12 @@ package struct HTTP2ClientConnection: ~Copyable {
     /// Streams that nothing waits for and that are still open.
     package var abandonedCount: Int { abandoned.count }
 
+    /// Resets at once that upstreams put up with.
+    package static let mostResets = HTTP2ResetBudget.burst
+
+    /// How many of them are taken.
+    package var resetsTaken: Int { resetBudget.taken }
+
     /// Whether the upstream's GOAWAY, if it came, takes at least one request.
     package var takesSome: Bool { lastTaken > 0 }
 

@@ -90,36 +90,44 @@ extension HTTP2ClientConnection {
         sending.trailers(lines, of: &streams[index], into: &out)
     }
 
-    /// The exchange of the stream has been let go: it does not count any more. A stream that is not over is reset, or abandoned if the
-    /// budget of resets is used up: then its answer is dropped, within the window that it has, until it ends or can be reset.
-    package mutating func release(_ stream: StreamID, _ code: HTTP2ErrorCode = .cancel, into out: inout ByteBuffer) {
-        guard let index = streams.find(stream.number) else { return }
-        let isOver = streams[index].peerEnded && streams[index].gatewayEnded
-        if !isOver, !streams[index].isReset, reading != .closed {
-            if resetBudget.take() {
-                out.appendReset(code, stream: stream.number)
-                resets.note(stream.number)
-            } else {
-                abandoned.append(HTTP2AbandonedStream(number: stream.number, gatewayEnded: streams[index].gatewayEnded))
-            }
-        }
+    /// The exchange of the stream has been let go: it does not count any more. A stream that is not over is reset, or abandoned if not
+    /// `mayReset` or the budget of resets is used up: then its answer is dropped, within the window that it has, until it ends or is reset.
+    @discardableResult
+    package mutating func release(
+        _ stream: StreamID, _ code: HTTP2ErrorCode = .cancel, mayReset: Bool = true, into out: inout ByteBuffer
+    ) -> HTTP2Release {
+        guard let index = streams.find(stream.number) else { return .over }
+        let isOver = streams[index].peerEnded && streams[index].gatewayEnded || streams[index].isReset || reading == .closed
+        let gatewayEnded = streams[index].gatewayEnded
         receiving.consumed(streams[index].receiving.held)
         growthLeft += streams[index].receiving.size - HTTP2ReceiveWindow.initial
         streams.remove(at: index)
+        if isOver { return .over }
+        guard mayReset, resetBudget.take() else {
+            abandoned.append(HTTP2AbandonedStream(number: stream.number, gatewayEnded: gatewayEnded))
+            return .abandoned
+        }
+        out.appendReset(code, stream: stream.number)
+        resets.note(stream.number)
+        return .reset
     }
 
-    /// A second has passed: resets abandoned streams, the oldest first, as far as the budget allows again.
-    package mutating func resetAbandoned(into out: inout ByteBuffer) {
-        resetBudget.refill()
-        guard !abandoned.isEmpty, reading != .closed else { return }
-        var count = 0
-        while count < abandoned.count, resetBudget.take() {
-            out.appendReset(.cancel, stream: abandoned[count].number)
-            resets.note(abandoned[count].number)
-            count += 1
+    /// A second has passed: more streams may be reset.
+    package mutating func refillResets() { resetBudget.refill() }
+
+    /// Resets an abandoned stream; false if it is over, or the budget of resets is used up.
+    package mutating func resetAbandoned(_ stream: StreamID, into out: inout ByteBuffer) -> Bool {
+        guard reading != .closed, let index = abandoned.firstIndex(where: { $0.number == stream.number }), resetBudget.take() else {
+            return false
         }
-        abandoned.removeFirst(count)
+        out.appendReset(.cancel, stream: stream.number)
+        resets.note(stream.number)
+        abandoned.remove(at: index)
+        return true
     }
+
+    /// Whether the stream was abandoned and is not over.
+    package func isAbandoned(_ stream: StreamID) -> Bool { abandoned.contains { $0.number == stream.number } }
 
     /// Whether the stream was abandoned. `isOver`: the upstream has ended it, so that it does not count any more.
     mutating func isAbandoned(_ number: UInt32, isOver: Bool) -> Bool {

@@ -154,17 +154,26 @@ struct HTTP2ResetBudget {
     static let burst = 15
     static let perSecond = 3
 
-    private var left = Self.burst
+    private(set) var taken = 0
 
     /// Takes one from the budget, if there is one.
     mutating func take() -> Bool {
-        guard left > 0 else { return false }
-        left -= 1
+        guard taken < Self.burst else { return false }
+        taken += 1
         return true
     }
 
     /// A second has passed.
-    mutating func refill() { left = min(left + Self.perSecond, Self.burst) }
+    mutating func refill() { taken = max(taken - Self.perSecond, 0) }
+}
+
+/// What has become of a stream that was let go.
+package enum HTTP2Release: Equatable, Sendable {
+    /// It was over, or was reset before.
+    case over
+    case reset
+    /// It is open: the upstream goes on with its request.
+    case abandoned
 }
 
 /// A stream to an upstream that no exchange waits for, and that the budget of resets leaves open.

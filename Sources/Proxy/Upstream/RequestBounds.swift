@@ -70,10 +70,14 @@ extension Worker {
         while left != 0 {
             let holding = RequestHoldings(rawValue: left & (~left &+ 1))
             left &= left &- 1
-            budget.count(of: holding).release()
-            guard holding != .retry, let share = exchanges[exchange].share else { continue }
-            downstream.shares.refund(share, budget.bound(of: holding))
+            release(holding, exchanges[exchange].share, budget)
         }
+    }
+
+    /// One request of a client no longer counts for one of its upstream's bounds.
+    mutating func release(_ holding: RequestHoldings, _ share: ShareIndex?, _ budget: RequestBudget) {
+        budget.count(of: holding).release()
+        if holding != .retry, let share { downstream.shares.refund(share, budget.bound(of: holding)) }
     }
 }
 

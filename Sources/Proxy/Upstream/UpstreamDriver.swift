@@ -160,9 +160,12 @@ extension Worker {
         let wasUsed = upstreams.connections[upstream].wasUsed
         let isProbe = upstreams.connections[upstream].isProbe
         let endpoint = upstreams.connections[upstream].endpoint
-        upstreams.close(upstream)
-        if isProbe { return probeEnded(endpoint, good: false) }
-        guard !exchange.isNone else { return }
+        guard !exchange.isNone else {
+            upstreams.close(upstream)
+            if isProbe { probeEnded(endpoint, good: false) }
+            return
+        }
+        leave(upstream, exchange.index)
         failed(exchange.index, loss, wasUsed: wasUsed, &scratch)
     }
 
@@ -227,7 +230,7 @@ extension Worker {
         }
         let idleTime = upstreams.connections[upstream].http.idleTime(longest: settings.upstreamIdleTimeout)
         let isWanted = !upstreams.directory[endpoint].isRetired && !upstreams.directory.pools[endpoint.pool].isOverBound
-        guard reusable, isWanted, idleTime > 0 else { return upstreams.close(upstream) }
+        guard reusable, isWanted, idleTime > 0 else { return leave(upstream, exchange) }
         upstreams.keep(upstream, at: now.monotonic, for: idleTime)
         refreshUpstreamInterest(upstream)
     }

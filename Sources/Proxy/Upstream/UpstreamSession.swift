@@ -39,6 +39,8 @@ struct UpstreamSession: ~Copyable {
     var waiting: [UpstreamIndex] = []
     /// Ends of streams that have received something in the bytes that are being read.
     var touched: [Handle<UpstreamConnection>] = []
+    /// Streams of requests that were given up.
+    var abandoned = AbandonedStreams()
     /// The next session to the same address.
     var next: UpstreamIndex?
 
@@ -130,6 +132,7 @@ extension Upstreams {
         unlinkSession(upstream)
         guard let session = connections[upstream].session else { return }
         connections[upstream].session = nil
+        ended += sessions[session].abandoned.open
         sessions[session] = UpstreamSession()
         sessions.release(session)
     }
@@ -229,10 +232,12 @@ extension Upstreams {
         settleLater(stream.connection)
     }
 
-    /// The connection has ended; the stream's answer is complete here.
-    mutating func detachStream(_ end: UpstreamIndex) {
-        releaseStream(end)
+    /// The stream needs the connection no more, as `releaseStream`; its end stays.
+    @discardableResult
+    mutating func detachStream(_ end: UpstreamIndex, mayReset: Bool = true) -> HTTP2Release {
+        let release = releaseStream(end, mayReset: mayReset)
         connections[end].stream?.isDetached = true
+        return release
     }
 
     /// Takes from the connection the ends of streams that wait for it.
@@ -243,33 +248,23 @@ extension Upstreams {
         return waiting.map { connections.handle($0) }
     }
 
-    /// Once a second: resets streams that nothing waits for, as far as each connection's budget of resets allows.
-    @inline(__always)
-    mutating func resetAbandonedIfDue(_ now: MonotonicTime) {
-        if now >= resetsNext { resetAbandoned(now) }
-    }
-
-    private mutating func resetAbandoned(_ now: MonotonicTime) {
-        resetsNext = now.advanced(milliseconds: 1_000)
-        for upstream in connections.indices {
-            guard let session = connections[upstream].session else { continue }
-            let before = sessions[session].http2.abandonedCount
-            sessions[session].http2.resetAbandoned(into: &connections[upstream].output)
-            if sessions[session].http2.abandonedCount < before { settleLater(upstream) }
-        }
-    }
-
-    /// The stream's end is closed: it does not count any more, and is reset if it is not over, within the connection's budget of resets.
-    mutating func releaseStream(_ end: UpstreamIndex) {
-        guard let stream = connections[end].stream, !stream.isDetached else { return }
+    /// The stream's end is closed: it does not count any more, and is reset if it is not over, within the connection's budget of resets
+    /// and if `mayReset`.
+    @discardableResult
+    mutating func releaseStream(_ end: UpstreamIndex, mayReset: Bool = true) -> HTTP2Release {
+        guard let stream = connections[end].stream, !stream.isDetached else { return .over }
+        var release = HTTP2Release.over
         if stream.id == .http1 {
             sessions[stream.session].waiting.removeAll { $0 == end }
         } else {
-            sessions[stream.session].http2.release(stream.id, into: &connections[stream.connection].output)
+            release = sessions[stream.session].http2.release(
+                stream.id, mayReset: mayReset, into: &connections[stream.connection].output)
         }
         settleLater(stream.connection)
-        guard connections[stream.connection].phase == .multiplexed, sessions[stream.session].load == 0 else { return }
-        sessionIdles(stream.connection, stream.session)
+        if connections[stream.connection].phase == .multiplexed, sessions[stream.session].load == 0 {
+            sessionIdles(stream.connection, stream.session)
+        }
+        return release
     }
 
     /// The session has no streams.

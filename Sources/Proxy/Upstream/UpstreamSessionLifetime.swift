@@ -34,6 +34,7 @@ extension Worker {
             receiveFrames(upstream, &scratch)
             guard upstreams.connections.isCurrent(handle), upstreams.connections[upstream].session == session else { return }
         }
+        upstreams.collectEnded(session)
         idleIfDone(upstream, session)
         if upstreams.connections.isCurrent(handle) { watchFrames(upstream, session) }
     }

@@ -19,6 +19,8 @@ struct Upstreams: ~Copyable {
     var timers: TimerWheel
     /// When abandoned streams are reset next.
     var resetsNext = MonotonicTime(nanoseconds: 0)
+    /// Abandoned streams that are over, and still count for their clients.
+    var ended: [AbandonedStream] = []
     var directory: UpstreamDirectory
 
     init(_ declarations: [UpstreamSnapshot], now: MonotonicTime) {

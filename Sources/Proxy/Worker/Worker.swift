@@ -143,7 +143,8 @@ extension Worker {
         countBuffersIfDue(&scratch)
         probeIfDue()
         watchOutliersIfDue()
-        upstreams.resetAbandonedIfDue(now.monotonic)
+        upstreams.resetAbandonedIfDue(now.monotonic, settings.clientShare)
+        if !upstreams.ended.isEmpty { releaseEnded() }
         askForRoomIfDue(&scratch)
         telemetry.flushIfDue(now.monotonic)
         guard case .draining(let until) = phase else { return }

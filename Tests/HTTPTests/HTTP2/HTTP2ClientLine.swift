@@ -35,6 +35,12 @@ struct HTTP2ClientLine: ~Copyable {
         }
     }
 
+    /// A second has passed: resets abandoned streams, the oldest first, as the driver does.
+    mutating func resetAbandoned() {
+        machine.refillResets()
+        for stream in machine.abandoned { _ = machine.resetAbandoned(StreamID(number: stream.number), into: &output) }
+    }
+
     private mutating func run() {
         while true {
             let event = machine.next(&input, &section, &head, HeadLimits(), at: now, into: &output)

@@ -120,10 +120,10 @@ private typealias F = HTTP2Bytes
         #expect(line.takeEvents() == [])
         #expect(line.sent().allSatisfy { $0.hasPrefix("WINDOW 0 ") })
         // Those that are over are not reset any more.
-        line.machine.resetAbandoned(into: &line.output)
+        line.resetAbandoned()
         #expect(line.sent() == ["RST 33 cancel", "RST 39 cancel", "RST 41 cancel"])
         line.receive(F.goAway(43))
-        line.machine.resetAbandoned(into: &line.output)
+        line.resetAbandoned()
         #expect(line.sent() == ["RST 43 cancel"])
     }
 
@@ -143,10 +143,10 @@ private typealias F = HTTP2Bytes
         var line = abandon(16, ends: false)
         _ = line.sent()
         line.receive(F.answer(31, ends: true))
-        line.machine.resetAbandoned(into: &line.output)
+        line.resetAbandoned()
         #expect(line.sent() == ["RST 31 cancel"])
         // The budget fills up to its burst again, and no further.
-        for _ in 0..<10 { line.machine.resetAbandoned(into: &line.output) }
+        for _ in 0..<10 { line.resetAbandoned() }
         for _ in 0..<20 { line.send() }
         _ = line.sent()
         for number in 16..<36 { line.machine.release(StreamID(number: UInt32(2 * number + 1)), into: &line.output) }
