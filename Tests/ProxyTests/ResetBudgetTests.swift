@@ -105,13 +105,34 @@ struct ResetBudgetTests {
         #expect(resets(seen).count == 1)
         worker.pass(milliseconds: 1_001)
         #expect(try resets(frames(upstream, &worker)).count == 3)
-        // What was given up is given back as its answers end.
+        // Abandoned streams count no more when their answers end.
         for stream in stride(from: 1, through: 97, by: 2) { try upstream.answer(stream) }
         try worker.turn { _ in others.allSatisfy { $0.isReady(milliseconds: 0) } }
         for line in others { line.close() }
         try worker.turn { $0.exchanges.count == 0 && $0.downstream.shares.count == 0 }
         let left = back.connections.requests.carried.value
         #expect(left == 0)
+    }
+
+    /// All of them find room on the next connection.
+    @Test func streamsOfALostConnectionCountNoMore() throws {
+        let listener = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
+        let back = try HTTP2Bench.snapshot([listener.localAddress()]) { $0.maxConnections = 1 }
+        var worker = try SteppedWorker([HTTP2Bench.rule], upstreams: [back])
+        defer {
+            worker.end()
+            listener.close()
+        }
+        let first = try requests(1, of: 1, to: worker)[0]
+        let upstream = try worker.acceptHTTP2(listener, settings: [(3, 30)])
+        try upstream.answer(1)
+        try worker.turn(untilReadable: first)
+        let clients = try requests(30, of: 1, to: worker)
+        try worker.turn { $0.exchanges.count == 30 }
+        upstream.line.close()
+        let next = try worker.acceptHTTP2(listener, settings: [(3, 30)])
+        #expect(try frames(next, &worker).count { $0.type == HTTP2Upstream.headers } == 30)
+        for line in clients + [first] { line.close() }
     }
 
     @Test func aRequestWhoseEndComesApartKeepsItApart() throws {

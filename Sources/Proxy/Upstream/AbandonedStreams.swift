@@ -13,8 +13,8 @@ struct AbandonedStream {
     let isCounted: Bool
 }
 
-/// The requests of one HTTP/2 connection that were given up. Resets are few (`HTTP2ResetBudget`): a client has a share of them, and a stream
-/// beyond it stays open, and counts for its client until it is over.
+/// The requests of one HTTP/2 connection that were given up. Resets are few (`HTTP2ResetBudget`): a client has a share of them, and a
+/// stream beyond it stays open, and counts for its client until it is over.
 struct AbandonedStreams {
     /// By the order in which they were given up.
     private(set) var open: [AbandonedStream] = []

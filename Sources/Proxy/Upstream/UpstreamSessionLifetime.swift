@@ -146,6 +146,10 @@ extension Worker {
         let isProbe = upstreams.connections[upstream].isProbe
         let isGreeting = upstreams.connections[upstream].phase == .greeting
         upstreams.unlinkSession(upstream)
+        // None of its streams is open any more.
+        if let session = upstreams.connections[upstream].session {
+            upstreams.sessions[session].http2.close(.noError, into: &upstreams.connections[upstream].output)
+        }
         // Its requests may need the room for another connection.
         upstreams.releaseRoom(upstream)
         while !isProbe, upstreams.connections.isCurrent(handle), let session = upstreams.connections[upstream].session,

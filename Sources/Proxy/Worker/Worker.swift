@@ -160,6 +160,7 @@ extension Worker {
         for index in exchanges.indices where exchanges[index].live?.end == nil { exchanges[index].live?.end = .drain }
         for index in downstream.clients.indices where downstream.clients[index].phase != .free { abandon(index, cause: .drain, &scratch) }
         for index in upstreams.connections.indices where upstreams.connections[index].phase != .free { upstreams.close(index) }
+        releaseEnded()
         for index in downstream.listeners.indices { downstream.closeListener(index, in: loop) }
         telemetry.flushAll()
         phase = .ended
