@@ -162,6 +162,9 @@ package final class RouteTable: Sendable {
         match(host: host, path: path, bit: methods.bit(method, methodText))
     }
 
+    /// Whether a rule is for this host, in the same form.
+    func names(_ host: RawSpan) -> Bool { hosts.root(of: host) != nil }
+
     private func match(host: RawSpan, path: RawSpan, bit: UInt64) -> RouteMatch {
         guard path.byteCount > 0, path[0] == UInt8(ascii: "/") else { return .none }
         var refused = Refused()

@@ -39,14 +39,36 @@ import Wire
         let byCertificate = try harness(InternalCaller(name: "c", certificateName: "spiffe://x"))
         let byKey = try harness(InternalCaller(name: "k", keySHA256: Self.digest, networks: networks("10.0.0.0/8")))
         let cases: [(String, String?, UInt16)] = [
-            ("POST", "https://evil.test", 403), ("POST", "null", 403), ("POST", "http://gate.test", 0), ("POST", "https://gate.test", 0), ("POST", nil, 0),
-            ("GET", "https://evil.test", 0), ("DELETE", "http://gate.test:81", 403), ("POST", "http://gate.test\nOrigin: http://gate.test", 403),
+            ("POST", "https://evil.test", 403), ("POST", "null", 403), ("POST", "http://10.0.0.9", 0), ("POST", "https://10.0.0.9", 0), ("POST", nil, 0),
+            ("GET", "https://evil.test", 0), ("DELETE", "http://10.0.0.9:81", 403), ("POST", "http://10.0.0.9\nOrigin: http://10.0.0.9", 403),
         ]
         for (method, origin, status) in cases {
-            let request = "\(method) /api/x HTTP/1.1\nHost: gate.test\(origin.map { "\nOrigin: \($0)" } ?? "")"
+            let request = "\(method) /api/x HTTP/1.1\nHost: 10.0.0.9\(origin.map { "\nOrigin: \($0)" } ?? "")"
             #expect(byNetwork.ask(request, from: "10.0.0.1").status == status, "\(method) \(origin ?? "")")
             #expect(byCertificate.ask(request, certificate: ["spiffe://x"]).status == status, "\(method) \(origin ?? "")")
             #expect(byKey.ask(request + "\nX-Internal-Key: \(Self.key)", from: "10.0.0.1").status == 0, "\(method) \(origin ?? "")")
+        }
+    }
+
+    /// A page whose own name leads to the gateway, as its server may have it (DNS rebinding), is of no origin that the gateway knows.
+    @Test func theOriginOfACallerByItsNetworkIsAConfiguredOne() throws {
+        let cases: [(host: String, isTLS: Bool, status: UInt16)] = [
+            ("rebound.test", false, 403), ("gate.test", false, 0), ("gate.test:80", false, 0), ("named.test", false, 0), ("localhost", false, 0),
+            ("10.0.0.9:8080", false, 0), ("[::1]:8080", false, 0), ("rebound.test", true, 0), ("xgate.test", false, 403), ("10.0.0.9.test", false, 403),
+        ]
+        var named = rule("named", "/api/*", auth: .internal)
+        named.host = "named.test"
+        let callers = [InternalCaller(name: "n", networks: networks("10.0.0.0/8"))]
+        for cors in [nil, CORSRule(try CORSOrigins(["https://app.test"]))] {
+            var all = rule("api", "/api/*", auth: .internal)
+            (all.cors, named.cors) = (cors, cors)
+            let policy = try Policy(rules: [all, named], trust: AdmissionHarness.trust(), internals: callers, ownOrigin: "http://gate.test")
+            let harness = AdmissionHarness(policy)
+            for (host, isTLS, status) in cases {
+                let origin = (isTLS ? "https://" : "http://") + (host.hasSuffix(":80") ? String(host.dropLast(3)) : host)
+                let judged = harness.ask("POST /api/x HTTP/1.1\nHost: \(host)\nOrigin: \(origin)", from: "10.0.0.1", isTLS: isTLS)
+                #expect(judged.status == status, "\(host)")
+            }
         }
     }
 

@@ -134,15 +134,26 @@ extension Admission {
             let index = head.fields.first(.origin)
         else { return true }
         switch decision.cors {
-        case .noOrigin, .own, .allowed: return true
-        case .off:
+        case .noOrigin, .allowed: return true
+        case .own, .off:
             let believesProxy = decision.check != nil || decision.client.peerIsTrusted
             let origin = bytes[head.fields[index].value]
-            if !head.fields.isRepeated(.origin), isOwn(origin, head, bytes, peer, believesProxy: believesProxy) { return true }
+            if !head.fields.isRepeated(.origin), isOwn(origin, head, bytes, peer, believesProxy: believesProxy),
+                policy.internals[caller].certificateName != nil || cannotBeRebound(origin, bytes[head.host], peer)
+            {
+                return true
+            }
         case .foreign: break
         }
         decision.refuse(.forbidden(.origin), .refused, .foreignOrigin)
         return false
+    }
+
+    /// Whether no page of another server can be of `origin`, to whose host the request was sent. A page's own name may be made to lead to
+    /// the gateway (DNS rebinding), but it is no name of the gateway's configuration or certificate.
+    private func cannotBeRebound(_ origin: RawSpan, _ host: RawSpan, _ peer: Peer) -> Bool {
+        let own = policy.ownOrigin
+        return origin.equals(own.rawBytes) || peer.isTLS || host.isOfThisNetwork || policy.table.names(host)
     }
 
     /// Whether `origin` is that of `TOLLGATE_PUBLIC_URL`, or of the URL that the request was sent to.
@@ -170,6 +181,13 @@ extension RequestHead {
 }
 
 extension RawSpan {
+    /// Whether a `Host` is an address or `localhost`, which no name server answers for.
+    fileprivate var isOfThisNetwork: Bool {
+        if hasPrefix("[") { return true }
+        let name = extracting(0..<(firstIndex(of: UInt8(ascii: ":")) ?? byteCount))
+        return name.equalsIgnoringCase("localhost") || IPAddress(parsing: name) != nil
+    }
+
     /// Whether the authority of an origin, without a default port, is that of a `Host`, which may have one.
     fileprivate func isAuthority(_ host: RawSpan, defaultPort: StaticString) -> Bool {
         let port = defaultPort.utf8CodeUnitCount
