@@ -119,6 +119,22 @@ private struct Told {
         #expect(harness.command() == nil)
     }
 
+    /// A second of requests with counts of their own, 1,000 in 25 ms, before the first reply comes: none is judged unasked.
+    @Test func latenessOfRedisLeavesRoomForOtherCounts() throws {
+        let harness = LimitClientHarness { $0.fit(deadline: 25, responseTimeout: 1_000) }
+        let rate = try rate("10/s")
+        var (asked, commands) = (0, 0)
+        for number in 0..<40_000 {
+            if harness.waits(.of((UInt64(100 + number), rate))) { asked += 1 }
+            if harness.command() != nil { commands += 1 }
+            guard number % 1_000 == 999 else { continue }
+            harness.now += 25_000
+            harness.limitClient.expire(harness.time)
+            _ = harness.verdicts()
+        }
+        #expect(asked == 40_000 && commands == 40_000)
+    }
+
     @Test func aRefusedCountCostsNoCommandUntilItsExactTime() throws {
         let harness = LimitClientHarness()
         #expect(harness.waits(charge))

@@ -40,13 +40,21 @@ package struct SharedLimitClient: ~Copyable {
         /// Maximum waiting requests; further ones are judged by the failure mode. No client can fill it for others: a
         /// request waits at most the deadline, and in 25 ms a worker receives a thousand or two. In proportion for longer ones.
         package var waiters = 16_384
-        /// Maximum sets of counts in use at a time; further ones are judged by the failure mode. A command ends within the
-        /// deadline, so the same argument holds.
+        /// Maximum sets of counts in use at a time; further ones are judged by the failure mode. One is in use until its command ends,
+        /// though its requests have been judged by then: `fit` makes room for as long as a late reply may take.
         package var queues = 8_192
         /// Counts in the deny cache.
         package var denyCacheCapacity = 32_768
 
         package init() {}
+
+        /// Sets the deadline, and the bounds that it needs if a command without a reply ends after `responseTimeout`, in milliseconds.
+        package mutating func fit(deadline: UInt64, responseTimeout: UInt64) {
+            self.deadline = deadline
+            let (deadlines, responses) = (max(1, Int(deadline) / 25), Int(responseTimeout) / 25)
+            waiters *= deadlines
+            queues = max(queues * deadlines, 2_048 * responses)
+        }
     }
 
     package let settings: Settings

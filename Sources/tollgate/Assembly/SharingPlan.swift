@@ -13,6 +13,7 @@ struct SharingPlan: Sendable {
     private let addresses: [SocketAddress]
     private let gateways: GatewayCount
     private let settings: SharedLimitClient.Settings
+    private var line = RedisConnectionSettings()
 
     /// nil without `REDIS_URL`. `addresses` are those of its name, if it has one.
     init?(_ configuration: GatewayConfiguration, workers: Int, addresses: [SocketAddress]?) throws {
@@ -23,19 +24,17 @@ struct SharingPlan: Sendable {
         gateways = GatewayCount(id: SecureRandom.bytes(8).rawBytes.load64(0))
         var settings = SharedLimitClient.Settings()
         settings.failureMode = configuration.settings.rateLimitFailure
-        settings.deadline = UInt64(configuration.settings.redisTimeoutMilliseconds)
         settings.workers = UInt32(clamping: workers)
-        // As many more as wait for longer than for the 25 ms that the bounds are made for.
-        let factor = max(1, Int(settings.deadline) / 25)
-        (settings.waiters, settings.queues) = (settings.waiters * factor, settings.queues * factor)
+        let deadline = UInt64(configuration.settings.redisTimeoutMilliseconds)
+        line.replyDeadline = deadline
+        line.responseTimeout = max(line.responseTimeout, 2 * deadline)
+        settings.fit(deadline: deadline, responseTimeout: line.responseTimeout)
         self.settings = settings
     }
 
     /// Worker `id`'s part; called on its thread. The first worker sends the heartbeat that counts gateways.
     func counting(worker id: Int, limiter: SharedLimiter, seed: UInt64, now: MonotonicTime) -> SharedCounting {
-        var line = RedisConnectionSettings()
-        line.replyDeadline = settings.deadline
-        line.responseTimeout = max(line.responseTimeout, 2 * settings.deadline)
+        let line = line
         return SharedCounting(settings, limiter: limiter, gateways: gateways, counts: id == 0, now: now) { [line] scripts, token in
             switch endpoint.topology {
             case .single, .sentinel:
