@@ -6,6 +6,10 @@ package struct KeySet: Sendable {
     package static let maximumKeys = 128
 
     package let keys: [VerificationKey]
+    /// The most keys without a `kid` that fit one token, of which `TokenVerifier.maximumTries` are tried.
+    package var namelessKeys: Int {
+        SigningAlgorithm.allCases.map { algorithm in keys.count { $0.kid == nil && $0.algorithms.contains(algorithm) } }.max() ?? 0
+    }
     /// The document's weak or broken keys, which are left out, each with the reason.
     package let refusals: [KeyFault]
 

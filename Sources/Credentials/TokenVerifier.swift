@@ -10,7 +10,7 @@ package struct TokenVerifier: ~Copyable {
     package private(set) var lastAlgorithm: SigningAlgorithm?
     /// The maximum number of keys that are tried for a token, over all issuers. With the bounds of a key a forged token costs an event
     /// loop 6 ms at most (eight of P-384), and 0.2 ms for eight usual ones.
-    static let maximumTries = 8
+    package static let maximumTries = 8
     /// The keys that were tried for the last token.
     private(set) var tries = 0
 

@@ -16,6 +16,8 @@ struct KeySources {
         var stamp: FileStamp?
         /// The weak and broken keys that have been logged.
         var loggedRefusals: [KeyFault] = []
+        /// Whether it has been logged that too many keys have no `kid`.
+        var hasLoggedNameless = false
     }
 
     private(set) var sources: [Source]
@@ -226,7 +228,7 @@ extension KeySources.Source {
     init(_ earlier: Self, _ trust: KeyHolder) {
         self.init(
             trust: trust, keys: earlier.keys, status: earlier.status, schedule: earlier.schedule, stamp: earlier.stamp,
-            loggedRefusals: earlier.loggedRefusals)
+            loggedRefusals: earlier.loggedRefusals, hasLoggedNameless: earlier.hasLoggedNameless)
     }
 
     mutating func setKeys(_ keys: KeySet, confirmedAt: WallTime? = nil) {
@@ -236,13 +238,22 @@ extension KeySources.Source {
         status.problem = nil
     }
 
-    /// Logs each weak or broken key once, as long as it stays in the set.
+    /// Logs each weak or broken key once, as long as it stays in the set, and that keys without a `kid` are too many.
     mutating func logRefusals(_ events: inout [KeyEvent]) {
         let refusals = keys?.refusals ?? []
         for refusal in refusals where !loggedRefusals.contains(refusal) {
             events.append(KeyEvent(.warning, trust.name, "a key is refused: \(refusal.message)"))
         }
         loggedRefusals = refusals
+        let (nameless, tried) = (keys?.namelessKeys ?? 0, TokenVerifier.maximumTries)
+        if nameless > tried, !hasLoggedNameless {
+            events.append(
+                KeyEvent(
+                    .warning, trust.name,
+                    "has \(nameless) keys without a \"kid\" for one algorithm: at most \(tried) are tried for a token, the others never; "
+                        + "the issuer should give its keys a \"kid\""))
+        }
+        hasLoggedNameless = nameless > tried
     }
 
     /// Records the problem and logs it if it is new. The keys stay in use.

@@ -111,6 +111,27 @@ import Wire
         server.stop()
     }
 
+    @Test func aSetWithMoreNamelessKeysThanAreTriedIsLoggedOnce() throws {
+        func set(_ count: Int, _ more: String = "") -> [UInt8] {
+            let keys = (1...count).map { number in
+                let point = Base64URL.encode(([UInt8](repeating: 7, count: 31) + [UInt8(number)]).rawBytes)
+                return #"{"kty":"OKP","crv":"Ed25519","x":"\#(point)"\#(more)}"#
+            }
+            return Array(#"{"keys":[\#(keys.joined(separator: ","))]}"#.utf8)
+        }
+        let path = folder.path + "/k.json"
+        try FileBytes.write(jwks, to: path)
+        let listener = Listener()
+        let feed = try feed(try configuration("jwks=\(path)"), listener)
+        for (document, keys, warnings) in [(set(8), 8, 0), (set(10), 10, 1), (set(11), 11, 1), (set(20, #","kid":"a""#), 20, 1), (set(9), 9, 2)] {
+            try FileBytes.write(document, to: path)
+            #expect(eventually { feed.statuses.first?.keyCount == keys })
+            let logged = listener.events.withLock { $0.filter { $0.issuer == "t0" && $0.message.contains("without a \"kid\"") } }
+            #expect(logged.count == warnings, "\(keys): \(logged)")
+        }
+        feed.stop()
+    }
+
     @Test func aFileThatChangedIsReadAgainAndABrokenOneChangesNothing() throws {
         let path = folder.path + "/k.json"
         try FileBytes.write(jwks, to: path)
