@@ -106,6 +106,92 @@ import Testing
         for connection in ended { #expect(try connection.answer().status == 503) }
     }
 
+    // MARK: HTTP/2 upstreams
+
+    /// A server of HTTP/2 that greets when it may, and answers everything with 200.
+    private static func greeter(_ may: Watched<Bool>) throws -> Upstream {
+        try Upstream.raw { connection, _ in
+            _ = try connection.take(24)
+            try may.wait(for: "the word", seconds: 60, until: { $0 })
+            try connection.send(HTTP2Peer.frame(4, 0, 0, []))
+            while true {
+                let head = try connection.take(9)
+                _ = try connection.take(Int(head[0]) << 16 | Int(head[1]) << 8 | Int(head[2]))
+                let stream = head[5..<9].reduce(0) { $0 << 8 | Int($1) }
+                if head[3] == 1 { try connection.send(HTTP2Peer.frame(1, 5, stream, HTTP2Peer.block([(":status", "200")]))) }
+            }
+        }
+    }
+
+    /// Requests that wait for a connection.
+    @Test func waitingRequestsOfOneAddressLeaveRoomForOthers() throws {
+        let may = Watched(false)
+        let upstream = try Self.greeter(may)
+        let gateway = try Gateway(
+            """
+            TOLLGATE_UPSTREAM_U="\(upstream.url) http2=on connect-timeout=60s max-pending=10"
+            TOLLGATE_ROUTE_ALL="/* upstream=u auth=none"
+            """)
+        let flood = try (0..<20).map { _ in try gateway.connect(host: Self.greedy) }
+        for connection in flood { try connection.send(requestHead("GET /x")) }
+        try eventually("the rest is refused") { Self.areSettled(flood, refused: 20 - Self.share) }
+        for connection in flood where !connection.isQuiet { #expect(try OverloadTests.isShed(connection.answer())) }
+        let other = try gateway.connect()
+        try other.send(requestHead("GET /x"))
+        try eventually("it waits, as there is room for it") { try gateway.metric("tollgate_http_requests_in_flight") == Double(Self.share + 1) }
+        may.change { $0 = true }
+        #expect(try other.answer().status == 200)
+        #expect(try gateway.metric("tollgate_upstream_refused_total", #"="share""#) == Double(20 - Self.share))
+    }
+
+    /// Requests that are cancelled again and again, at the one connection to an upstream that takes 20 streams.
+    @Test func cancelledRequestsOfOneAddressLeaveStreamsForOthers() throws {
+        let held = try OverloadTests.Held()
+        let back = try Gateway(held.settings("TOLLGATE_LISTEN=127.0.0.1:0;h2c", "TOLLGATE_HTTP2_STREAMS=20"))
+        let gateway = try Gateway(
+            """
+            TOLLGATE_WORKERS=1
+            TOLLGATE_UPSTREAM_U="http://127.0.0.1:\(back.port) http2=on connect-timeout=20s timeout=60s max-connections=1"
+            TOLLGATE_ROUTE_ALL="/* upstream=u auth=none"
+            """)
+        let running = try gateway.connect()
+        try running.send(requestHead("GET /slow"))
+        try held.waitForSlow(1)
+        for round in 1...4 {
+            let flood = try (0..<40).map { _ in try gateway.connect(host: Self.greedy) }
+            for connection in flood { try connection.send(requestHead("GET /slow")) }
+            try eventually("what is beyond the share is refused") {
+                try gateway.metric("tollgate_http_requests_in_flight") == Double(1 + flood.count(where: \.isQuiet)) && flood.contains { !$0.isQuiet }
+            }
+            for connection in flood { connection.reset() }
+            try eventually("they are gone") { try gateway.metric("tollgate_http_requests_in_flight") == 1 }
+            #expect(try gateway.ask("GET /x").status == 200, "round \(round)")
+        }
+        held.release()
+        #expect(try running.answer().status == 200)
+        try eventually("what was held is free") { try gateway.connect(host: Self.greedy).ask("GET /x").status == 200 }
+    }
+
+    /// Requests that wait for the refresh of one token, of 4,096 in a worker.
+    @Test func waitingRefreshesOfOneAddressLeaveRoomForOthers() throws {
+        let (server, upstream) = (try AuthServer(), try Upstream())
+        let gateway = try OutsideRefreshTests.gateway(server, upstream, "TOLLGATE_LISTEN=127.0.0.1:0;h2c", "TOLLGATE_WORKERS=1")
+        server.mood.change { $0 = .late }
+        let fields: [(String, String)] = [
+            ("authorization", "Bearer \(try OutsideRefreshTests.old())"), ("x-refresh-token", server.signIn("u1")), ("x-internal-key", TransparentRefreshTests.key),
+        ]
+        let peers = try (0..<42).map { _ in try HTTP2Peer(port: gateway.port, host: Self.greedy) }
+        for peer in peers {
+            try peer.connection.send((0..<100).flatMap { HTTP2Peer.head(2 * $0 + 1, "GET", "/required/x", fields) })
+        }
+        try eventually("some are refused") { try gateway.metric("tollgate_overload_sheds_total", #"reason="share""#) > 0 }
+        server.mood.change { $0 = .well }
+        let own = TransparentRefreshTests.fields(try OutsideRefreshTests.old("u2"), server.signIn("u2"))
+        #expect(try gateway.ask("GET /required/x", own).status == 200)
+        #expect(upstream.requests.now.map { $0["X-User-Id"] } == ["u2"])
+        withExtendedLifetime(peers) {}
+    }
+
     // MARK: the gateway's own endpoints
 
     /// Requests whose content does not come hold none of the slots of handlers.
