@@ -179,7 +179,7 @@ import Testing
             #expect(!answer.text.contains("premium"))
         }
         #expect(try gateway.ask("GET /302").status == 502)
-        #expect(try gateway.ask("GET /json").status == 502)
+        #expect(try gateway.ask("GET /json").status == 404)
         #expect(try JSON(gateway.ask("GET /418").text)["code"].text == "UPSTREAM_ERROR")
         #expect(try gateway.accessLog(9).allSatisfy { $0["error"].text?.hasPrefix("filter_") == true })
         #expect(gateway.process.complaints.now.filter { $0.contains("filter-strict=off") }.count <= 1)

@@ -179,8 +179,9 @@ struct RandomAnswer: CustomStringConvertible {
         /// The same, but for white space.
         case passesLines([UInt8])
         case refused(Int)
-        /// Content that breaks on its way: refused by what was read before, or an answer that does not look whole.
-        case cutOrRefused
+        /// Content that breaks on its way: refused by what was read before, for an error of the upstream with its status, or an answer that
+        /// does not look whole.
+        case cutOrRefused(Int)
         /// Nothing is promised of it.
         case anything
 
@@ -189,7 +190,8 @@ struct RandomAnswer: CustomStringConvertible {
             case .passes(let bytes): body.map { Array($0.utf8) == bytes } ?? false
             case .passesLines(let bytes): body.map { Self.dense(Array($0.utf8)) == Self.dense(bytes) } ?? false
             case .refused(let expected): status == expected
-            case .cutOrRefused: status == 502 || status == 403 || body == nil
+            case .cutOrRefused(let error):
+                status == 502 || status == 403 || body == nil || status == error && body?.contains("UPSTREAM_ERROR") == true
             case .anything: true
             }
         }
@@ -218,7 +220,7 @@ struct RandomAnswer: CustomStringConvertible {
         }
         switch coding {
         case .unknown: return .refused(502)
-        case .brokenGzip: return .cutOrRefused
+        case .brokenGzip: return .cutOrRefused(notJSON)
         case .none, .identity, .gzip: break
         }
         switch form {
@@ -241,7 +243,7 @@ struct RandomAnswer: CustomStringConvertible {
         case .passes(let out, _)?: .passes(out)
         case .aboveTier?: .refused(403)
         case .noList?: .refused(502)
-        case nil: .cutOrRefused
+        case nil: .cutOrRefused(notJSON)
         }
     }
 
@@ -250,7 +252,7 @@ struct RandomAnswer: CustomStringConvertible {
         var out: [[UInt8]] = []
         for line in content.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
             if line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) { continue }
-            guard StrictJSON.isValid(Array(line)), let outcome = reference.filter(Array(line)) else { return .cutOrRefused }
+            guard StrictJSON.isValid(Array(line)), let outcome = reference.filter(Array(line)) else { return .cutOrRefused(notJSON) }
             if case .passes(let kept, _) = outcome { out.append(kept) }
         }
         return .passesLines(Array(out.joined()))

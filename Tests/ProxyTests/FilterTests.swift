@@ -185,6 +185,22 @@ struct FilterTests {
         for inPieces in [false, true] { #expect(try exchange(chunked, inPieces: inPieces).answer.status == 502) }
     }
 
+    /// Fields that tell a client how to go on stay, and so does the status of an error that is no JSON though its label says so.
+    @Test func theFieldsOfAReplacedErrorStay() throws {
+        let kept = ["Retry-After: 7", "WWW-Authenticate: Basic realm=\"a\"", "WWW-Authenticate: Bearer", "Allow: GET, HEAD"]
+        let fields = kept.map { $0 + "\r\n" }.joined() + "X-Other: premium\r\n"
+        for (status, label, code) in [
+            ("503 X", "Content-Type: text/html\r\n", 503), ("401 X", Self.json, 401), ("405 X", "", 405), ("200 OK", "Content-Type: text/html\r\n", 502),
+            ("200 OK", Self.json, 502),
+        ] {
+            for inPieces in [false, true] {
+                let received = try exchange(answer(label + fields, "<p>premium</p>", status: status), inPieces: inPieces).answer
+                #expect(received.status == code && !received.text.contains("premium"), "\(status)")
+                #expect(Set(kept).isSubset(of: received.text.headLines.map(String.init)) == (code != 502), "\(status): \(received.text)")
+            }
+        }
+    }
+
     @Test(arguments: [
         "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 204 No Content\r\nContent-Type: text/html\r\n\r\n",
         "HTTP/1.1 302 Found\r\nContent-Type: text/html\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n",

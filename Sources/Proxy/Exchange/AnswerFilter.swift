@@ -86,11 +86,12 @@ enum FilterFailure: Error, Equatable {
         }
     }
 
-    /// The refusal of an answer with this status, while the client has received none of it. An error that is not JSON keeps its status.
+    /// The refusal of an answer with this status, while the client has received none of it. An error that is not JSON keeps its status,
+    /// whatever its label says.
     func refusal(status: Int) -> Refusal {
         switch self {
         case .content(.aboveTier): .premiumRequired
-        case .notJSON where status >= 400: .upstreamError(status: UInt16(clamping: status))
+        case .notJSON where status >= 400, .content(.broken) where status >= 400: .upstreamError(status: UInt16(clamping: status))
         case .partial, .coding, .notJSON, .content(.broken), .content(.tooLarge), .content(.noList): .badGateway
         }
     }
@@ -107,6 +108,8 @@ struct AnswerFilter: ~Copyable {
     private(set) var status = 0
     /// The head for the client, without its end, until some of the content may go out.
     var head = ByteBuffer()
+    /// Of an error's head, the lines that stay if its content is replaced: those that tell the client how to go on.
+    private var guidance = ByteBuffer()
     /// Made for the first answer that is judged, and kept with its buffers: most exchanges have none.
     private var content: JudgedContent?
 
@@ -117,6 +120,7 @@ struct AnswerFilter: ~Copyable {
         self.tier = tier
         isJudging = false
         head.reuse()
+        guidance.reuse()
         content?.reset()
     }
 
@@ -158,7 +162,23 @@ struct AnswerFilter: ~Copyable {
     mutating func course(_ head: borrowing ResponseHead, _ bytes: RawSpan) -> FilterCourse {
         guard let plan else { return .pass }
         status = head.status
+        if status >= 400 { keepGuidance(head.fields, bytes) }
         return FilterCourse(head, bytes, isStrict: plan.isStrict)
+    }
+
+    /// Adds `guidance` to the answer in the error's place.
+    func addGuidance(to edits: inout FieldEdits) { edits.append(rendered: guidance.readable) }
+
+    private mutating func keepGuidance(_ fields: borrowing FieldTable, _ bytes: RawSpan) {
+        for index in 0..<fields.count {
+            let known = fields[index].known
+            let isAllow = known == .other && bytes[fields[index].name].equalsIgnoringCase("allow")
+            guard known == .retryAfter || known == .wwwAuthenticate || isAllow else { continue }
+            guidance.append(bytes[fields[index].name])
+            guidance.append(": ")
+            guidance.append(bytes[fields[index].value])
+            guidance.append("\r\n")
+        }
     }
 
     /// Adds content as received.

@@ -46,6 +46,9 @@ extension Exchange {
         filter.head.removeAll()
     }
 
+    /// Adds the lines of the upstream's error that stay to the answer in its place.
+    fileprivate mutating func addGuidance() { filter.addGuidance(to: &answerEdits) }
+
     /// Feeds the filter with content that passes as it is, to count what it would drop.
     fileprivate mutating func watch(_ content: RawSpan) throws(FilterFailure) {
         try filter.feed(content)
@@ -108,7 +111,9 @@ extension Worker {
         telemetry.metrics.filterFailed(failure.reason)
         noteUnfit(exchange, failure)
         guard exchanges[exchange].state.answer != .started else { return cutAnswer(exchange, &scratch) }
-        answer(exchange, with: failure.refusal(status: exchanges[exchange].filter.status), &scratch)
+        let refusal = failure.refusal(status: exchanges[exchange].filter.status)
+        if case .upstreamError = refusal { exchanges[exchange].addGuidance() }
+        answer(exchange, with: refusal, &scratch)
     }
 
     /// Logs, at a limited rate, that an answer was not JSON, and which setting of its route would let it pass.
