@@ -86,7 +86,7 @@ extension Setting {
         "The time after which a request body must have arrived at 1 KiB/s on average, so that a slow drip does not extend it.")
     package static let bodyRate = Setting(
         "TOLLGATE_BODY_MIN_RATE", .count(0...1_073_741_824), .count(\.bodyRate), default: "240",
-        "The bytes a second at which a request body must have arrived on average after 10 s, or it gets 408; `0` for any. Time in which the upstream takes no more does not count, and calls of gRPC may be silent.")
+        "The bytes a second at which a request body must have arrived on average after 10 s, or it gets 408; `0` for any. Time in which the upstream or the connection's window takes no more does not count; calls of gRPC, and clients whose response has begun, may be silent.")
     package static let halfClose = Setting(
         "TOLLGATE_HALF_CLOSE", .choice(["wait", "cancel"]), .choice(\.cancelsOnHalfClose) { $0 == "cancel" }, default: "wait",
         "What a client's end of its side (FIN) means before an upstream's response has begun: `wait` sends the response all the same; `cancel` ends the request, also at the upstream. See [streams](streams.md#clients-that-end-their-side).")

@@ -201,7 +201,7 @@ struct OutlierWorkerTests {
             let (_, line) = try herd.accept()
             try herd.stepped.turn(untilReadable: line)
             _ = try line.receive(until: "half")
-            herd.stepped.pass(milliseconds: 200)
+            herd.stepped.pass(milliseconds: 1_100)
             if !part.isEmpty { try line.send(part) }
             line.close()
             try herd.stepped.turn(untilReadable: client)
@@ -213,6 +213,35 @@ struct OutlierWorkerTests {
         #expect(try herd.ask(4, [Self.good, Self.good]) == [2, 2])
         // With a whole request it is the address's.
         for _ in 0..<10 { try herd.ask([Herd.answer(502), Self.good]) }
+        #expect(try herd.ask(4, [Self.good, Self.good]) == [0, 4])
+        herd.end()
+    }
+
+    /// The client was about to send more.
+    @Test func aCrashWhileContentComesIsTheAddresss() throws {
+        var herd = try Herd(2)
+        for _ in 0..<10 {
+            let client = try Line(to: herd.stepped.address)
+            try client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\nConnection: close\r\n\r\nhalf")
+            let (number, line) = try herd.accept()
+            try herd.stepped.turn(untilReadable: line)
+            _ = try line.receive(until: "half")
+            // The rate of its content has run for long, its silence has not.
+            herd.stepped.pass(milliseconds: 1_100)
+            try client.send("a")
+            try herd.stepped.turn(untilReadable: line)
+            herd.stepped.pass(milliseconds: 200)
+            if number == 1 {
+                try client.send("more!")
+                try herd.stepped.turn(untilReadable: line)
+                try line.send(Self.good)
+            }
+            line.close()
+            try herd.stepped.turn(untilReadable: client)
+            #expect(try client.receive().map { String(decoding: $0.prefix(12), as: UTF8.self) } == (number == 1 ? "HTTP/1.1 200" : "HTTP/1.1 502"))
+            client.close()
+            herd.stepped.turn()
+        }
         #expect(try herd.ask(4, [Self.good, Self.good]) == [0, 4])
         herd.end()
     }

@@ -141,4 +141,97 @@ struct SlowRequestTests {
         #expect(try String(decoding: worker.takeAll(client), as: UTF8.self) == "lf")
         upstream.close()
     }
+
+    /// Then the body timeout alone holds: both sides talk, and the client listens.
+    @Test func theLeastRateEndsWhereTheAnswerBegins() throws {
+        let listener = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
+        var worker = try SteppedWorker(forwardingTo: listener, settings: Self.settings { $0.bodyRate = 240 })
+        defer {
+            worker.end()
+            listener.close()
+        }
+        let client = try Line(to: worker.address)
+        try client.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n")
+        let upstream = try worker.accept(listener)
+        try worker.turn(untilReadable: upstream)
+        try upstream.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+        try worker.turn(untilReadable: client)
+        _ = try client.receive(until: "1\r\na\r\n")
+        for _ in 0..<25 { worker.pass(milliseconds: 1_000) }
+        #expect(!client.isReady(milliseconds: 0))
+        try upstream.send("1\r\nb\r\n")
+        try worker.turn(untilReadable: client)
+        #expect(try client.receive(until: "b\r\n") == "1\r\nb\r\n")
+        for _ in 0..<10 { worker.pass(milliseconds: 1_000) }
+        #expect(try worker.takeAll(client).isEmpty)
+        upstream.close()
+        client.close()
+    }
+
+    /// Frames of HTTP/2.
+    private static func frame(_ type: UInt8, _ flags: UInt8, _ stream: UInt8, _ payload: [UInt8] = []) -> [UInt8] {
+        [UInt8(payload.count >> 16), UInt8(payload.count >> 8 & 255), UInt8(payload.count & 255), type, flags, 0, 0, 0, stream] + payload
+    }
+
+    /// Whole frames in what has come: type, stream and the first word of the payload.
+    private static func frames(_ bytes: [UInt8]) -> [(type: UInt8, stream: UInt8, word: Int)] {
+        var (frames, rest): ([(type: UInt8, stream: UInt8, word: Int)], ArraySlice<UInt8>) = ([], bytes[...])
+        while rest.count >= 9 {
+            let count = rest.prefix(3).reduce(0) { $0 << 8 | Int($1) }
+            let at = rest.startIndex
+            frames.append((rest[at + 3], rest[at + 8], rest.dropFirst(9).prefix(min(count, 4)).reduce(0) { $0 << 8 | Int($1) }))
+            rest = rest.dropFirst(9 + count)
+        }
+        return frames
+    }
+
+    /// Uploads that the upstream does not take have used up the connection's window, so that another cannot send.
+    @Test func aClientWhoseConnectionHasNoWindowIsNotLate() throws {
+        let listener = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
+        var rule = HTTP2Bench.rule
+        rule.timeoutMilliseconds = 100_000
+        let settings = Self.settings {
+            $0.bodyRate = 240
+            $0.http2 = HTTP2Bounds(connectionWindow: 65_536)
+        }
+        var worker = try SteppedWorker([rule], upstreams: [HTTP2Bench.snapshot([listener.localAddress()])], settings: settings, allowsHTTP2: true)
+        defer {
+            worker.end()
+            listener.close()
+        }
+        // POST / of http://a
+        let head: [UInt8] = [0x83, 0x84, 0x86, 0x01, 0x01, UInt8(ascii: "a")]
+        let client = try Line(to: worker.address)
+        try client.send(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + Self.frame(4, 0, 0) + Self.frame(1, 4, 1, head))
+        let upstream = try worker.acceptHTTP2(listener, settings: [(4, 0)])
+        var seen: [UInt8] = []
+        var (window, stream, left) = (65_535, UInt8(1), 0)
+        repeat {
+            if left == 0 {
+                stream += 2
+                left = 65_535
+                try client.send(Self.frame(1, 4, stream, head))
+            }
+            let count = min(window, left, 16_384)
+            try client.send(Self.frame(0, 0, stream, [UInt8](repeating: 120, count: count)) + Self.frame(6, 0, 0, [UInt8](repeating: stream, count: 8)))
+            (window, left) = (window - count, left - count)
+            var new: [UInt8] = []
+            repeat {
+                try worker.turn(untilReadable: client)
+                new += try #require(try client.receive())
+            } while Self.frames(new).last?.type != 6
+            for frame in Self.frames(new) where frame.type == 8 && frame.stream == 0 { window += frame.word }
+        } while window > 0
+        func heads() throws -> [UInt8] {
+            while client.isReady(milliseconds: 0) { seen += try #require(try client.receive()) }
+            return Self.frames(seen).filter { $0.type == 1 }.map(\.stream)
+        }
+        for _ in 0..<15 { worker.pass(milliseconds: 1_000) }
+        #expect(try heads() == [])
+        // With the window it has to send.
+        try upstream.greet([(4, 1 << 20)])
+        for _ in 0..<30 { worker.pass(milliseconds: 1_000) }
+        #expect(try heads().contains(1))
+        client.close()
+    }
 }

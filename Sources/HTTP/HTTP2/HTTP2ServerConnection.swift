@@ -113,6 +113,10 @@ package struct HTTP2ServerConnection: ~Copyable {
     /// Requests under way.
     package var streamCount: Int { streams.count }
 
+    /// Whether the client can send no content on any stream, and how often it could again after that.
+    package var isWindowUsedUp: Bool { receiving.open == 0 }
+    package var windowOpenings: UInt32 { receiving.openings }
+
     /// The driver's name for the end of the stream at this index, by the order of the requests.
     package func owner(at index: Int) -> UInt32 { streams[index].owner }
 

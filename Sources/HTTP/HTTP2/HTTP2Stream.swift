@@ -74,6 +74,8 @@ struct HTTP2ConnectionWindow: Equatable {
     private let mostHeld: Int
     private(set) var open: Int
     private(set) var held = 0
+    /// How often it was opened again when it was used up.
+    private(set) var openings: UInt32 = 0
 
     init(size: Int, mostHeld: Int) {
         self.size = size
@@ -95,6 +97,7 @@ struct HTTP2ConnectionWindow: Equatable {
     mutating func announce(into out: inout ByteBuffer) {
         let missing = size - open
         guard missing >= size / 2, held <= mostHeld else { return }
+        if open == 0 { openings &+= 1 }
         open = size
         out.appendWindowUpdate(missing, stream: 0)
     }
@@ -167,7 +170,7 @@ struct HTTP2ResetBudget {
     mutating func refill() { taken = max(taken - Self.perSecond, 0) }
 }
 
-/// What has become of a stream that was let go.
+/// The fate of a stream that was let go.
 package enum HTTP2Release: Equatable, Sendable {
     /// It was over, or was reset before.
     case over

@@ -58,6 +58,8 @@ struct Client: ~Copyable {
     var readSize = AdaptiveReadSize()
     /// The rate at which the request's body arrives; while lingering, how much was dropped.
     var arrival = MinimumRate()
+    /// When content of its request last came, or the wait for it began.
+    var contentAt = MonotonicTime(nanoseconds: 0)
     /// The rate at which the client takes what waits for it, from when it first had to wait.
     var taking = MinimumRate()
 
@@ -114,4 +116,6 @@ struct StreamEnd {
     var hasHead = false
     /// Whether its upstream has paused for want of a window, and the send timeout runs.
     var awaitsWindow = false
+    /// The machine's `windowOpenings` when its clock was last started for want of one.
+    var windowOpenings: UInt32
 }

@@ -161,7 +161,7 @@ extension Worker {
     private mutating func bodyMoved(_ client: ClientIndex) {
         guard downstream.clients[client].phase == .open else { return }
         switch downstream.clients[client].http.reading {
-        case .body, .discard: downstream.bodyMoved(client, by: 0, settings)
+        case .body, .discard: downstream.bodyMoved(client, by: 0, at: now.monotonic, settings)
         case .head, .nothing: break
         }
     }

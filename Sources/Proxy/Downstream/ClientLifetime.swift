@@ -131,7 +131,8 @@ extension Worker {
             } else {
                 apply(downstream.clients[client].http.idledOut(), client, &scratch)
             }
-        case .body where wantsRead(client): if !mayBeSilent(client) { faulted(client, HTTPFault(.late), &scratch) }
+        case .body where wantsRead(client):
+            if !mayBeSilent(client), !hasLackedWindow(client) { faulted(client, HTTPFault(.late), &scratch) }
         case .discard: faulted(client, HTTPFault(.late), &scratch)
         case .body, .nothing: awaitAnswer(client, &scratch)
         }
@@ -141,15 +142,16 @@ extension Worker {
     /// Milliseconds for which the client of a gRPC call that has not been answered may send nothing.
     private static var callSilence: UInt64 { 300_000 }
 
-    /// Whether the client's request is a gRPC call under way, whose messages come when there is something to say. Then sets its next
-    /// deadline: the body timeout, without a least rate; and the silence that is allowed once it was answered, or some of it has come
-    /// since its clock was started.
+    /// Whether the client may send less than the least rate: its request is a gRPC call under way, whose messages come when there is
+    /// something to say, or its answer has begun. Then sets its next deadline: the body timeout; and for a call the silence that is allowed
+    /// once it was answered, or some of it has come since its clock was started.
     private mutating func mayBeSilent(_ client: ClientIndex) -> Bool {
         let exchange = downstream.clients[client].exchange
-        guard !exchange.isNone, exchanges[exchange.index].dialect == .grpc, exchanges[exchange.index].state.phase == .relaying else {
-            return false
-        }
-        if exchanges[exchange.index].state.answer == .started || downstream.clients[client].arrival.bytes > 0 {
+        guard !exchange.isNone, exchanges[exchange.index].state.phase == .relaying else { return false }
+        let isCall = exchanges[exchange.index].dialect == .grpc
+        let isAnswered = exchanges[exchange.index].state.answer != .none
+        guard isCall || isAnswered else { return false }
+        if isCall, isAnswered || downstream.clients[client].arrival.bytes > 0 {
             downstream.clients[client].arrival.begin(at: now.monotonic)
             let silence = max(settings.bodyTimeout, Self.callSilence)
             downstream.timers.set(client.id, deadline: now.monotonic.advanced(milliseconds: silence))
@@ -158,6 +160,17 @@ extension Worker {
         let late = downstream.clients[client].arrival.deadline(allowance: settings.bodyTimeout)
         guard now.monotonic < late else { return false }
         downstream.timers.set(client.id, deadline: late)
+        return true
+    }
+
+    /// Whether content of other streams has used up the connection's window since the stream's clock was started, so that the client could
+    /// not send. Then the clock starts anew.
+    private mutating func hasLackedWindow(_ client: ClientIndex) -> Bool {
+        guard let stream = downstream.clients[client].stream else { return false }
+        let openings = downstream.sessions[stream.session].http2.windowOpenings
+        guard downstream.sessions[stream.session].http2.isWindowUsedUp || openings != stream.windowOpenings else { return false }
+        downstream.clients[client].stream?.windowOpenings = openings
+        downstream.startBodyClock(client, at: now.monotonic, settings)
         return true
     }
 

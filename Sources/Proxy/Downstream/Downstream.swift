@@ -120,13 +120,14 @@ struct Downstream: ~Copyable {
     /// Starts the timeouts of a request's body.
     mutating func startBodyClock(_ client: ClientIndex, at now: MonotonicTime, _ settings: borrowing WorkerSettings) {
         clients[client].arrival.begin(at: now)
-        bodyMoved(client, by: 0, settings)
+        bodyMoved(client, by: 0, at: now, settings)
     }
 
     /// Some of the body has arrived. It may take the body timeout, and from then on must have arrived at 1 KiB a second on average;
     /// before that at its least rate.
-    mutating func bodyMoved(_ client: ClientIndex, by count: Int, _ settings: borrowing WorkerSettings) {
+    mutating func bodyMoved(_ client: ClientIndex, by count: Int, at now: MonotonicTime, _ settings: borrowing WorkerSettings) {
         clients[client].arrival.moved(count)
+        clients[client].contentAt = now
         timers.set(client.id, deadline: settings.bodyDeadline(clients[client].arrival))
     }
 

@@ -151,7 +151,8 @@ extension Worker {
         downstream.clients[stream].listener = downstream.clients[client].listener
         downstream.clients[stream].peer = downstream.clients[client].peer
         downstream.clients[stream].share = downstream.clients[client].share
-        downstream.clients[stream].stream = StreamEnd(connection: client, session: session, id: id)
+        downstream.clients[stream].stream = StreamEnd(
+            connection: client, session: session, id: id, windowOpenings: downstream.sessions[session].http2.windowOpenings)
         downstream.streams += 1
         downstream.sessions[session].http2.setOwner(stream.number, of: id)
         downstream.sessions[session].wasBusy = true

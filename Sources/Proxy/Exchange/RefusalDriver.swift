@@ -35,9 +35,6 @@ extension Worker {
         cancel(exchange, status: 400)
     }
 
-    /// Milliseconds of the shortest patience of an upstream: what ends sooner ends for another reason, such as a connection that was stale.
-    private static var leastPatience: UInt64 { 100 }
-
     /// The upstream has failed, and there is no retry: answers with the failure, or cuts an answer that has begun. `awaitsClient`: it
     /// waited for the client's content, so the request was late. A call of gRPC may send nothing for long, and knows no such status.
     mutating func answerLost(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, awaitsClient: Bool = false, _ scratch: inout Scratch) {
@@ -45,9 +42,7 @@ extension Worker {
         if exchanges[exchange].state.answer == .started, exchanges[exchange].live?.end == nil {
             exchanges[exchange].live?.end = loss == .timeout ? .idle : .error
         }
-        let isLate =
-            awaitsClient && exchanges[exchange].dialect != .grpc
-            && now.monotonic >= exchanges[exchange].record.sentAt.advanced(milliseconds: Self.leastPatience)
+        let isLate = awaitsClient && exchanges[exchange].dialect != .grpc
         endLost(exchange, isLate ? Refusal(HTTPFault(.late)) : loss.refusal, &scratch)
     }
 

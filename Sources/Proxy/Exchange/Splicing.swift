@@ -63,7 +63,7 @@ extension Worker {
             if exchanges[exchange].tunnel?.passed(count, from: .client, at: now.monotonic) == nil {
                 exchanges[exchange].state.streamed()
                 downstream.clients[client].http.bodyPassed(count)
-                downstream.bodyMoved(client, by: count, settings)
+                downstream.bodyMoved(client, by: count, at: now.monotonic, settings)
             }
             flushRequest(exchange)
             downstream.clients[client].readSize.received(count, wasKept: !exchanges[exchange].isFlushed)

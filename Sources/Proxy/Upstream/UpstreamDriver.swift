@@ -174,7 +174,7 @@ extension Worker {
         let endpoint = exchanges[exchange].endpoint
         upstreams.directory[endpoint].outstanding -= 1
         // The upstream's patience with the client may have ended, so the loss tells nothing of the address.
-        let awaitsClient = loss.mayEndPatience && exchanges[exchange].isClientAwaited
+        let awaitsClient = loss.mayEndPatience && exchanges[exchange].isClientAwaited && isSilent(exchanges[exchange].client.index)
         exchanges[exchange].upstream = .none
         exchanges[exchange].state.disconnected()
         if exchanges[exchange].state.answer == .none {
@@ -202,6 +202,14 @@ extension Worker {
         }
         if next != endpoint { exchanges[exchange].readdress(to: next, at: upstreams.directory.address(next)) }
         dispatch(exchange, &scratch)
+    }
+
+    /// Milliseconds of the shortest patience of an upstream with a client. A loss that comes sooner has another reason, such as a crash.
+    private static var leastPatience: UInt64 { 1_000 }
+
+    /// Whether a client whose content is awaited has sent none for so long.
+    private func isSilent(_ client: ClientIndex) -> Bool {
+        now.monotonic >= downstream.clients[client].contentAt.advanced(milliseconds: Self.leastPatience)
     }
 
     private mutating func mayRetry(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, isStale: Bool) -> Bool {
