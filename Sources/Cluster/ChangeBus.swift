@@ -38,7 +38,7 @@ final class ChangeBus: Sendable {
         } else {
             redis = nil
             postgres = (plan.notifications ?? plan.location).listen(
-                isDirect: plan.notifications != nil, start: WorkerThread.start, heard: hinted, changed: changed)
+                isDirect: plan.notifications != nil, primary: plan.primary, start: WorkerThread.start, heard: hinted, changed: changed)
         }
     }
 

@@ -12,6 +12,8 @@ package struct ClusterPlan: Sendable {
     let location: StoreLocation
     /// Where the database's notifications come from, past a pooler that does not pass them on; nil: from `location`.
     let notifications: StoreLocation?
+    /// Shared with the store, so that notifications come from the server that it reads.
+    package var primary = DatabasePrimary()
     /// Carries the bus; nil: the database's own notifications do, where it has them.
     let redis: RedisEndpoint?
     /// Authenticates the messages on Redis (`TOLLGATE_KEY_SECRET`); nil: any message is taken for a hint.

@@ -31,17 +31,18 @@ package enum StoreLocation: Sendable, Equatable {
     }
 
     /// The store, which connects at first use; nil if no threads can be started. `connections` is the size of PostgreSQL's pool,
-    /// one thread each. `onChange` is called for the changes of this process, before the call that changed something returns; `onOutcome`
+    /// one thread each; `primary` is shared with its listener. `onChange` is called for the changes of this process, before the call that changed something returns; `onOutcome`
     /// on any thread.
     package func open(
-        connections: Int = 8, start: ThreadStart, onOutcome: @escaping @Sendable (StoreOutcome) -> Void = { _ in },
+        connections: Int = 8, primary: DatabasePrimary = DatabasePrimary(), start: ThreadStart, onOutcome: @escaping @Sendable (StoreOutcome) -> Void = { _ in },
         onChange: @escaping ChangeNotice = { _ in }
     ) -> SQLStore? {
         let database: (any SQLDatabase)? =
             switch self {
             case .sqlite(let path): SQLiteDatabase(path: path, start: start, onChange: onChange)
             case .postgres(let url, let schema):
-                PostgresDatabase(url: url, schema: PostgresSchema(schema), connections: connections, start: start, onChange: onChange)
+                PostgresDatabase(
+                    url: url, schema: PostgresSchema(schema), connections: connections, primary: primary, start: start, onChange: onChange)
             }
         return database.map { SQLStore(ReportingDatabase($0, report: onOutcome)) }
     }
@@ -49,13 +50,14 @@ package enum StoreLocation: Sendable, Equatable {
     /// Listens for changes by any program; nil for a database without notifications, or if no thread can be started. See
     /// `PostgresListener`.
     package func listen(
-        isDirect: Bool = false, start: ThreadStart, heard: @escaping @Sendable () -> Void, changed: @escaping @Sendable (String?) -> Void
+        isDirect: Bool = false, primary: DatabasePrimary = DatabasePrimary(), start: ThreadStart, heard: @escaping @Sendable () -> Void,
+        changed: @escaping @Sendable (String?) -> Void
     ) -> PostgresListener? {
         switch self {
         case .sqlite: nil
         case .postgres(let url, let schema):
             PostgresListener(
-                url: url, schema: PostgresSchema(schema), isDirect: isDirect, start: start, heard: heard, changed: changed)
+                url: url, schema: PostgresSchema(schema), isDirect: isDirect, primary: primary, start: start, heard: heard, changed: changed)
         }
     }
 

@@ -34,6 +34,36 @@ import Testing
         try fleet.expect("signed out") { try Fleet.refuses($0, ada.access) }
     }
 
+    /// A planned switch: the primary takes no writes any more and goes on answering, and the standby is promoted.
+    @Test func aPlannedSwitchLeavesNoGatewayBehind() throws {
+        let primary = try PostgresCluster()
+        defer { primary.end() }
+        let name = try primary.newDatabaseName()
+        let standby = try PostgresCluster(following: primary)
+        defer { standby.end() }
+        let fleet = try Fleet(2, .postgres, database: PostgresCluster.url(name, on: [primary, standby]))
+        try fleet.waitForTheBus()
+        let ada = try fleet[0].signUp("ada@example.org")
+        #expect(try fleet.statuses("GET /me", ada.access) == [200, 200])
+        let user = try primary.run("SELECT CAST(encode(id, 'hex') AS UUID) FROM accounts", in: name)
+        let position = try primary.run("SELECT pg_current_wal_lsn()")
+        try eventually("the standby has replayed all") { try standby.run("SELECT pg_last_wal_replay_lsn() >= '\(position)'") == "t" }
+        try primary.run("ALTER SYSTEM SET default_transaction_read_only = on")
+        try primary.run("SELECT pg_reload_conf()")
+        let accounts = { (gateway: Gateway) in
+            try JSON(gateway.askAdmin("/readyz").text)["checks"].array.first { $0["name"].text == "accounts" }?["status"].text
+        }
+        try fleet.expect("nothing is sure to be the newest") { try accounts($0) == "degraded" }
+        try standby.promote()
+        try fleet.expect("the new primary answers") { try accounts($0) == "ready" }
+        #expect(try fleet.admin(0, "POST /admin/api/users/\(user)/revoke").status == 200)
+        try fleet.expect("the session has ended") { try Fleet.refuses($0, ada.access) }
+        // The former primary still answers, and nobody reads from it.
+        let readers = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = '\(name)'"
+        try eventually("every connection has moved") { try primary.run(readers) == "0" }
+        try fleet.waitForTheBus()
+    }
+
     @Test func gatewaysWorkBehindAPooler() throws {
         let server = try PostgresCluster.shared.get()
         let database = try server.newDatabase()

@@ -23,12 +23,24 @@ import Wire
             store = try Bench(url: url).store
         }
 
-        /// Waits until the standby has what the primary has, and makes it the primary.
-        func failOver() async throws {
+        /// Waits until the standby has what the primary has.
+        func catchUp() async throws {
             let position = try primary.run("SELECT pg_current_wal_lsn()")
             try await eventually { try standby.run("SELECT pg_last_wal_replay_lsn() >= '\(position)'") == "t" }
+        }
+
+        /// Makes the standby the primary in place of one that is lost.
+        func failOver() async throws {
+            try await catchUp()
             try primary.stop()
             try standby.promote()
+        }
+
+        /// Makes the primary take no writes, as the first step of a planned switch. It goes on answering.
+        func makeReadOnly() async throws {
+            try primary.run("ALTER SYSTEM SET default_transaction_read_only = on")
+            try primary.run("SELECT pg_reload_conf()")
+            try await eventually { try primary.run("SHOW default_transaction_read_only") == "on" }
         }
 
         func end() {
@@ -110,6 +122,78 @@ import Wire
         let before = heard.now
         _ = try await pair.store.setTier("premium", until: nil, of: user, at(1))
         try await eventually { heard.now > before }
+    }
+
+    /// As many reads at once as use every connection of a store several times.
+    private func readings(_ store: any AccountStore, of user: Wire.UUID) async -> Set<String> {
+        await withTaskGroup(of: String.self) { group in
+            for _ in 0..<64 {
+                group.addTask {
+                    do throws(StoreFault) { return try await store.account(user)?.entitlement.tier ?? "none" } catch { return "failed" }
+                }
+            }
+            return await group.reduce(into: []) { $0.insert($1) }
+        }
+    }
+
+    /// A primary that is made read-only goes on answering. No connection reads from it any more, and what the new primary has counts for
+    /// each at once, also if this store writes nothing.
+    @Test func aPlannedSwitchMovesEveryConnection() async throws {
+        let pair = try Pair()
+        defer { pair.end() }
+        let location = try StoreLocation(url: pair.url)
+        let primary = DatabasePrimary()
+        let store = try #require(location.open(connections: 4, primary: primary, start: startThread))
+        let (problem, losses, heard) = (Noted<String?>("not connected"), Noted(0), Noted(0))
+        let listener = location.listen(
+            primary: primary, start: startThread, heard: { heard.change { $0 += 1 } },
+            changed: { found in
+                problem.change { $0 = found }
+                if found != nil { losses.change { $0 += 1 } }
+            })
+        defer { listener?.stop() }
+        try await eventually { problem.now == nil }
+        let user = try await pair.store.opened("a@x").account.id
+        #expect(await readings(store, of: user) == ["none"])
+        let lost = losses.now
+        try await pair.catchUp()
+        try await pair.makeReadOnly()
+        // Nothing is sure to be the newest until there is a primary.
+        #expect(await readings(store, of: user) == ["failed"])
+        try await eventually { losses.now > lost }
+        try pair.standby.promote()
+        try await eventually { (try? await pair.store.setTier("premium", until: nil, of: user, at(1))) != nil }
+        try await eventually { (try? await store.account(user)) != nil }
+        #expect(await readings(store, of: user) == ["premium"])
+        try await eventually { problem.now == nil }
+        let before = heard.now
+        _ = try await pair.store.setTier("basic", until: nil, of: user, at(2))
+        try await eventually { heard.now > before }
+        await store.close()
+    }
+
+    /// The standby is promoted while the former primary goes on taking writes: once one connection has met the new one, no other reads from
+    /// the former, and none returns to it when the new one is lost.
+    @Test func aFormerPrimaryThatStillTakesWritesIsLeftForGood() async throws {
+        let primary = try PostgresCluster()
+        defer { primary.end() }
+        let database = try primary.newDatabaseName()
+        let standby = try PostgresCluster(following: primary)
+        defer { standby.end() }
+        let store = try Bench(url: PostgresCluster.url(database, on: [standby, primary])).store
+        let user = try await store.opened("a@x").account.id
+        #expect(await readings(store, of: user) == ["none"])
+        let position = try primary.run("SELECT pg_current_wal_lsn()")
+        try await eventually { try standby.run("SELECT pg_last_wal_replay_lsn() >= '\(position)'") == "t" }
+        try standby.promote()
+        try standby.run("UPDATE accounts SET tier = 'premium'", in: database)
+        let one = "SELECT pid FROM pg_stat_activity WHERE datname = '\(database)' AND pid <> pg_backend_pid() LIMIT 1"
+        try primary.run("SELECT pg_terminate_backend(pid) FROM (\(one)) AS one")
+        try await eventually { await readings(store, of: user).contains("premium") }
+        #expect(await readings(store, of: user) == ["premium"])
+        try standby.stop()
+        let refusal = await fault { _ = try await store.account(user) }
+        #expect(refusal?.absence?.contains("former primary") == true, "\(String(describing: refusal))")
     }
 
     /// A commit whose answer is lost: the change counts once, and its author hears of it.

@@ -36,12 +36,21 @@ internal import Glibc
     /// That process if an answer did not come in time: it may still be at work.
     var abandoned: ServerProcess? { hasGivenUp ? process : nil }
     private var hasGivenUp = false
+    /// Where the server stands; nil behind a pooler, and where the role may not ask.
+    private(set) var epoch: ServerEpoch?
+    /// The term of `DatabasePrimary` for which it was opened.
+    var term: UInt64 = 0
+    /// Whether the server took no writes when the connection was made, as a URL can allow.
+    private var takesReader = false
+    /// Whether the server has stopped to take writes: another one is the primary, or will be.
+    private(set) var hasLostPrimary = false
     /// The texts of the statements that are prepared on this connection.
     private var prepared: Set<String> = []
     /// Written with each commit once the schema has the table, so that a commit without an answer can be looked up.
     var marksCommits = false
     /// The timeout of the statements of the transaction in progress.
     private var patience = PostgresConnection.answerMilliseconds
+    private var isWriting = false
     /// The mark of the writing transaction in progress.
     private(set) var mark: CommitMark?
 
@@ -52,9 +61,10 @@ internal import Glibc
     var touched = TouchedRows()
 
     /// Connects to the first server of the URL that accepts writes, unless the URL asks for another kind.
-    /// `place`: the schema that has the tables, if it is known.
+    /// `place`: the schema that has the tables, if it is known. `left`: the servers of the URL that are to be tried; nil: all.
     init(
-        url: String, schema: PostgresSchema, place: String? = nil, statements: PreparedStatements = PreparedStatements()
+        url: String, schema: PostgresSchema, place: String? = nil, statements: PreparedStatements = PreparedStatements(),
+        at left: ServersLeft? = nil
     ) throws(SQLFault) {
         self.statements = statements
         self.schema = schema
@@ -63,7 +73,7 @@ internal import Glibc
         // Later settings override earlier ones, so the URL overrides the defaults.
         let settings = [
             ("connect_timeout", Self.connectSeconds), ("application_name", "tollgate"), ("target_session_attrs", "read-write"),
-        ] + Self.keepalives + [("dbname", url), ("client_encoding", "UTF8")]
+        ] + Self.keepalives + [("dbname", url), ("client_encoding", "UTF8")] + (left?.settings ?? [])
         guard var handle = unsafe Self.connect(settings) else { throw .lost("libpq has no memory") }
         while unsafe PQstatus(handle) != CONNECTION_OK, let left = unsafe ServersLeft(behind: handle),
             let next = unsafe Self.connect(settings + left.settings)
@@ -87,6 +97,39 @@ internal import Glibc
         if isPooled { return }
         process = start.map { ServerProcess(id: id, start: $0) }
         try command(Self.serverKeepalives)
+        takesReader = try !takesWrites()
+        if !takesReader { epoch = try askEpoch() }
+    }
+
+    /// The servers of the URL behind this one.
+    var serversLeft: ServersLeft? { unsafe ServersLeft(behind: handle) }
+
+    /// nil where the role may not ask.
+    private func askEpoch() throws(SQLFault) -> ServerEpoch? {
+        let question = """
+            SELECT system_identifier, CAST(CAST('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8) AS BIT(32)) AS BIGINT)
+            FROM pg_control_system()
+            """
+        do throws(SQLFault) {
+            guard var row = try run(question, [], as: nil).rows.first else { return nil }
+            return ServerEpoch(system: try row.integer(), timeline: try row.integer())
+        } catch {
+            if isBroken { throw error }
+            return nil
+        }
+    }
+
+    /// A setting of the server that it reports; nil if it does not.
+    private func reported(_ setting: String) -> String? {
+        unsafe PQparameterStatus(handle, setting).map { unsafe String(cString: $0) }
+    }
+
+    /// Whether the server takes writes. One from PostgreSQL 14 on tells it with the answer to each message; another one, and whatever is
+    /// behind a pooler, is asked.
+    private func takesWrites() throws(SQLFault) -> Bool {
+        let reports = ["in_hot_standby", "default_transaction_read_only"].map(reported)
+        if !isPooled, !reports.contains(nil) { return !reports.contains("on") }
+        return try holds("NOT pg_is_in_recovery() AND current_setting('default_transaction_read_only') = 'off'")
     }
 
     /// Ends a process of the same server that may still be at work for a connection that was given up.
@@ -140,7 +183,19 @@ internal import Glibc
         mayHaveCommitted = false
         patience = Self.answerMilliseconds
         let path = "SET LOCAL search_path = \(PostgresSchema.quoted(place)), pg_temp"
+        self.isWriting = isWriting
         try command("\(isWriting ? "BEGIN" : "BEGIN READ ONLY"); \(path); \(Self.limits)")
+        // Read from a server that takes no writes, nothing is sure to be the newest.
+        if !takesReader, try !takesWrites() {
+            (isBroken, hasLostPrimary) = (true, true)
+            throw .lost("PostgreSQL: the server takes no writes any more")
+        }
+    }
+
+    /// Asks whether the server is there, and still the primary; outside of transactions.
+    func probe() throws(SQLFault) {
+        try begin(isWriting: false)
+        try commit()
     }
 
     func commit() throws(SQLFault) {
@@ -288,6 +343,7 @@ internal import Glibc
         // A lock, or a statement, took too long.
         case "55P03", "57014": return .busy(reason)
         case let state where ["08", "53", "57", "58", "25"].contains(state.prefix(2)):
+            if state == "25006", isWriting { hasLostPrimary = true }
             // Shutting down, out of space, or read-only after a failover: a new connection may succeed.
             isBroken = true
             return .lost(reason)

@@ -9,6 +9,7 @@ final class PostgresServer: Sendable {
 
     private let url: String
     private let schema: PostgresSchema
+    let primary: DatabasePrimary
     /// Where the tables are, once that is known.
     private let place = Mutex<String?>(nil)
     /// Whether the schema is known to be up to date.
@@ -16,9 +17,10 @@ final class PostgresServer: Sendable {
     private let statements = PreparedStatements()
     private let failure = Mutex<(until: ContinuousClock.Instant, fault: SQLFault)?>(nil)
 
-    init(url: String, schema: PostgresSchema) {
+    init(url: String, schema: PostgresSchema, primary: DatabasePrimary) {
         self.url = url
         self.schema = schema
+        self.primary = primary
     }
 
     /// A new connection, in place of one whose process at the server was `abandoned`. That one is ended first: else each retry would hold
@@ -26,7 +28,7 @@ final class PostgresServer: Sendable {
     func connect(inPlaceOf abandoned: ServerProcess? = nil) throws(SQLFault) -> PostgresConnection {
         if let failure = failure.withLock({ $0 }), ContinuousClock.now < failure.until { throw failure.fault }
         do throws(SQLFault) {
-            let connection = try PostgresConnection(url: url, schema: schema, place: place.withLock { $0 }, statements: statements)
+            let connection = try primary.connect(url, schema, place: place.withLock { $0 }, statements: statements)
             if let abandoned { try connection.end(abandoned) }
             if !isPrepared.load(ordering: .acquiring) { try Schema.update(connection) }
             place.withLock { $0 = connection.place }
@@ -79,6 +81,7 @@ struct PostgresConnector {
             } catch {
                 let mark = connection.flatMap { $0.mayHaveCommitted ? $0.mark : nil }
                 if let broken = connection, broken.isBroken {
+                    if broken.hasLostPrimary { server.primary.lost(in: broken.term) }
                     abandoned = broken.abandoned
                     connection = nil
                 }
@@ -107,7 +110,9 @@ struct PostgresConnector {
     }
 
     private mutating func connected() throws(SQLFault) -> PostgresConnection {
-        if let connection { return connection }
+        if let connection, connection.term == server.primary.term { return connection }
+        // Closed before another one is opened.
+        connection = nil
         let opened = try server.connect(inPlaceOf: abandoned)
         abandoned = nil
         connection = opened

@@ -11,8 +11,11 @@ final class PostgresDatabase: SQLDatabase {
     private let rows: RowShares
 
     /// nil if no threads can be started.
-    init?(url: String, schema: PostgresSchema, connections: Int, start: ThreadStart, onChange: @escaping ChangeNotice) {
-        let server = PostgresServer(url: url, schema: schema)
+    init?(
+        url: String, schema: PostgresSchema, connections: Int, primary: DatabasePrimary, start: ThreadStart,
+        onChange: @escaping ChangeNotice
+    ) {
+        let server = PostgresServer(url: url, schema: schema, primary: primary)
         let pool = BlockingPool(name: "postgres", threads: connections, capacity: Self.capacity, start: start) {
             PostgresConnector(server: server)
         }

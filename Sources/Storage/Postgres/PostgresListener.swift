@@ -20,11 +20,13 @@ package final class PostgresListener: Sendable {
     /// Both run on the listener's thread.
     /// `isDirect`: the URL was given for notifications, so they are taken to come.
     init?(
-        url: String, schema: PostgresSchema, isDirect: Bool, start: ThreadStart, heard: @escaping @Sendable () -> Void, changed: @escaping @Sendable (String?) -> Void
+        url: String, schema: PostgresSchema, isDirect: Bool, primary: DatabasePrimary, start: ThreadStart,
+        heard: @escaping @Sendable () -> Void, changed: @escaping @Sendable (String?) -> Void
     ) {
         guard let bell = Bell() else { return nil }
         self.bell = bell
-        let end = start("postgres listener") { Self.run(url, schema, isDirect, bell, heard, changed) }
+        primary.watch { [weak bell] in bell?.wake() }
+        let end = start("postgres listener") { Self.run(url, schema, isDirect, primary, bell, heard, changed) }
         guard let end else { return nil }
         self.end = end
     }
@@ -36,19 +38,19 @@ package final class PostgresListener: Sendable {
     }
 
     private static func run(
-        _ url: String, _ schema: PostgresSchema, _ isDirect: Bool, _ bell: Bell, _ heard: @Sendable () -> Void,
-        _ changed: @Sendable (String?) -> Void
+        _ url: String, _ schema: PostgresSchema, _ isDirect: Bool, _ primary: DatabasePrimary, _ bell: Bell,
+        _ heard: @Sendable () -> Void, _ changed: @Sendable (String?) -> Void
     ) {
         var pause = firstPause
         while !bell.hasRung {
             do throws(SQLFault) {
-                let connection = try PostgresConnection(url: url, schema: schema)
+                let connection = try primary.connect(url, schema)
                 if !isDirect, connection.isPooled { throw .failed(pooled) }
                 try connection.listen()
                 changed(nil)
                 heard()
                 pause = firstPause
-                try follow(connection, bell, heard)
+                try follow(connection, primary, bell, heard)
             } catch {
                 changed(error.reason)
                 bell.wait(milliseconds: pause)
@@ -57,10 +59,14 @@ package final class PostgresListener: Sendable {
         }
     }
 
-    private static func follow(_ connection: PostgresConnection, _ bell: Bell, _ heard: @Sendable () -> Void) throws(SQLFault) {
+    private static func follow(
+        _ connection: PostgresConnection, _ primary: DatabasePrimary, _ bell: Bell, _ heard: @Sendable () -> Void
+    ) throws(SQLFault) {
+        defer { if connection.hasLostPrimary { primary.lost(in: connection.term) } }
         while !bell.hasRung {
             let isReadable = bell.wait(milliseconds: silence, or: connection.descriptor)
-            if !isReadable { _ = try connection.run("SELECT 1", []) }
+            guard primary.term == connection.term else { throw .lost("the connections move to another server") }
+            if !isReadable { try connection.probe() }
             if try connection.isNotified() { heard() }
         }
     }
@@ -75,7 +81,7 @@ extension SQLFault {
     }
 }
 
-/// A self-pipe that wakes a thread in `poll` once, to stop it.
+/// A self-pipe that wakes a thread in `poll`, and stops it.
 private final class Bell: Sendable {
     private let reading: Int32
     private let writing: Int32
@@ -96,16 +102,24 @@ private final class Bell: Sendable {
 
     func ring() {
         isRung.store(true, ordering: .releasing)
+        wake()
+    }
+
+    /// Ends the wait in progress, or the next one.
+    func wake() {
         var byte: UInt8 = 1
         _ = unsafe write(writing, &byte, 1)
     }
 
-    /// Waits until the bell rings, the time is over, or `descriptor` is readable; returns whether it is.
+    /// Waits until the bell rings, the thread is woken, the time is over, or `descriptor` is readable; returns whether it is.
     @discardableResult
     func wait(milliseconds: Int32, or descriptor: Int32 = -1) -> Bool {
         var entries = [
             pollfd(fd: reading, events: Int16(POLLIN), revents: 0), pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
         ]
-        return unsafe poll(&entries, 2, milliseconds) > 0 && entries[1].revents != 0
+        guard unsafe poll(&entries, 2, milliseconds) > 0 else { return false }
+        var byte: UInt8 = 0
+        if entries[0].revents != 0 { _ = unsafe read(reading, &byte, 1) }
+        return entries[1].revents != 0
     }
 }

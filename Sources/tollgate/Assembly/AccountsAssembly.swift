@@ -51,9 +51,9 @@ struct AccountsAssembly: Sendable {
         self.courier = courier
         self.limiter = AttemptCounts(configuration, table: limiter, workers: workers, health: health)
         providers = ProviderKeyRing(active: active, keySets: keySets)
-        let commits = Commits()
+        let (commits, primary) = (Commits(), DatabasePrimary())
         let opened = try StoreLocation(configuration).open(
-            start: WorkerThread.start, onOutcome: { health.report($0) }, onChange: { await commits.changed($0) })
+            primary: primary, start: WorkerThread.start, onOutcome: { health.report($0) }, onChange: { await commits.changed($0) })
         // One core is left to requests: two hashing threads on two cores tripled the 99th percentile of proxying, one does not.
         let threads = max(1, (configuration.settings.workers ?? coreCount) - 1)
         guard let store = opened,
@@ -68,7 +68,7 @@ struct AccountsAssembly: Sendable {
                 failed: { health.log.error("the shared signing keys cannot be read, those held stay in use", ("error", $0)) })
         }
         cluster = try ClusterMember(
-            try ClusterPlan(configuration, redisDiscovery, tierClient), context,
+            try ClusterPlan(configuration, primary: primary, redisDiscovery, tierClient), context,
             ClusterEvents(
                 broadcast: { workers.post(WorkerMessage($0)) },
                 secretsChanged: { readings?.changed() },

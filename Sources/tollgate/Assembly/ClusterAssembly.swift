@@ -7,13 +7,16 @@ internal import Storage
 
 extension ClusterPlan {
     /// Throws if the data folder cannot be made.
-    init(_ configuration: GatewayConfiguration, _ redisDiscovery: RedisDiscovery?, _ tierClient: TierClient) throws {
+    init(
+        _ configuration: GatewayConfiguration, primary: DatabasePrimary, _ redisDiscovery: RedisDiscovery?, _ tierClient: TierClient
+    ) throws {
         self.init(
             scale: TierScale(configuration), tierSources: IssuerTiers.all(configuration),
             askTier: { await tierClient.tier(of: $1, at: $0) }, location: try StoreLocation(configuration),
             notifications: configuration.directDatabase, redis: configuration.redis, secret: configuration.settings.keySecret,
             followRedis: { redisDiscovery?.follow($0) }, lostRedis: { redisDiscovery?.ask() },
             followCluster: { redisDiscovery?.cluster?.follow($0) })
+        self.primary = primary
     }
 }
 
