@@ -152,7 +152,7 @@ final class ChangeLogPoller: Sendable {
     private func reached(_ next: Position) {
         position.withLock { $0 = next }
         cache.trust(until: next.readAt.advanced(milliseconds: Self.trust))
-        events.report(.storeAnswered)
+        events.report(.storeAnswered(clockSkew: directory.storeClockSkew))
     }
 
     private func apply(_ changes: [LoggedChange], since start: MonotonicTime) {

@@ -40,8 +40,8 @@ package enum ClusterReport: Sendable {
     case messageRefused
     /// Changes were applied, each so many microseconds after its commit.
     case changesApplied(lags: [Int64])
-    /// The change log was read, so the store answers.
-    case storeAnswered
+    /// The change log was read, so the store answers. This gateway's clock is so many microseconds ahead of the store's, if that has one.
+    case storeAnswered(clockSkew: Int64?)
     /// The tier server of the trust line was asked; `problem` tells why it gave no tier, nil if it did.
     case tierAsked(issuer: String, problem: String?)
 }

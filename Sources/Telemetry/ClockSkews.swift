@@ -1,6 +1,6 @@
 package import Wire
 
-/// Clock skew against other servers, measured by their `Date` fields. A wrong clock rejects valid tokens, and nothing else
+/// Clock skew against other servers, measured by their `Date` fields, and against the database. A wrong clock rejects valid tokens, and nothing else
 /// reveals it.
 package struct ClockSkews: Sendable, Equatable {
     /// Microseconds of skew without a warning: `Date` has whole seconds, and answers take time.
@@ -14,18 +14,19 @@ package struct ClockSkews: Sendable, Equatable {
 
     package init() {}
 
-    /// A source sent `date` when our clock was `now`.
-    package mutating func read(_ source: String, date: WallTime, at now: WallTime) -> Change {
+    /// Microseconds by which our clock, which shows `now`, is ahead of one that sent `date`; nil if the two are too far apart to tell.
+    package static func skew(of date: WallTime, at now: WallTime) -> Int64? {
         // `Date` truncates, by half a second on average.
         let (skew, overflow) = now.microseconds.subtractingReportingOverflow(date.microseconds + 500_000)
-        guard !overflow else { return .none }
+        return overflow ? nil : skew
+    }
+
+    /// Our clock is ahead of a source's by `skew` microseconds.
+    package mutating func read(_ source: String, skew: Int64) -> Change {
         let before = bySource.updateValue(skew, forKey: source) ?? 0
         let (differed, differs) = (before.magnitude > Self.tolerable, skew.magnitude > Self.tolerable)
         return differs == differed ? .none : differs ? .differs : .agrees
     }
-
-    /// Microseconds by which our clock is ahead; nil if the source was not measured.
-    package func microseconds(_ source: String) -> Int64? { bySource[source] }
 
     /// Removes all other sources.
     package mutating func keep(_ sources: [String]) { bySource = bySource.filter { sources.contains($0.key) } }

@@ -28,7 +28,7 @@ enum ProcessFamily: CaseIterable {
         case .clockSkew:
             .init(
                 "clock_skew_seconds", "gauge", ["source"],
-                "How far this machine's clock is ahead of the clock of a key set's or an upstream's server.")
+                "How far this machine's clock is ahead of the clock of the database, or of a key set's or an upstream's server.")
         case .certificateExpiry:
             .init(
                 "tls_certificate_expiry_timestamp_seconds", "gauge", ["name"],

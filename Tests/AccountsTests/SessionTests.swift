@@ -54,6 +54,32 @@ import Wire
         #expect(try !isProven { ($0.email, $0.emailConfirmedAt) = (nil, office.clock.now) })
     }
 
+    /// A gateway whose clock is so many seconds ahead refreshes for one whose clock is right: the grace is counted by the store's clock.
+    @Test(arguments: [60, -3_600] as [Int64])
+    func aWrongClockNeitherEndsNorExtendsTheGrace(_ ahead: Int64) async throws {
+        let office = try Office()
+        let right = office.clock.accountClock
+        let clock = AccountClock(
+            now: { Moment(monotonic: right.now().monotonic, wall: right.now().wall.advanced(seconds: ahead)) }, pause: right.pause)
+        let context = AccountContext(store: office.store, clock: clock, notice: { _ in })
+        context.storeClock.read(office.clock.now, from: clock.now(), to: clock.now())
+        let wrong = Sessions(context: context, mint: office.mint)
+        let spent = try await office.signUp("a@x").grant?.tokens.refresh ?? "none"
+        let next = try await refresh(office, spent)
+        try await office.sessions.confirm([ConfirmedPair(session: next.grant.session.id, counter: 2)])
+        office.clock.advance(seconds: 10)
+        let again = try await wrong.refresh(spent, contract: .dlauth, caller: office.caller)
+        #expect(again.grant.tokens.refresh == next.grant.tokens.refresh)
+        #expect(again.grant.tokens.accessExpiresAt == clock.now().wall.seconds + again.grant.tokens.accessSeconds)
+        let used = try await wrong.refresh(again.grant.tokens.refresh ?? "none", contract: .dlauth, caller: office.caller)
+        #expect(used.grant.session.rotatedAt == office.clock.now)
+        try await office.sessions.confirm([ConfirmedPair(session: next.grant.session.id, counter: 3)])
+        office.clock.advance(seconds: 30)
+        let late = await fault { try await wrong.refresh(next.grant.tokens.refresh ?? "none", contract: .dlauth, caller: office.caller) }
+        #expect(late == RefreshTokenRefusal.invalid)
+        #expect(office.recorder.ended.map(\.reason) == [.refreshReuse])
+    }
+
     @Test func aLostAnswerIsGivenAgain() async throws {
         let office = try Office()
         let first = try await office.signUp("a@x")

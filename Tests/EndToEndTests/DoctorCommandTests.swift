@@ -79,6 +79,7 @@ import Testing
         expect(findings, "ok", "issuer login", "1 usable key for ES256")
         expect(findings, "ok", "upstream u", "answers with 200")
         expect(findings, "ok", "database DATABASE_URL", "of the schema")
+        expect(findings, "ok", "clock of the database", "sessions and codes go by it")
         expect(findings, "ok", "key secret", "opens the keys")
         #expect(try redis.ask("EXISTS", "tollgate:doctor") == "0")
         // In words, too.

@@ -38,6 +38,26 @@ import Testing
         _ = try right.refreshed(ada.refresh)
     }
 
+    /// A spent token is judged by the database's clock at every gateway: one that is ahead does not end the session within the grace, one
+    /// that is behind does not extend the grace.
+    @Test func theGraceOfSpentTokensIsTheSameAtEveryGateway() throws {
+        let name = try PostgresCluster.shared.get().newDatabaseName()
+        let server = try PostgresCluster.shared.get()
+        let fleet = try Fleet(
+            3, .postgres, "TOLLGATE_REFRESH_GRACE=10m", database: server.url(name), clocks: [0, 7_200, -7_200])
+        let ada = try fleet[0].signUp("ada@example.org")
+        let next = try fleet[0].refreshed(ada.refresh)
+        #expect(try fleet[0].send("GET /me", bearer: next.access).status == 200)
+        try eventually("the pair counts as delivered") { try server.run("SELECT is_confirmed FROM sessions", in: name) == "1" }
+        for gateway in fleet.gateways { #expect(try gateway.refreshed(ada.refresh).refresh == next.refresh) }
+        #expect(try fleet[1].askAdmin("/metrics").text.contains("tollgate_clock_skew_seconds{source=\"database\"} 7"))
+        // As if the grace were over.
+        try server.run("UPDATE sessions SET rotated_at = rotated_at - 601000000", in: name)
+        let late = try fleet[2].send("POST /auth/token/refresh", #"{"refresh_token":"\#(ada.refresh)"}"#)
+        #expect(late.status == 401, "\(late.text)")
+        #expect(try server.run("SELECT reason FROM ended_sessions", in: name) == "refresh-reuse")
+    }
+
     /// The database's clock decides over the sessions of a fleet.
     @Test func aGatewayWithAWrongClockNeitherLosesNorRevivesSessionsOfOthers() throws {
         let fleet = try Fleet(1, .postgres)

@@ -31,7 +31,7 @@ import Wire
         #expect(accounts() == "ready ")
         board.report(.writeFailed("the disk is full"))
         board.report(AccountNotice.storeAway("the disk is full"))
-        board.report(ClusterReport.storeAnswered)
+        board.report(ClusterReport.storeAnswered(clockSkew: nil))
         #expect(accounts() == "degraded changes fail: the disk is full")
         board.report(.wrote)
         #expect(accounts() == "ready ")
@@ -41,7 +41,7 @@ import Wire
         board.report(.readFailed)
         board.report(AccountNotice.storeAway("nobody answers"))
         #expect(accounts() == "degraded nobody answers")
-        board.report(ClusterReport.storeAnswered)
+        board.report(ClusterReport.storeAnswered(clockSkew: nil))
         #expect(accounts() == "ready ")
         log.close()
     }

@@ -71,7 +71,7 @@ import Wire
         #expect(!shown.contains { $0.contains("gone") })
     }
 
-    @Test func clockSkewIsReportedOnceAndShown() {
+    @Test func clockSkewIsReportedOnceAndShown() throws {
         var process = ProcessMetrics(build: BuildInfo(version: "1.2", commit: "0af", swift: "6.3.1"))
         let now = WallTime(seconds: 1_700_000_010)
         // The other clock, and whether the warning changes.
@@ -80,9 +80,10 @@ import Wire
             (1_700_000_016, .none), (1_700_000_010, .agrees), (1_700_000_016, .differs), (1_700_000_013, .agrees),
         ]
         for (seconds, change) in readings {
-            #expect(process.clocks.read("jwks:aunt", date: WallTime(seconds: seconds), at: now) == change, "\(seconds)")
+            let skew = try #require(ClockSkews.skew(of: WallTime(seconds: seconds), at: now))
+            #expect(process.clocks.read("jwks:aunt", skew: skew) == change, "\(seconds)")
         }
-        _ = process.clocks.read("upstream:u", date: WallTime(seconds: 1_700_000_000), at: now)
+        _ = process.clocks.read("upstream:u", skew: 9_500_000)
         let shown = samples([], process)
         #expect(shown.contains(#"tollgate_clock_skew_seconds{source="jwks:aunt"} -3.5"#))
         #expect(shown.contains(#"tollgate_clock_skew_seconds{source="upstream:u"} 9.5"#))

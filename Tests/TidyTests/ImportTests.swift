@@ -37,8 +37,9 @@ private let systemModules: [String: Set<String>] = [
     // Its limiter wants memory that the kernel commits as it is used, which calloc gives and Swift does not.
     "Gate": ["Synchronization", "Glibc"],
     "Transport": ["Glibc", "Synchronization"], "Redis": [], "Proxy": ["Glibc", "Synchronization"],
-    // The threads that wait for blocking calls need a lock to wait at; and the standard library is named to ask it for NFC.
-    "Accounts": ["Glibc", "Swift"],
+    // The threads that wait for blocking calls need a lock to wait at, and calls on all of them share what is known of the store's clock;
+    // the standard library is named to ask it for NFC.
+    "Accounts": ["Glibc", "Swift", "Synchronization"],
     "Storage": ["Glibc", "Synchronization"],
     "Settings": [], "Fetch": ["Synchronization"], "Mail": ["Glibc", "Synchronization"],
     "Issuers": ["Glibc", "Synchronization"], "Cluster": ["Glibc", "Synchronization"], "Admin": ["Glibc", "Synchronization"],

@@ -5,6 +5,7 @@ package import Wire
 package struct AccountContext: Sendable {
     package let store: any AccountStore
     package let clock: AccountClock
+    package let storeClock = StoreClock()
     package let random: RandomBytes
     /// Called on any thread; must not block.
     package let notice: @Sendable (AccountNotice) -> Void
@@ -68,8 +69,11 @@ extension AccountContext {
         try await ask(await store.sweep(now: clock.now().wall, stride: stride))
     }
 
-    func audit(_ caller: Caller) -> AuditContext { AuditContext(now: clock.now().wall, address: caller.address) }
-    func audit(by actor: AuditActor) -> AuditContext { AuditContext(now: clock.now().wall, address: nil, actor: actor) }
+    /// The time by which the rows of the store are judged and stamped. Tokens bear the gateway's own, by which it checks them.
+    var storeTime: WallTime { storeClock.time(at: clock.now()) }
+
+    func audit(_ caller: Caller) -> AuditContext { AuditContext(now: storeTime, address: caller.address) }
+    func audit(by actor: AuditActor) -> AuditContext { AuditContext(now: storeTime, address: nil, actor: actor) }
 
     /// A UUID that sorts by creation time.
     func newID(_ now: WallTime) -> UUID {
@@ -154,12 +158,12 @@ extension AccountContext {
     }
 
     /// The account of `signIn` with the tokens of its session. A missing session is a bug of the store.
-    func granted(_ signIn: SignIn, _ mint: TokenMint, now: WallTime) throws(AccountFailure) -> Sessions.Granted {
+    func granted(_ signIn: SignIn, _ mint: TokenMint) throws(AccountFailure) -> Sessions.Granted {
         guard let session = signIn.session else {
             notice(.storeFailed("a session that was asked for is missing"))
             throw .broken
         }
-        let tokens = try signing(try mint.pair(session, signIn.account, now: now))
+        let tokens = try signing(try mint.pair(session, signIn.account, now: clock.now().wall))
         return .init(account: signIn.account, grant: SessionGrant(session: session, tokens: tokens))
     }
 }

@@ -27,7 +27,7 @@ package struct AccountDirectory: Sendable {
 
     /// The account's sessions that can still be refreshed, newest first.
     package func sessions(of user: UUID) async throws(AccountFailure) -> [Session] {
-        let now = context.clock.now().wall
+        let now = context.storeTime
         return try await context.ask(await context.store.sessions(of: user, now: now))
     }
 
@@ -73,8 +73,14 @@ package struct AccountDirectory: Sendable {
         try await context.ask(await context.store.endedSessions(since: WallTime(seconds: 0)))
     }
 
-    /// The changes from `mark` on; without a mark, only where the change log ends.
+    /// The changes from `mark` on; without a mark, only where the change log ends. Each reading also reads the clock of the store.
     package func changes(since mark: ChangeMark?) async throws(AccountFailure) -> ChangeReading {
-        try await context.ask(await context.store.changes(since: mark))
+        let asked = context.clock.now()
+        let reading = try await context.ask(await context.store.changes(since: mark))
+        if let time = reading.time { context.storeClock.read(time, from: asked, to: context.clock.now()) }
+        return reading
     }
+
+    /// Microseconds by which the gateway's clock is ahead of the store's; nil where that has none of its own, or was not read yet.
+    package var storeClockSkew: Int64? { context.storeClock.skew(at: context.clock.now()) }
 }

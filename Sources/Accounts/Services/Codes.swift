@@ -42,7 +42,7 @@ package struct Codes: Sendable {
     ) async throws(AccountFailure) {
         let attempts = try await Attempts(limiter, buckets(recipient, caller))
         let code = newCode()
-        let expiry = context.clock.now().wall.advanced(seconds: PendingCode.lifetimeSeconds)
+        let expiry = context.storeTime.advanced(seconds: PendingCode.lifetimeSeconds)
         let pending = PendingCode(
             purpose: purpose, recipient: recipient.key, digest: digest(code, purpose, recipient), expiresAt: expiry)
         let holder = try await attempts.make { () throws(AccountFailure) in
@@ -100,7 +100,7 @@ package struct Codes: Sendable {
                 return outcome == .wrongCode ? nil : outcome
             }
             if case .proven(let signIn)? = redeemed {
-                return try context.granted(signIn, mint, now: audit.now)
+                return try context.granted(signIn, mint)
             }
         } catch {
             throw .failed(error)

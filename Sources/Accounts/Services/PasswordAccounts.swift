@@ -81,7 +81,7 @@ package struct PasswordAccounts: Sendable {
             switch opening {
             case .opened(let account, let session):
                 attempts.refund(.addressFailures)
-                return try signedIn(SignIn(account: account, session: session, isNew: true), now: audit.now)
+                return try signedIn(SignIn(account: account, session: session, isNew: true))
             case .emailTaken:
                 attempts.refund(.addressOpenings)
                 return nil
@@ -96,7 +96,7 @@ package struct PasswordAccounts: Sendable {
         try await context.value(orRefuse: SignInRefusal.invalidCredentials) { () throws(AccountFailure) -> SignedIn? in
             let guesses = Guesses(context: context, limiter: limiter)
             let target = try await guesses.target(of: name, from: caller.address)
-            let right = try await guesses.judge(at: target, from: caller.address) { () throws(AccountFailure) -> (SignIn, WallTime)? in
+            let right = try await guesses.judge(at: target, from: caller.address) { () throws(AccountFailure) -> SignIn? in
                 let credential = try await context.ask(await context.store.credential(for: name))
                 let check = try await work.check(password, against: credential?.hash, for: caller.address)
                 guard let credential, check.isRight else { return nil }
@@ -104,12 +104,11 @@ package struct PasswordAccounts: Sendable {
                 let isWithheld = mustConfirmEmail && !credential.isEmailConfirmed
                 let session = isWithheld ? nil : context.newSession(contract, caller, audit.now)
                 let proof = PasswordProof(hash: credential.hash, replacement: check.replacement)
-                let signIn = try await context.ask(
+                return try await context.ask(
                     await context.store.signIn(credential.user, proof: proof, session: session, audit))
-                return signIn.map { ($0, audit.now) }
             }
-            guard let (signIn, now) = right else { return nil }
-            return try signedIn(signIn, now: now)
+            guard let right else { return nil }
+            return try signedIn(right)
         }
     }
 
@@ -128,12 +127,12 @@ package struct PasswordAccounts: Sendable {
                     await context.store.setPassword(hash, of: session.user, keeping: session.session, audit))
             }
             guard let changed else { return nil }
-            return try context.granted(changed, mint, now: audit.now)
+            return try context.granted(changed, mint)
         }
     }
 
-    private func signedIn(_ signIn: SignIn, now: WallTime) throws(AccountFailure) -> SignedIn {
-        let grant = signIn.session == nil ? nil : try context.granted(signIn, mint, now: now).grant
+    private func signedIn(_ signIn: SignIn) throws(AccountFailure) -> SignedIn {
+        let grant = signIn.session == nil ? nil : try context.granted(signIn, mint).grant
         return SignedIn(account: signIn.account, grant: grant, isNew: signIn.isNew)
     }
 }

@@ -35,7 +35,7 @@ package struct PasswordReset: Sendable {
         let buckets = [AttemptBucket(.recipientMessages, Recipient.email(email).key)]
         let attempts = try await Attempts(limiter, buckets + caller.address.bucket(.addressMessages))
         let token = Base64URL.encode(context.random(32).rawBytes)
-        let expiry = context.clock.now().wall.advanced(seconds: PendingReset.lifetimeSeconds)
+        let expiry = context.storeTime.advanced(seconds: PendingReset.lifetimeSeconds)
         let pending = PendingReset(digest: digests.digest(Array(token.utf8)), email: email, expiresAt: expiry)
         // The charge stays without an account too: giving it back would show which emails have none.
         let account = try await attempts.make { () throws(AccountFailure) in
@@ -66,7 +66,7 @@ package struct PasswordReset: Sendable {
                     await context.store.resetPassword(digest: digest, hash: hash, session: session, audit))
             }
             guard let right else { return nil }
-            return try context.granted(right, mint, now: audit.now)
+            return try context.granted(right, mint)
         }
     }
 }

@@ -55,7 +55,7 @@ package struct Sessions: Sendable {
     package func refresh(
         _ token: String, contract: ContractID, caller: Caller
     ) async throws(AccountError<RefreshTokenRefusal>) -> Granted {
-        let now = context.clock.now().wall
+        let now = context.storeTime
         let request: RefreshRequest
         do throws(AccountError<RefreshTokenRefusal>) {
             request = try mint.request(token, contract, rule: rule, now: now)
@@ -74,7 +74,7 @@ package struct Sessions: Sendable {
                 retryingFor: Self.patience, await context.store.refresh(request, audit))
             if case .issued(let signIn, let verdict) = outcome {
                 if verdict == .storm { context.notice(.refreshStorm(session: request.session, contract: request.contract)) }
-                return try context.granted(signIn, mint, now: audit.now)
+                return try context.granted(signIn, mint)
             }
         } catch {
             throw .failed(error)
@@ -94,7 +94,7 @@ package struct Sessions: Sendable {
     package func refresh(
         _ token: String, of session: CallerSession, caller: Caller
     ) async throws(AccountError<RefreshTokenRefusal>) -> Granted {
-        let origin = try mint.origin(of: token, now: context.clock.now().wall)
+        let origin = try mint.origin(of: token, now: context.storeTime)
         guard origin.session == session.session else { throw .refused(.invalid) }
         let granted = try await refresh(token, contract: origin.contract, caller: caller)
         guard granted.account.id == session.user else { throw .refused(.invalid) }
@@ -103,8 +103,7 @@ package struct Sessions: Sendable {
 
     /// The account and the current pair of the caller's session; its counter stays.
     package func current(_ caller: CallerSession) async throws(AccountError<SessionRefusal>) -> Granted {
-        let now = context.clock.now().wall
-        return try await live(caller) { signIn throws(AccountFailure) in try context.granted(signIn, mint, now: now) }
+        return try await live(caller) { signIn throws(AccountFailure) in try context.granted(signIn, mint) }
     }
 
     /// An access token of 15 minutes with which the caller acts as `actor`. Every account may act as (`user`, its own id);
@@ -159,7 +158,7 @@ package struct Sessions: Sendable {
 
     /// All sessions of the caller's account that can still be refreshed, newest first.
     package func all(_ caller: CallerSession) async throws(AccountError<SessionRefusal>) -> [Session] {
-        let now = context.clock.now().wall
+        let now = context.storeTime
         return try await live(caller) { _ throws(AccountFailure) in
             try await context.ask(await context.store.sessions(of: caller.user, now: now))
         }

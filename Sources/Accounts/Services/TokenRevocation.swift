@@ -60,7 +60,7 @@ extension Sessions {
     /// The session of a refresh token of any contract; nil if the token is not of this gateway, or has expired.
     fileprivate func session(ofOwnRefreshToken token: String) -> UUID? {
         do throws(AccountError<RefreshTokenRefusal>) {
-            return try mint.origin(of: token, now: context.clock.now().wall).session
+            return try mint.origin(of: token, now: context.storeTime).session
         } catch {
             return nil
         }
@@ -68,7 +68,7 @@ extension Sessions {
 
     /// The session for which a refresh token of an outside issuer was exchanged; nil if there never was one.
     fileprivate func session(ofOutsideRefreshToken token: String) async throws(AccountFailure) -> UUID? {
-        guard let outside, !mint.hasIssued(token, now: context.clock.now().wall) else { return nil }
+        guard let outside, !mint.hasIssued(token, now: context.storeTime) else { return nil }
         return try await context.ask(await context.store.adopted(outside.digest(token)))?.session
     }
 

@@ -58,13 +58,16 @@ package struct ChangeReading: Sendable, Equatable {
     /// backup, or another server answers than before. Then the reader drops its caches, which is right at once however many changes
     /// there are, and reads the ended sessions.
     package let isWhole: Bool
+    /// The clock of the store's server at the reading; nil where that is the gateway's.
+    package let time: WallTime?
 
     /// The most changes of a reading: what one reading costs in time and memory is bounded.
     package static let most = 10_000
 
-    package init(changes: [LoggedChange], next: ChangeMark, isWhole: Bool) {
+    package init(changes: [LoggedChange], next: ChangeMark, isWhole: Bool, time: WallTime? = nil) {
         self.changes = changes
         self.next = next
         self.isWhole = isWhole
+        self.time = time
     }
 }

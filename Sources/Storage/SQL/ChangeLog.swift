@@ -17,12 +17,12 @@ extension SQLStore {
     package func changes(since mark: ChangeMark?) async throws(StoreFault) -> ChangeReading {
         try await database.read { sql throws(SQLFault) in
             // Read before the changes: a transaction that commits in between is in this reading and in the next.
-            let next = try sql.endOfLog()
-            guard let mark else { return ChangeReading(changes: [], next: next, isWhole: true) }
+            let (next, time) = try sql.endOfLog()
+            guard let mark else { return ChangeReading(changes: [], next: next, isWhole: true, time: time) }
             guard mark.server == next.server, mark <= next, let changes = try sql.changes(since: mark) else {
-                return ChangeReading(changes: [], next: next, isWhole: false)
+                return ChangeReading(changes: [], next: next, isWhole: false, time: time)
             }
-            return ChangeReading(changes: changes, next: next, isWhole: true)
+            return ChangeReading(changes: changes, next: next, isWhole: true, time: time)
         }
     }
 }
@@ -30,12 +30,14 @@ extension SQLStore {
 extension SQLTransaction {
     private static let keptMicroseconds: Int64 = 86_400_000_000
 
-    fileprivate func endOfLog() throws(SQLFault) -> ChangeMark {
+    /// The end of the log, and the server's clock if that is one for all gateways.
+    fileprivate func endOfLog() throws(SQLFault) -> (ChangeMark, WallTime?) {
         let inProgress = dialect.changesInProgress?.values ?? "NULL"
-        guard var row = try first("SELECT \(dialect.changeEnd), \(dialect.serverStart), \(inProgress)", []) else {
+        guard var row = try first("SELECT \(dialect.changeEnd), \(dialect.serverStart), \(inProgress), \(dialect.clock)", []) else {
             throw .failed("the log of changes has no end")
         }
-        return ChangeMark(value: try row.integer(), server: try row.integer(), inProgress: try row.optionalText())
+        let mark = ChangeMark(value: try row.integer(), server: try row.integer(), inProgress: try row.optionalText())
+        return (mark, dialect.isClockShared ? try row.time() : nil)
     }
 
     /// Changes from `mark` on; nil if they are more than a reading has. A restored dump has those of the server that it was made on: its numbers may be ahead of this one's, and

@@ -107,6 +107,8 @@ struct OfflineAccounts: Sendable {
         do {
             // A change bears the time at which it is begun: a gateway does not look for those from before it connected.
             try await store.prepare()
+            // Reads the clock of the store.
+            _ = try await directory.changes(since: nil)
             return .success(try await question(self))
         } catch let fault as AccountCommandFault {
             return .failure(fault)

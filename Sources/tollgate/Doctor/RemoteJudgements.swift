@@ -189,6 +189,15 @@ enum RemoteJudgements {
         return findings
     }
 
+    /// Says the offset; whether it is a fault is judged among all clocks.
+    static func databaseClock(_ reading: ClockReading) -> Diagnosis {
+        let milliseconds = [reading.offset, reading.uncertainty].map { Int(($0.magnitude * 1_000).rounded()) }
+        let direction = reading.offset < 0 ? "behind" : "ahead of"
+        return .ok(
+            "clock of the database",
+            "is \(milliseconds[0]) ms \(direction) this machine's, give or take \(milliseconds[1]) ms: sessions and codes go by it")
+    }
+
     /// Whether this gateway's `TOLLGATE_KEY_SECRET` is the one that sealed the keys of the others.
     static func keySecret(_ sealed: [(name: String, bytes: [UInt8])], _ secret: [UInt8]?) -> Diagnosis {
         let subject = "key secret"

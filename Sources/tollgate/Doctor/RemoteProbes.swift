@@ -130,6 +130,7 @@ enum RemoteProbes {
             let clock = facts.clock.map {
                 ClockReading(source: "the database", theirs: Double($0.microseconds) / 1_000_000, resolution: 0, from: start, to: EventLoop.now())
             }
+            if let clock { findings.append(RemoteJudgements.databaseClock(clock)) }
             return ProbeReport(findings, clocks: [clock].compactMap(\.self))
         } catch {
             return ProbeReport([RemoteJudgements.closed("database", name, error.reason, setting: name)])

@@ -66,7 +66,7 @@ final class HealthBoard: Sendable {
     /// Forgets the issuers, clocks and upstreams that a new configuration no longer has. Call it before the workers adopt that.
     func adopt(_ configuration: GatewayConfiguration, _ upstreams: [UpstreamSnapshot]) {
         let holders = IssuersPlan(configuration).outside.map(\.name)
-        let clocks = holders.map(Self.clock(keySet:)) + configuration.settings.upstreams.map { Self.clock(upstream: $0.name) }
+        let clocks = [Self.databaseClock] + holders.map(Self.clock(keySet:)) + configuration.settings.upstreams.map { Self.clock(upstream: $0.name) }
         state.withLock { state in
             state.process.keepIssuers(holders)
             state.process.clocks.keep(clocks)
@@ -83,12 +83,16 @@ final class HealthBoard: Sendable {
     static func clock(keySet issuer: String) -> String { "jwks:\(issuer)" }
     static func clock(upstream: String) -> String { "upstream:\(upstream)" }
 
+    private static let databaseClock = "database"
+
     /// A server's `Date` was `date` at `now` of our clock.
     func sawClock(_ source: String, date: WallTime, now: WallTime) {
-        let (change, skew) = state.withLock { state in
-            let change = state.process.clocks.read(source, date: date, at: now)
-            return (change, state.process.clocks.microseconds(source) ?? 0)
-        }
+        if let skew = ClockSkews.skew(of: date, at: now) { saw(source, skew: skew) }
+    }
+
+    /// Our clock is ahead of a source's by so many microseconds.
+    private func saw(_ source: String, skew: Int64) {
+        let change = state.withLock { $0.process.clocks.read(source, skew: skew) }
         let ahead = "\(skew / 1_000_000)"
         switch change {
         case .none: break
@@ -306,7 +310,8 @@ final class HealthBoard: Sendable {
             state.withLock { $0.process.tierAsked(issuer: issuer, problem == nil ? .ok : .failed) }
             guard let problem, tierInterval.begins(at: EventLoop.now().monotonic) else { return }
             log.warning("a tier server does not answer, known tiers stay", ("issuer", issuer), ("error", problem))
-        case .storeAnswered:
+        case .storeAnswered(let clockSkew):
+            if let clockSkew { saw(Self.databaseClock, skew: clockSkew) }
             // Changes failed because all of it was away.
             state.withLock { if $0.accountsReadFails { ($0.accountsReadFails, $0.accountsWriteProblem) = (false, nil) } }
             if setAccounts(problem: nil) { log.info("the accounts are back") }
