@@ -132,6 +132,9 @@ extension Admission {
         subjects.removeAll()
     }
 
+    /// Whether tokens of the issuer of this number in the policy's trust are the gateway's own.
+    package func isOwn(issuer: Int) -> Bool { policy.trust.issuers[issuer].isOwn }
+
     /// The issuer of the gateway's own tokens, as identities name it.
     private var ownIssuer: String { policy.trust.ownIssuer }
 }

@@ -14,7 +14,7 @@ package final class KeySetRefresher: Sendable {
     fileprivate enum Command: Sendable {
         case adopt(IssuersPlan, SigningKeyRing, generation: UInt64)
         case unknownKey(String)
-        case own(SigningKeyRing, asOf: MonotonicTime)
+        case own(SigningKeyRing, asOf: MonotonicTime, then: @Sendable () -> Void)
         case stop
 
         /// Whether it may be dropped when the queue is long.
@@ -86,8 +86,10 @@ package final class KeySetRefresher: Sendable {
     }
 
     /// Replaces the signing keys by those that gateways share, or that were rotated here. `time` is when reading or rotating them began:
-    /// the keys of a reading that was overtaken by a later one are ignored.
-    package func adopt(_ ring: SigningKeyRing, asOf time: MonotonicTime) { post(.own(ring, asOf: time)) }
+    /// the keys of a reading that was overtaken by a later one are ignored. Calls `then` once they are in force, unless it is stopped.
+    package func adopt(_ ring: SigningKeyRing, asOf time: MonotonicTime, then: @escaping @Sendable () -> Void = {}) {
+        post(.own(ring, asOf: time, then: then))
+    }
 
     /// Reports a token with an unknown `kid` for this trust line; it causes at most one fetch in 10 s.
     package func sawUnknownKey(of issuer: String) { post(.unknownKey(issuer)) }
@@ -132,6 +134,8 @@ package final class KeySetRefresher: Sendable {
         var nextFileCheck = MonotonicTime(nanoseconds: 0)
         /// Whether a key has changed since the last snapshot.
         var hasChanged = false
+        /// To be called after the next snapshot.
+        var adopted: [@Sendable () -> Void] = []
     }
 }
 
@@ -170,7 +174,8 @@ extension KeySetRefresher.Run {
             switch command {
             case .stop: return false
             case .unknownKey(let name): sources?.sawUnknownKey(name, now: moment.monotonic)
-            case .own(let ring, let time):
+            case .own(let ring, let time, let then):
+                adopted.append(then)
                 guard time >= ownTime else { continue }
                 ownTime = time
                 if sources?.adopt(ring) == true { hasChanged = true }
@@ -248,6 +253,8 @@ extension KeySetRefresher.Run {
         if hasChanged { onChange(sources.snapshot(generation: generation)) }
         hasChanged = false
         shared.state.withLock { $0.statuses = statuses }
+        for then in adopted { then() }
+        adopted.removeAll()
     }
 
     /// Milliseconds until the next deadline or file check.

@@ -11,22 +11,25 @@ package final class SharedKeyReadings: Sendable {
         var isReading = false
         /// Whether a change was noticed since the latest reading began, or that has failed.
         var isWanted = false
+        /// Called when the next reading has ended.
+        var waiting: [@Sendable () -> Void] = []
     }
 
     private static let retryMilliseconds: UInt64 = 1_000
 
     private let read: @Sendable () async throws -> SigningKeyRing?
-    private let adopt: @Sendable (SigningKeyRing, _ asOf: MonotonicTime) -> Void
+    private let adopt: @Sendable (SigningKeyRing, _ asOf: MonotonicTime, _ then: @escaping @Sendable () -> Void) -> Void
     private let failed: @Sendable (String) -> Void
     private let wait: @Sendable (_ milliseconds: UInt64) async -> Void
     private let state = Mutex(State())
 
     /// - Parameters:
     ///   - read: nil if there are no keys; answers in bounded time.
-    ///   - adopt: called with keys and the begin of their reading.
+    ///   - adopt: called with keys and the begin of their reading; calls its closure once they are in force.
     ///   - failed: called with the reason, once as long as it stays the same.
     package init(
-        read: @escaping @Sendable () async throws -> SigningKeyRing?, adopt: @escaping @Sendable (SigningKeyRing, _ asOf: MonotonicTime) -> Void,
+        read: @escaping @Sendable () async throws -> SigningKeyRing?,
+        adopt: @escaping @Sendable (SigningKeyRing, _ asOf: MonotonicTime, _ then: @escaping @Sendable () -> Void) -> Void,
         failed: @escaping @Sendable (String) -> Void, wait: @escaping @Sendable (_ milliseconds: UInt64) async -> Void = pause
     ) {
         self.read = read
@@ -46,14 +49,22 @@ package final class SharedKeyReadings: Sendable {
         if starts { Task { await run() } }
     }
 
+    /// Reads the keys now, and calls `done` once they are in force or the reading has failed. Any thread; returns at once.
+    package func read(then done: @escaping @Sendable () -> Void) {
+        state.withLock { $0.waiting.append(done) }
+        changed()
+    }
+
     private func run() async {
         var problem: String?
-        while takeWanted() {
+        while let waiting = takeWanted() {
             let begin = EventLoop.now().monotonic
+            let done = { @Sendable in for done in waiting { done() } }
             do {
-                if let ring = try await read() { adopt(ring, begin) }
+                if let ring = try await read() { adopt(ring, begin, done) } else { done() }
                 problem = nil
             } catch {
+                done()
                 if problem != "\(error)" { failed("\(error)") }
                 problem = "\(error)"
                 state.withLock { $0.isWanted = true }
@@ -62,11 +73,14 @@ package final class SharedKeyReadings: Sendable {
         }
     }
 
-    private func takeWanted() -> Bool {
+    /// Those that wait for the reading that begins now; nil if none is wanted.
+    private func takeWanted() -> [@Sendable () -> Void]? {
         state.withLock { state in
             state.isReading = state.isWanted
             state.isWanted = false
-            return state.isReading
+            guard state.isReading else { return nil }
+            defer { state.waiting.removeAll() }
+            return state.waiting
         }
     }
 }

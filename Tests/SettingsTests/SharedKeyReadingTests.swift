@@ -31,11 +31,12 @@ import Wire
                         }
                     }
                 },
-                adopt: { ring, time in
+                adopt: { ring, time, then in
                     self.state.withLock { state in
                         state.adopted.append(ring.active.kid)
                         state.times.append(time)
                     }
+                    then()
                 }, failed: { problem in self.state.withLock { $0.problems.append(problem) } },
                 wait: { milliseconds in self.state.withLock { $0.pauses.append(milliseconds) } })
         }
@@ -69,6 +70,24 @@ import Wire
         await scene.answer(.success(ring))
         #expect(await scene.adopted(1) == [ring.active.kid])
         #expect(scene.state.withLock { $0.problems } == ["away", "late"] && scene.state.withLock { $0.pauses } == [1_000, 1_000, 1_000])
+    }
+
+    /// Tokens with an unknown key have the keys read: those that come during a reading wait for the next one, together.
+    @Test func aReadingIsAwaitedByAllThatAskedBeforeIt() async throws {
+        let (scene, ring) = (Scene(), try ring())
+        let readings = scene.readings()
+        let done = Mutex<[Int]>([])
+        readings.read { done.withLock { $0.append(0) } }
+        for _ in 0..<12_000 where scene.state.withLock({ $0.begun }) < 1 { await pause(milliseconds: 5) }
+        for number in 1...2 { readings.read { done.withLock { $0.append(number) } } }
+        #expect(done.withLock { $0 } == [])
+        await scene.answer(.success(ring))
+        for _ in 0..<12_000 where scene.state.withLock({ $0.begun }) < 2 { await pause(milliseconds: 5) }
+        #expect(done.withLock { $0 } == [0])
+        await scene.answer(.failure(Away(description: "away")))
+        for _ in 0..<12_000 where done.withLock({ $0.count }) < 3 { await pause(milliseconds: 5) }
+        #expect(done.withLock { $0 } == [0, 1, 2])
+        await scene.answer(.success(nil))
     }
 
     /// A reading may have begun before the latest change was committed.

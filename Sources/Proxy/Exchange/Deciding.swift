@@ -11,6 +11,7 @@ extension Worker {
     mutating func decide(
         _ exchange: ExchangeIndex, _ bytes: RawSpan, isSampled: Bool, shedding: OverloadReason? = nil, _ scratch: inout Scratch
     ) {
+        if shedding == nil, waitsForChanges(exchange) { return }
         let client = exchanges[exchange].client.index
         let start = isSampled ? EventLoop.now().monotonic : now.monotonic
         let isCharged = admission.admit(
@@ -23,7 +24,10 @@ extension Worker {
         }
         if let timeout = scratch.decision.grpcTimeout { setDeadline(exchange, after: timeout) }
         if let token = scratch.decision.effects.deliveredToken { services.sawToken(token) }
-        if let issuer = scratch.decision.effects.keysWanted { services.unknownKey(issuer) }
+        if let issuer = scratch.decision.effects.keysWanted {
+            if scratch.decision.refusal != nil, waitsForKeys(exchange, of: issuer) { return }
+            services.unknownKey(issuer)
+        }
         switch scratch.decision.verdict {
         case .lookUp: return waitForEntitlement(exchange, &scratch)
         case .refresh: return waitForRefresh(exchange, bytes, &scratch)

@@ -160,7 +160,7 @@ extension Worker {
     }
 
     /// Decides again about a request that waited, from its kept head.
-    private mutating func decideAgain(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
+    mutating func decideAgain(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         let handle = exchanges.handle(exchange)
         let client = exchanges[exchange].client
         var head = ByteBuffer()
@@ -234,7 +234,7 @@ extension Worker {
 
 extension Slab where Element == Exchange {
     /// An answer has come; returns whether the exchange still waits for it.
-    fileprivate mutating func resume(_ exchange: Handle<Exchange>, from wait: ExchangeState.Wait) -> Bool {
+    mutating func resume(_ exchange: Handle<Exchange>, from wait: ExchangeState.Wait) -> Bool {
         isCurrent(exchange) && self[exchange.index].state.resumed(from: wait)
     }
 }

@@ -21,6 +21,8 @@ package struct Worker: ~Copyable {
     var deadlines: Deadlines
     /// Requests that wait for their user's entitlement, by user.
     var waitingForUser: [TokenUser: [Handle<Exchange>]] = [:]
+    var missedChanges = CatchUp()
+    var missedKeys = CatchUp()
     /// Requests that wait for a refresh.
     var refreshesUnderWay = 0
     /// Pipes that exchanges hold; nil once the system has refused to splice.
@@ -67,8 +69,11 @@ extension Worker {
 
     /// One turn: waits for events and handles them.
     mutating func turn(_ scratch: inout Scratch) {
-        let ready = loop.wait(milliseconds: waitTime())
-        work(on: ready, at: EventLoop.now(), &scratch)
+        let longest = waitTime()
+        let ready = loop.wait(milliseconds: longest)
+        let moment = EventLoop.now()
+        if moment.monotonic > now.monotonic.advanced(milliseconds: UInt64(longest) + Self.longestDelay) { turnIsLate() }
+        work(on: ready, at: moment, &scratch)
     }
 
     /// A turn without the wait: handles `ready` reports of the loop, and what is due at `moment`.

@@ -20,6 +20,8 @@ package enum WorkerMessage: Sendable {
     case learnedUsers([UserTier])
     /// The entitlements of these users may be out of date and must be looked up again; nil for every user's.
     case forgotUsers([TokenUser]?)
+    /// The answer to `catchUp`, by its number.
+    case caughtUp(MissedNews, UInt64)
     /// The answer to `sessionExpiry`, for the stream that asked.
     case sessionExpires(Handle<Exchange>, Int64?)
     /// The answer to `lookUpSubject`.
@@ -84,6 +86,9 @@ package struct WorkerServices: Sendable {
     package var localKinds: [Int: LocalKind] = [:]
     /// An issuer, by its number in the policy's trust, signed with an unknown key.
     package var unknownKey: @Sendable (Int) -> Void = { _ in }
+    /// Brings news that this process may have missed; the closure is called, once or twice, after they were posted, or when that takes too
+    /// long. nil where there are none.
+    package var catchUp: (@Sendable (MissedNews, @escaping @Sendable () -> Void) -> Void)?
     /// Looks up a user's entitlement; `.learnedUsers` must follow soon.
     package var lookUpUser: @Sendable (TokenUser) -> Void = { _ in }
     /// Looks up the account of a trust line's subject; `.learnedSubjects` must follow soon.
@@ -168,6 +173,7 @@ extension Worker {
             case .forgotUsers(let users?):
                 admission.forget(users)
                 streams.sweepSoon(at: now.monotonic)
+            case .caughtUp(let news, let number): caughtUp(news, number, &scratch)
             case .sessionExpires(let exchange, let newest): learnedExpiry(exchange, newest, &scratch)
             case .learnedSubjects(let subjects): learned(subjects, &scratch)
             case .refreshed(let exchange, let answer): refreshed(exchange, answer, &scratch)

@@ -32,6 +32,8 @@ struct AccountsAssembly: Sendable {
     let tierClient = TierClient()
     let health: HealthBoard
     let context: AccountContext
+    /// nil where gateways share no signing keys.
+    let keyReadings: SharedKeyReadings?
     private let courier: any Courier
     private let providers: ProviderKeyRing
     let active: ActiveConfiguration
@@ -64,9 +66,10 @@ struct AccountsAssembly: Sendable {
             store: store, clock: AccountClock(now: { EventLoop.now() }, pause: pause), notice: { health.report($0) })
         let readings = SharedKeys(IssuersPlan(configuration)).map { shared in
             SharedKeyReadings(
-                read: { try await shared.ring(in: store) }, adopt: { keySets.adopt($0, asOf: $1) },
+                read: { try await shared.ring(in: store) }, adopt: { keySets.adopt($0, asOf: $1, then: $2) },
                 failed: { health.log.error("the shared signing keys cannot be read, those held stay in use", ("error", $0)) })
         }
+        keyReadings = readings
         cluster = try ClusterMember(
             try ClusterPlan(configuration, primary: primary, redisDiscovery, tierClient), context,
             ClusterEvents(

@@ -5,6 +5,7 @@ internal import Contracts
 internal import Gate
 internal import HTTP
 internal import Issuers
+internal import Proxy
 internal import Settings
 internal import Storage
 internal import Synchronization
@@ -92,6 +93,28 @@ final class AccountsRuntime: Sendable {
     func newestExpiry(of session: UUID) async -> Int64? {
         let sessions = contracts.withLock { $0 }.sessions
         do throws(AccountFailure) { return try await sessions.newestExpiry(of: session) } catch { return nil }
+    }
+
+    /// How long requests wait for news that this process may have missed, in milliseconds; then they are decided about as while the store
+    /// is away.
+    private static let catchUpMilliseconds: UInt64 = 1_000
+
+    /// Reads what this process may have missed and calls `done` after it was posted to the workers, and once more when the time is over.
+    func catchUp(_ news: MissedNews, _ done: @escaping @Sendable () -> Void) {
+        guard isStarted.withLock({ $0 }) else { return done() }
+        // Unstructured, because the caller is an event loop: it ends when the time is over.
+        Task {
+            await pause(milliseconds: Self.catchUpMilliseconds)
+            done()
+        }
+        switch news {
+        case .changes:
+            // Likewise: it ends with the reading, which has a time-out.
+            Task {
+                if await cluster.applied() { done() }
+            }
+        case .ownKeys: if let readings = assembly.keyReadings { readings.read(then: done) } else { done() }
+        }
     }
 
     /// Changes over to another configuration of the same store. Blocks as `start` does; on a fault nothing changes.

@@ -54,6 +54,7 @@ struct WorkerPlan: Sendable {
         var services = WorkerServices(admin: { await admin.answer($0) }, local: Self.endpoints(active, accounts, admin))
         services.localKinds = Self.kinds
         services.unknownKey = { if let name = active.issuerName($0) { keySets.sawUnknownKey(of: name) } }
+        services.catchUp = { accounts.catchUp($0, $1) }
         services.lookUpUser = { accounts.cluster.tiers.lookUp($0) }
         services.lookUpSubject = { accounts.cluster.subjects.lookUp($0) }
         services.sessionExpiry = { expiries.ask($0, $1) }
