@@ -116,6 +116,14 @@ class GatewayRestarted(OfGateway):
         await self.gateway.start()
 
 
+class GatewayFrozen(GatewayStopped):
+    """SIGSTOP under refreshes, for longer than anything waits: it holds no rows, and what happened meanwhile counts at once."""
+
+    def __init__(self, world, random):
+        super().__init__(world, random)
+        self.seconds = 12.0
+
+
 class ClockJumps(OfGateway):
     def __init__(self, world, random):
         super().__init__(world, random)
@@ -136,6 +144,15 @@ class ClockJumps(OfGateway):
 
     async def end(self):
         self.gateway.set_clock(0)
+
+
+class ClocksApart(ClockJumps):
+    """The clock of one gateway is a minute ahead of the others', or an hour behind, for longer than the grace of refresh tokens."""
+
+    def __init__(self, world, random):
+        super().__init__(world, random)
+        self.ahead = random.choice([60, -3600])
+        self.seconds = 35.0
 
 
 class DiskFull(OfGateway):
@@ -219,9 +236,63 @@ class DatabaseSilent(DatabaseCut):
         link.hole()
 
 
+class LinesSilent(DatabaseSilent):
+    """For longer than the keepalives of both ends: the server ends the sessions, and the gateway connects anew."""
+
+    def __init__(self, world, random):
+        super().__init__(world, random)
+        self.seconds = 20.0
+
+
 class DatabaseSlow(DatabaseCut):
     def harm(self, link):
         link.slow(0.1)
+
+
+class DatabaseSwitched(OfDatabase):
+    """A planned switch: the primary is made read-only and goes on answering, the standby has all of it and is promoted."""
+
+    def __init__(self, world, random):
+        super().__init__(world, random)
+        self.seconds = 0.0
+
+    async def begin(self):
+        await self.world.postgres.switch()
+
+    async def restore(self):
+        await self.world.postgres.retire()
+        await self.world.postgres.rejoin()
+
+
+class OfRows(Disturbance):
+    """A session of psql, an operator's or a migration's: the gateways must not run out of connections by it."""
+
+    group = "database"
+
+    def touches(self):
+        return [(ACCOUNTS, self.world.names)]
+
+    async def end(self):
+        await self.world.postgres.release(self.session)
+
+
+class RowsLocked(OfRows):
+    """It holds the rows of a third of the accounts; their users try again and again."""
+
+    async def begin(self):
+        self.session = await self.world.postgres.hold(
+            "SELECT id FROM accounts WHERE get_byte(id, 15) % 3 = 0 FOR UPDATE; "
+            "SELECT id FROM sessions WHERE get_byte(account, 15) % 3 = 0 FOR UPDATE")
+
+
+class ChangesFlooded(OfRows):
+    """It changes rows without a pause: each transaction logs more changes than a reading has."""
+
+    async def begin(self):
+        self.session = await self.world.postgres.repeat(
+            "INSERT INTO ended_sessions (id, account, ended_at, reason) "
+            "SELECT uuid_send(gen_random_uuid()), '\\x00000000000000000000000000000000', "
+            "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'revoked' FROM generate_series(1, 20000)")
 
 
 # MARK: Redis
@@ -397,13 +468,16 @@ class UpstreamTorn(OfUpstream):
 
 KINDS = [GatewayKilled, GatewayStopped, GatewayRestarted, ClockJumps, DiskFull, DatabaseFailsOver, DatabaseKilled, DatabaseStopped,
          StandbyStopped, DatabaseCut, DatabaseSilent, DatabaseSlow, RedisKilled, RedisStopped, RedisCut, RedisSilent, RedisSlow, RedisSwings, RedisFull,
-         NodesParted, SlotsMove, UpstreamKilled, UpstreamStopped, UpstreamCut, UpstreamSilent, UpstreamSlow, UpstreamTorn]
+         NodesParted, SlotsMove, UpstreamKilled, UpstreamStopped, UpstreamCut, UpstreamSilent, UpstreamSlow, UpstreamTorn,
+         DatabaseSwitched, RowsLocked, ChangesFlooded]
+# They take longer than a round of the plan, and are made only where they are named.
+LONG = [GatewayFrozen, ClocksApart, LinesSilent]
 
 
 def plan(world, random, alone=False, only=None):
     """Rounds of faults without end: the kinds like a deck of cards, which is shuffled anew when it is empty. A round has one
     to three at once, of different groups; `alone`: one."""
-    kinds = [kind for kind in KINDS if world.redis.name in kind.topologies and (only is None or kind(world, random).name in only)]
+    kinds = [kind for kind in KINDS + (LONG if only else []) if world.redis.name in kind.topologies and (only is None or kind(world, random).name in only)]
     if not kinds:
         raise SetupError(f"with Redis as {world.redis.name} no fault is named {' or '.join(only)}")
     deck = []

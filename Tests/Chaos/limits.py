@@ -60,6 +60,8 @@ def check_shared(gateways, sources, spans, judge, pauses=()):
     for gateway in gateways:
         for second, (alone, all) in sources[gateway.name].items():
             moments = true_times(gateway, second)
+            # Redis stamps what it counts by its own clock, and a gateway whose clock is set by that one.
+            all += sum(sources[gateway.name].get(moment, (0, 0))[1] for moment in moments if moment != second)
             if alone <= BUSY_SHARE * all or any(begin - 1 <= moment <= end + 0.6 for moment in moments for begin, end in pauses):
                 continue
             if not any(gateway.name in names and begin - 1 <= moment <= end + 5

@@ -209,6 +209,48 @@ class Postgres:
         await run("pg_ctl", "-D", f"{self.standby.folder}/data", "-w", "promote", user=self.user)
         self.primary, self.standby = self.standby, self.primary
 
+    async def switch(self):
+        """Makes the primary read-only, which goes on answering, and promotes the standby once it has replayed everything."""
+        await self.sql("ALTER SYSTEM SET default_transaction_read_only = on")
+        await self.sql("SELECT pg_reload_conf()")
+        while await self.sql("SHOW default_transaction_read_only") != "on":
+            await asyncio.sleep(0.01)
+        position = await self.sql("SELECT pg_current_wal_lsn()")
+        while await self.sql(f"SELECT pg_last_wal_replay_lsn() >= '{position}'", self.standby) != "t":
+            await asyncio.sleep(0.01)
+        await run("pg_ctl", "-D", f"{self.standby.folder}/data", "-w", "promote", user=self.user)
+        # The new primary has no standby yet, for which commits would wait.
+        self.primary, self.standby = self.standby, self.primary
+        await self.sql("ALTER SYSTEM RESET synchronous_standby_names")
+        await self.sql("SELECT pg_reload_conf()")
+
+    async def retire(self):
+        """Ends the former primary."""
+        await self.standby.end(signal.SIGQUIT)
+
+    def _psql(self, name, statements):
+        session = Process(f"{self.primary.folder}-{name}", self.user)
+        if self.user:
+            os.chown(session.folder, self.user.pw_uid, self.user.pw_gid)
+        session.launch(["psql", "-qAtX", "-h", self.primary.folder, "-U", "tollgate"] +
+                       [word for statement in statements for word in ("-c", statement)] + ["accounts"], {"PGAPPNAME": "disturber"})
+        return session
+
+    async def release(self, session):
+        """Ends such a session, also at the server, which goes on with a statement whose client is gone."""
+        await session.end(signal.SIGKILL)
+        await self.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'disturber'")
+
+    async def hold(self, statements):
+        """A session that locks rows and keeps them until it is ended."""
+        session = self._psql("holder", [f"SET search_path = tollgate; BEGIN; {statements}", "SELECT 'held'", "SELECT pg_sleep(3600)"])
+        await session.wait_for("held")
+        return session
+
+    async def repeat(self, statement):
+        """A session that runs a statement without a pause until it is ended, each time as a transaction."""
+        return self._psql("writer", ["SET search_path = tollgate"] + [statement] * 200)
+
     async def restart(self):
         """Starts the primary again."""
         await self._launch(self.primary)
