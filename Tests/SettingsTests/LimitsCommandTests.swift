@@ -33,7 +33,7 @@ import Wire
         #expect(result.errorOutput == "")
         #expect(
             result.output == """
-                4 lines, 3 requests admitted under 1 limits of 1 routes.
+                4 lines, 3 requests admitted under 1 limit of 1 route.
                 Every window kept its bound: at most burst + rate × T.
 
                 """)
@@ -60,7 +60,7 @@ import Wire
     @Test func `requests admitted uncounted are checked against the limit too`() throws {
         let result = try verify(line(5) + line(5) + line(6, outcome: "open"))
         #expect(result.exitCode == 1)
-        #expect(result.output.contains("1 requests were admitted uncounted"))
+        #expect(result.output.contains("While Redis did not answer, 1 request passed uncounted"))
     }
 
     @Test func `lines that are missing between others are told`() throws {
@@ -70,8 +70,8 @@ import Wire
         let whole = try verify(numbered(5, "a.1") + numbered(1_000_000, "b.1"), numbered(2_000_000, "a.2") + line(3_000_000))
         #expect(whole.exitCode == 0 && !whole.output.contains("with limits"), "\(whole)")
         let cut = try verify(numbered(5, "a.3") + numbered(1_000_000, "a.7"), numbered(2_000_000, "b.2") + numbered(3_000_000, "b.x"))
-        #expect(cut.output.contains("3 lines with limits are missing in these logs; what they admitted is not counted here.\n"))
-        #expect(cut.output.contains("3 lines with limits were written before the first that are here.\n"))
+        #expect(cut.output.contains("These logs lack 3 lines with limits; what they admitted is not counted here.\n"))
+        #expect(cut.output.contains("Before the first lines here, 3 lines with limits had been written.\n"))
         #expect(cut.output.hasSuffix("at most burst + rate × T, as far as the lines are here.\n"))
         let json = try verify(numbered(5, "a.3") + numbered(1_000_000, "a.7"), json: true)
         #expect(json.exitCode == 0 && json.output.contains(#""missing":3,"earlier":2"#))
@@ -80,19 +80,19 @@ import Wire
     @Test func `shadowed and refused requests are no grants`() throws {
         let result = try verify(line(5) + line(5, outcome: "deny") + line(5, outcome: "shadow_deny") + line(5, outcome: "closed"))
         #expect(result.exitCode == 0)
-        #expect(result.output.hasPrefix("4 lines, 1 requests"))
+        #expect(result.output.hasPrefix("4 lines, 1 request admitted"))
     }
 
     @Test func `lines that are no JSON are counted and ignored`() throws {
         let result = try verify("ts=x msg=access\n\n{\"a\":\n" + line(5) + String(line(6).dropLast(20)))
         #expect(result.exitCode == 0)
-        #expect(result.output.contains("3 lines are no JSON"))
+        #expect(result.output.contains("Ignored 3 lines without JSON."))
     }
 
     @Test func `a log without limits is an error`() throws {
         let result = try verify("{\"msg\":\"access\"}\n")
         #expect(result.exitCode == 1)
-        #expect(result.errorOutput.contains("1 lines have no request that a limit admitted, so there is nothing to verify"))
+        #expect(result.errorOutput.contains("no request in 1 line was admitted by a limit, so there is nothing to verify"))
         #expect(try verify("msg=access\n").errorOutput.contains("TOLLGATE_ACCESS_LOG=json"))
     }
 

@@ -16,7 +16,7 @@ enum LimitsCommand {
             return .failed(error.description)
         }
         if logged.verifier.grantCount == 0 {
-            return .failed("\(logged.lines) lines have no request that a limit admitted, so there is nothing to verify; \(hint(logged))")
+            return .failed("no request in \(counted(logged.lines, "line")) was admitted by a limit, so there is nothing to verify; \(hint(logged))")
         }
         let violations = logged.verifier.violations()
         return json ? report(logged, violations) : describe(logged, violations)
@@ -24,21 +24,22 @@ enum LimitsCommand {
 
     private static func hint(_ logged: LoggedGrants) -> String {
         logged.unreadable > 0
-            ? "\(logged.unreadable) of them are no JSON: the log must be written with TOLLGATE_ACCESS_LOG=json"
+            ? "without JSON: \(counted(logged.unreadable, "line")); the log must be written with TOLLGATE_ACCESS_LOG=json"
             : "give the access logs of gateways that have routes with limit="
     }
 
     private static func describe(_ logged: LoggedGrants, _ violations: [LimitVerifier.Violation]) -> CommandResult {
-        var text = "\(logged.lines) lines, \(logged.verifier.grantCount) requests admitted under \(logged.verifier.subjectCount) limits"
-        text += " of \(Set(logged.routes.values).count) routes.\n"
-        if logged.unreadable > 0 { text += "\(logged.unreadable) lines are no JSON and were ignored.\n" }
+        let verifier = logged.verifier
+        var text = "\(counted(logged.lines, "line")), \(counted(verifier.grantCount, "request")) admitted under "
+        text += "\(counted(verifier.subjectCount, "limit")) of \(counted(Set(logged.routes.values).count, "route")).\n"
+        if logged.unreadable > 0 { text += "Ignored \(counted(logged.unreadable, "line")) without JSON.\n" }
         if logged.uncounted > 0 {
-            text += "\(logged.uncounted) requests were admitted uncounted while Redis did not answer; they are counted here.\n"
+            text += "While Redis did not answer, \(counted(logged.uncounted, "request")) passed uncounted; here they are counted.\n"
         }
         if logged.missing > 0 {
-            text += "\(logged.missing) lines with limits are missing in these logs; what they admitted is not counted here.\n"
+            text += "These logs lack \(counted(Int(clamping: logged.missing), "line")) with limits; what they admitted is not counted here.\n"
         }
-        if logged.earlier > 0 { text += "\(logged.earlier) lines with limits were written before the first that are here.\n" }
+        if logged.earlier > 0 { text += "Before the first lines here, \(counted(Int(clamping: logged.earlier), "line")) with limits had been written.\n" }
         guard !violations.isEmpty else {
             let extent = logged.missing > 0 ? ", as far as the lines are here" : ""
             return CommandResult(output: text + "Every window kept its bound: at most burst + rate × T\(extent).\n")
