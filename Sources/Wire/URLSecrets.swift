@@ -6,16 +6,17 @@ package func maskingURLSecrets(_ text: String) -> String {
         out += rest[..<scheme.upperBound]
         rest = rest[scheme.upperBound...]
         let authority = rest.prefix { !" \t\"'/?#,".contains($0) }
-        // A colon that begins no port begins a password.
+        // A colon without a port behind it begins a password, and so does one whose digits end at `#` or `?`, where `/` is usual.
         let password = authority.lastIndex(of: ":").map { authority[authority.index(after: $0)...] }
-        let isCut = password.map { !$0.allSatisfy(\.isNumber) } ?? false
+        let next = rest.dropFirst(authority.count).first
+        let isCut = password.map { $0.isEmpty || !$0.allSatisfy(\.isNumber) || next == "#" || next == "?" } ?? false
         let info = authority.contains("@") || !isCut ? authority : rest.prefix { !" \t\"'".contains($0) }
         if let at = info.lastIndex(of: "@") {
             out += "***"
             rest = rest[at...]
         }
-        let next = rest.firstRange(of: "://")?.lowerBound ?? rest.endIndex
-        guard let query = rest[..<next].prefix(while: { !" \t\"".contains($0) }).firstIndex(of: "?") else { continue }
+        let following = rest.firstRange(of: "://")?.lowerBound ?? rest.endIndex
+        guard let query = rest[..<following].prefix(while: { !" \t\"".contains($0) }).firstIndex(of: "?") else { continue }
         out += rest[..<query] + "?***"
         rest = rest[query...].drop { !" \t\"".contains($0) }
     }

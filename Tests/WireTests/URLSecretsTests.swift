@@ -12,6 +12,8 @@ import Wire
         ("https://u:p?w@h/k?a=b", "https://***@h/k?***"), ("jwks=https://h/k?key=1 audience=any?", "jwks=https://h/k?*** audience=any?"),
         ("\"https://h/k?key=1\" is no URL", "\"https://h/k?***\" is no URL"), ("https://h/k?next=https://v:q@x", "https://h/k?***"),
         ("https://a,https://u:p@b?k=1", "https://a,https://***@b?***"), ("https://h/k?a='b'c", "https://h/k?***"),
+        ("http://u:#p@h", "http://***@h"), ("http://u:12#p@h/x", "http://***@h/x"), ("http://u:?p@h", "http://***@h"), ("redis://:#p@h/0", "redis://***@h/0"),
+        ("http://u:/p@h", "http://***@h"), ("http://h:80/#a@b", "http://h:80/#a@b"), ("http://h:80?next=1", "http://h:80?***"), ("http://u:9?p@h", "http://***@h"),
         ("is this a query? https://h", "is this a query? https://h"),
     ])
     func userPasswordAndQueryOfAURLAreMasked(_ text: String, _ masked: String) { #expect(maskingURLSecrets(text) == masked) }
