@@ -152,7 +152,7 @@ import Wire
 
     @Test(arguments: [
         ("securepassword123", []), ("testpass123", []), ("correct horse battery", []), ("short", [PasswordFault.tooShort]),
-        ("1234567", [.tooShort, .entirelyNumeric]), ("12345678", [.tooCommon, .entirelyNumeric]), ("password", [.tooCommon]), ("PassWord", [.tooCommon]), (" password1 ", [.tooCommon]),
+        ("1234567", [.tooShort, .entirelyNumeric]), ("54321", [.tooShort, .tooCommon, .entirelyNumeric]), ("12345678", [.tooCommon, .entirelyNumeric]), ("password", [.tooCommon]), ("PassWord", [.tooCommon]), (" password1 ", [.tooCommon]),
         ("password123", [.tooCommon]), ("qwertyuiop", [.tooCommon]), ("8473629105", [.entirelyNumeric]), ("٨٤٧٣٦٢٩١٠٥", [.entirelyNumeric]),
         ("ada@example.com", [.sameAsEmail]), ("ADA@Example.com", [.sameAsEmail]), ("пароль", [.tooShort, .tooCommon]), ("123456789а", []), ("", [.tooShort]),
         (String(repeating: "x", count: 1_024), []), (String(repeating: "x", count: 1_025), [.tooLong]),

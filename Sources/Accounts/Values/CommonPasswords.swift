@@ -11,8 +11,11 @@ enum CommonPasswords {
 
     /// The 10,000 most common ones except those below 8 bytes, which are too short anyway, in alphabetical order. They
     /// are the first of the list that Django ships (django/contrib/auth/common-passwords.txt.gz, compiled by Royce
-    /// Williams; Copyright (c) Django Software Foundation and individual contributors, BSD-3-Clause).
+    /// Williams; Copyright (c) Django Software Foundation and individual contributors, BSD-3-Clause). Before them stand the
+    /// numbers of five digits of the whole list, of which Django says both.
     private static let list: StaticString = #"""
+        00000 01234 09876 10101 10203 10577 11111 12321 12345 12346 12369 12413 13579 14344 14789 22222 23456 24680
+        27653 32167 33333 44444 54321 55555 56789 66666 77777 88888 90210 98765 99999
         !qaz2wsx "zxcvbnm," "zxcvbnm,./" .adgjmptw 0.00000000 00000000 000000000 0000000000 00001111 000webhost
         00112233 01010101 01011980 01020304 0102030405 010203040506 01230123 01234567 0123456789 0147258369 0147852369
         0192837465 09876543 0987654321 0r968ji9ufj6 100200300 10101010 10203040 1020304050 1029384756 11111111
