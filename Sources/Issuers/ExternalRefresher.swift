@@ -50,10 +50,13 @@ package final class ExternalRefresher: Sendable {
         return await LeasedRefresh(order, lease).run { await self.send(order, to: server, from: address) }
     }
 
+    /// The seconds for which an issuer wants no refresh from this client's address; nil if it may be asked.
+    func pause(of issuer: String, from address: IPAddress?) -> UInt32? {
+        pauses.withLock { $0.left(of: issuer, from: address, at: EventLoop.now().monotonic) }
+    }
+
     private func send(_ order: RefreshOrder, to server: RefreshServer, from address: IPAddress?) async -> TokenRefreshOutcome {
-        if let seconds = pauses.withLock({ $0.left(of: order.issuer, from: address, at: EventLoop.now().monotonic) }) {
-            return .unavailable(retryAfterSeconds: seconds)
-        }
+        if let seconds = pause(of: order.issuer, from: address) { return .unavailable(retryAfterSeconds: seconds) }
         // No redirects: a refresh token is sent to the configured URL only. No resend: it may be valid only once.
         let answer = await transfers.send(
             HTTPTransfer(

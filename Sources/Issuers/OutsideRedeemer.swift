@@ -27,6 +27,7 @@ package struct OutsideRedeemer: Sendable {
 
     private let issuers: @Sendable () -> [RedeemingIssuer]
     private let refreshes: TokenRefreshes
+    private let refresher: ExternalRefresher
     /// An issuer's tokens are signed with a key that is not known here.
     private let keysWanted: @Sendable (_ issuer: String) -> Void
 
@@ -37,6 +38,7 @@ package struct OutsideRedeemer: Sendable {
     ) {
         self.issuers = issuers
         self.keysWanted = keysWanted
+        self.refresher = refresher
         refreshes = TokenRefreshes(own: { _ in .refused }, outside: refresher)
     }
 
@@ -45,6 +47,7 @@ package struct OutsideRedeemer: Sendable {
         guard RefreshedTokens.isSendable(Array(token.utf8)), token.utf8.count <= Self.longestToken,
             let asked = issuer(of: token, contract)
         else { return .refused }
+        if let seconds = refresher.pause(of: asked.issuer.name, from: address?.limitPrefix) { return .paused(retryAfterSeconds: Int(seconds)) }
         let order = RefreshOrder(issuer: asked.issuer.name, isOwn: false, user: "", session: "", token: Array(token.utf8))
         let answer = await withCheckedContinuation { continuation in
             refreshes.refresh(order, from: address) { continuation.resume(returning: $0) }

@@ -68,6 +68,13 @@ import Wire
         #expect(office.limiter.counted(.addressFailures) == 0)
     }
 
+    /// An issuer that has said when it wants to be asked again got none of these.
+    @Test func whatAPausedIssuerDoesNotGetIsNotCounted() async throws {
+        issuer.say(.paused(retryAfterSeconds: 7), to: "old")
+        for _ in 0..<200 { #expect(await fault { try await refresh("old") } == AccountFailure.unavailable(retryAfterSeconds: 7)) }
+        #expect(office.limiter.counted(.addressUnjudged) == 0 && office.limiter.counted(.addressFailures) == 0)
+    }
+
     /// An answer that the app did not get is given again, without asking the issuer, which may have spent the token.
     @Test func aLostAnswerIsGivenAgain() async throws {
         _ = try await add()

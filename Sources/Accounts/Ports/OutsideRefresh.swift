@@ -11,6 +11,8 @@ package struct OutsideRefresh: Sendable {
         case refused
         /// The issuer is late, down or not understood.
         case unavailable(retryAfterSeconds: Int)
+        /// It was not asked, since it has said that it wants no refresh now.
+        case paused(retryAfterSeconds: Int)
     }
 
     /// Asks the issuer whose apps speak `contract`. Single flight: parallel calls with one token share an answer.

@@ -19,7 +19,7 @@ extension Sessions {
         if let known = try await adopted(digest) { return try await proceed(known, contract, caller) }
         switch try await redeem(token, contract, caller, by: outside) {
         case .subject(let key): return try await open(key, digest, contract, caller)
-        case .unavailable(let seconds): throw .failed(.unavailable(retryAfterSeconds: seconds))
+        case .unavailable(let seconds), .paused(let seconds): throw .failed(.unavailable(retryAfterSeconds: seconds))
         case .refused, nil:
             for pause in Self.secondLooks {
                 await context.clock.pause(pause)
