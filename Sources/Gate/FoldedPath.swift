@@ -1,7 +1,7 @@
 import Wire
 
-/// The folded form of a canonical path, in which paths are equal that some frameworks route alike: ASCII letters in lower case, and
-/// without slashes and blanks at the end. Express, ASP.NET and Spring match without case or the last slash; others trim blanks.
+/// The folded form of a canonical path, in which paths are equal that some frameworks route alike: letters in lower case, and without
+/// slashes and blanks at the end. Express, ASP.NET and Spring match without case or the last slash; others trim blanks.
 extension CanonicalPath {
     /// Whether `path` may differ from its folded form: it has an upper-case letter or an encoding, or ends with a slash or `+`. Reads
     /// eight bytes at a time, the last eight once more where they are not a whole word.
@@ -44,8 +44,8 @@ extension CanonicalPath {
         }
         var offset = 0
         while offset < end {
-            if path[offset] == UInt8(ascii: "%"), let letter = lookalike(path.extracting(offset..<end)) {
-                out.append(letter.byte)
+            if path[offset] == UInt8(ascii: "%"), let letter = encodedLetter(path.extracting(offset..<end)) {
+                append(folded(letter.scalar), to: &out)
                 offset += letter.width
             } else {
                 out.append(path[offset].lowercasedASCII)
@@ -54,12 +54,45 @@ extension CanonicalPath {
         }
     }
 
-    /// The ASCII letter that one encoded character becomes in another case: the Kelvin sign, the long s, and two of i.
-    private static func lookalike(_ rest: RawSpan) -> (byte: UInt8, width: Int)? {
-        if rest.hasPrefix("%E2%84%AA") { return (UInt8(ascii: "k"), 9) }
-        if rest.hasPrefix("%C5%BF") { return (UInt8(ascii: "s"), 6) }
-        if rest.hasPrefix("%C4%B0") || rest.hasPrefix("%C4%B1") { return (UInt8(ascii: "i"), 6) }
-        return nil
+    /// The character outside of ASCII whose UTF-8 is encoded at the start of `rest`, and the length of its encoding.
+    private static func encodedLetter(_ rest: RawSpan) -> (scalar: Unicode.Scalar, width: Int)? {
+        guard let first = encodedByte(rest, 0), first >= 0xC2, first < 0xF5 else { return nil }
+        let count = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4
+        var value = UInt32(first) & (0x7F >> UInt32(count))
+        for index in 1..<count {
+            guard let byte = encodedByte(rest, index), byte & 0xC0 == 0x80 else { return nil }
+            value = value << 6 | UInt32(byte & 0x3F)
+        }
+        // The longer encodings of a character, which are malformed, stay as they are.
+        guard let scalar = Unicode.Scalar(value), UTF8.width(scalar) == count else { return nil }
+        return (scalar, 3 * count)
+    }
+
+    private static func encodedByte(_ rest: RawSpan, _ index: Int) -> UInt8? {
+        guard rest.byteCount >= 3 * index + 3, rest[3 * index] == UInt8(ascii: "%"), let high = rest[3 * index + 1].hexValue,
+            let low = rest[3 * index + 2].hexValue
+        else { return nil }
+        return high << 4 | low
+    }
+
+    /// The lower case of a letter's upper case, where both are single characters, as frameworks compare characters without case. So are
+    /// the Kelvin sign `k`, the long s `s` and both sigmas equal; the Turkish letters are both `i`.
+    static func folded(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
+        if scalar == "\u{130}" { return "i" }
+        return single(single(scalar) { $0.uppercaseMapping }) { $0.lowercaseMapping }
+    }
+
+    private static func single(_ scalar: Unicode.Scalar, _ mapping: (Unicode.Scalar.Properties) -> String) -> Unicode.Scalar {
+        let mapped = mapping(scalar.properties).unicodeScalars
+        return mapped.count == 1 ? mapped.first ?? scalar : scalar
+    }
+
+    private static func append(_ scalar: Unicode.Scalar, to out: inout ByteBuffer) {
+        if scalar.isASCII { return out.append(UInt8(scalar.value)) }
+        for byte in UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter {
+            out.append(UInt8(ascii: "%"))
+            for digit in [byte >> 4, byte & 15] { out.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "A") + digit - 10) }
+        }
     }
 
     /// The end of `path` up to `end` without the blank there; `end` if there is none. Blanks are the encoded controls and spaces of

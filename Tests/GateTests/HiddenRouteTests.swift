@@ -111,6 +111,24 @@ struct HiddenRouteTests {
         for path in hiding where !path.contains(";") { #expect(exact.get(path).route == "open", "\(path)") }
     }
 
+    /// Letters outside of ASCII have two cases, too.
+    @Test func anotherCaseOfAnyLetterHidesNoStricterRoute() throws {
+        let paths = ["/%C3%BCber", "/%D0%9E%D1%82%D1%87%D1%91%D1%82/*", "/%CF%83%CE%BF%CF%86%CF%8C%CF%82", "/%E1%BA%A1", "/%F0%90%90%A8", "/stra%C3%9Fe"]
+        let harness = try AdmissionHarness([rule("open", "/*", auth: .none)] + paths.enumerated().map { rule("r\($0.offset)", $0.element) })
+        let hiding = [
+            "/%C3%9Cber", "/%c3%9cBER", "/%D0%BE%D0%A2%D0%A7%D0%81%D0%A2/x", "/%CE%A3%CE%9F%CE%A6%CE%8C%CE%A3", "/%E1%BA%A0", "/%F0%90%90%80",
+            "/stra%E1%BA%9Ee", "/%C3%9Cber/",
+        ]
+        for path in hiding { #expect(harness.get(path).status == 400, "\(path)") }
+        for path in ["/%C3%BDber", "/strasse", "/%D0%BE", "/%C3%9C", "/%E1%BA%9E", "/%C3%97"] {
+            #expect(harness.get(path).route == "open", "\(path)")
+        }
+        let changing = (0x80...0x1FFFF).compactMap(Unicode.Scalar.init).filter {
+            CanonicalPath.folded(CanonicalPath.folded($0)) != CanonicalPath.folded($0)
+        }
+        #expect(changing == [] && CanonicalPath.folded("\u{2C6}") == "\u{2C6}" && CanonicalPath.folded("É") == "é")
+    }
+
     /// Each of the demands that make a route stricter than the open one, alone.
     @Test func aRouteIsStricterByWhatItDemands() throws {
         let tiers = TierList.standard
