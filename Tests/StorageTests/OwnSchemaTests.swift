@@ -202,6 +202,39 @@ import Wire
         #expect(try await store.openSession(newSession(), of: ada, at(2)) != nil)
     }
 
+    /// However a client names the account: by its id, an identity, its email in a code's place or a token that was mailed to it.
+    @Test func allCallsOfOneAccountHaveOneShareOfTheConnections() async throws {
+        let cluster = try PostgresCluster.shared.get()
+        let database = try cluster.newDatabaseName()
+        let store = try Bench(url: cluster.url(database)).store
+        let (ada, bob) = (try await store.opened("ada@x").account.id, try await store.opened("bob@x").account.id)
+        let proof = identity(subject: "1", email: try email("ada@x"))
+        _ = try await store.signIn(proof, newUser: newID(), session: newSession(.provider), at(1))
+        for number: UInt8 in 1...3 {
+            _ = try await store.putResetToken(PendingReset(digest: [number], email: try email("ada@x"), expiresAt: at(600).now))
+        }
+        let holder = try Holder(cluster, database, "SELECT * FROM tollgate.accounts WHERE email_key = 'ada@x' FOR UPDATE")
+        defer { holder.end() }
+        let waiting = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = '\(database)' AND application_name = 'tollgate' AND wait_event_type = 'Lock'"
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            for number: UInt8 in 1...3 {
+                for _ in 0..<4 {
+                    group.addTask { await fault { _ = try await store.openSession(newSession(), of: ada, at(2)) }?.absence != nil }
+                    group.addTask { await fault { _ = try await store.signIn(proof, newUser: newID(), session: newSession(.provider), at(2)) }?.absence != nil }
+                }
+                group.addTask { await fault { _ = try await store.resetPassword(digest: [number], hash: "hash", session: newSession(), at(2)) }?.absence != nil }
+            }
+            var most = 0
+            for _ in 0..<8 {
+                _ = try await store.openSession(newSession(), of: bob, at(2))
+                most = max(most, try #require(Int(cluster.run(waiting))))
+                try await Task.sleep(for: .milliseconds(50))
+            }
+            #expect((1...2).contains(most), "of eight connections")
+            for _ in 0..<27 { #expect(try await group.next() == true) }
+        }
+    }
+
     /// There is nothing to migrate, so the lock is not taken.
     @Test func aStartOverTheNewestSchemaTakesNoLock() async throws {
         let cluster = try PostgresCluster.shared.get()

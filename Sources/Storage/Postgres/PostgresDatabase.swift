@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Wire
 
 /// A PostgreSQL database: a pool of threads, each with its own connection.
 final class PostgresDatabase: SQLDatabase {
@@ -22,7 +23,7 @@ final class PostgresDatabase: SQLDatabase {
         guard let pool else { return nil }
         self.onChange = onChange
         self.pool = pool
-        rows = RowShares(share: max(1, connections / 4), capacity: Self.rowCapacity)
+        rows = RowShares(share: max(1, connections / 4 - 1), capacity: Self.rowCapacity)
     }
 
     func read<Value: Sendable>(
@@ -34,7 +35,27 @@ final class PostgresDatabase: SQLDatabase {
     func commit<Value: Sendable>(
         locking row: LockedRow?, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
-        try await rows.run(row) { () async throws(StoreFault) -> Value in try await run(isWriting: true, body) }
+        try await rows.run(row, account: accountRow) { () async throws(StoreFault) -> Value in try await run(isWriting: true, body) }
+    }
+
+    /// The row of the account that a client names by an email, phone or identity, so that all its calls have one share. Waits for no lock;
+    /// where it cannot be found out, what names it has a share of its own.
+    private func accountRow(_ row: LockedRow) async -> LockedRow {
+        do throws(StoreFault) {
+            let named: UUID?
+            switch row {
+            case .contact(let key):
+                named = try await read { sql throws(SQLFault) in
+                    var row = try sql.first("SELECT id FROM accounts WHERE email_key = $1 OR phone = $1", [.text(key)])
+                    return try row?.id()
+                }
+            case .identity(let key): named = try await read { sql throws(SQLFault) in try sql.account(of: key) }
+            case .account, .session: return row
+            }
+            return named.map { .account($0) } ?? row
+        } catch {
+            return row
+        }
     }
 
     private func run<Value: Sendable>(

@@ -3,7 +3,7 @@ package import Wire
 
 extension SQLStore {
     package func putCode(_ code: PendingCode) async throws(StoreFault) -> Account? {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(locking: .contact(code.recipient)) { sql throws(SQLFault) in
             try sql.put(code)
             let isPhone = code.purpose.isForPhones
             return try sql.account(
@@ -43,7 +43,7 @@ extension SQLStore {
     }
 
     package func putResetToken(_ token: PendingReset) async throws(StoreFault) -> Account? {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(locking: .contact(token.email.key)) { sql throws(SQLFault) in
             try sql.change(
                 .unlogged, "INSERT INTO reset_tokens (digest, email, email_key, expires_at) VALUES ($1, $2, $3, $4)",
                 [.bytes(token.digest), .text(token.email.text), .text(token.email.key), .time(token.expiresAt)])
@@ -62,7 +62,13 @@ extension SQLStore {
     package func resetPassword(
         digest: [UInt8], hash: String, session: NewSession, _ audit: AuditContext
     ) async throws(StoreFault) -> SignIn? {
-        try await database.write { sql throws(SQLFault) in
+        // An account may have several tokens, which are one way of naming it.
+        let key = try await database.read { sql throws(SQLFault) in
+            var row = try sql.first("SELECT email_key FROM reset_tokens WHERE digest = $1", [.bytes(digest)])
+            return try row?.text()
+        }
+        guard let key else { return nil }
+        return try await database.write(locking: .contact(key)) { sql throws(SQLFault) in
             guard let recipient = try sql.useResetToken(digest, now: audit.now) else { return nil }
             let holder = try sql.lockedAccount(of: recipient)
             // A reset token proves the email as a recovery code does.

@@ -5,7 +5,7 @@ extension SQLStore {
     package func grant(
         _ actor: ActorName, to user: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> Bool {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(locking: .account(user)) { sql throws(SQLFault) in
             guard try sql.lockedAccount(user) != nil else { return false }
             let isNew =
                 try sql.change(
@@ -23,7 +23,7 @@ extension SQLStore {
     package func revoke(
         _ actor: ActorName, from user: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> Bool {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(locking: .account(user)) { sql throws(SQLFault) in
             let wasThere =
                 try sql.change(
                     .unlogged, "DELETE FROM actor_grants WHERE account = $1 AND actor_type = $2 AND actor_id = $3",

@@ -11,7 +11,7 @@ extension SQLStore {
     }
 
     package func adopt(_ adoption: Adoption, _ audit: AuditContext) async throws(StoreFault) -> AdoptionOutcome {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(locking: .identity(adoption.key)) { sql throws(SQLFault) in
             if let known = try sql.adopted(adoption.digest) { return .known(known) }
             let verdict = try sql.verdict(on: adoption.key)
             guard case .account(let user) = verdict, let account = try sql.lockedAccount(user) else { return .refused }
@@ -28,7 +28,7 @@ extension SQLStore {
     package func end(
         _ ended: EndedSession, refreshToken digest: [UInt8]?, _ audit: AuditContext
     ) async throws(StoreFault) {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(locking: .account(ended.user)) { sql throws(SQLFault) in
             if try sql.remember(ended) {
                 try sql.log(.sessionEnded, ended.user, audit, session: ended.id, detail: ended.reason.rawValue)
             }

@@ -31,13 +31,20 @@ final class RowShares: Sendable {
         self.capacity = capacity
     }
 
-    /// Runs `call` once it is within the share of its row. When the database gives up one call of a row, those that wait behind it get the
+    /// Runs `call` once it is within the share of its row, or of the account's that `account` finds by it. A call that runs beside no other
+    /// needs no look-up: at most one runs so, which its account may hold beyond the share. When the database gives up one call of a row, those that wait behind it get the
     /// same fault: each would wait for the same lock in turn.
     func run<Value: Sendable>(
-        _ row: LockedRow?, _ call: () async throws(StoreFault) -> Value
+        _ named: LockedRow?, account: (LockedRow) async -> LockedRow, _ call: () async throws(StoreFault) -> Value
     ) async throws(StoreFault) -> Value {
-        guard let row else { return try await call() }
-        if let fault = await enter(row) { throw fault }
+        guard let named else { return try await call() }
+        let isAlone = lines.withLock { lines in
+            guard lines.isEmpty else { return false }
+            lines[named] = Line(running: 1)
+            return true
+        }
+        let row = isAlone ? named : await account(named)
+        if !isAlone, let fault = await enter(row) { throw fault }
         do throws(StoreFault) {
             let value = try await call()
             leave(row, nil)
