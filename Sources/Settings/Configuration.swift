@@ -69,7 +69,8 @@ package struct Configuration: Sendable {
     package var keySecret: [UInt8]?
     package var mustConfirmEmail = false
     /// Of one account.
-    package var maxSessions = 0
+    /// By the tier's rank.
+    package var maxSessions: [Int] = []
     /// The rate of sign-ups for each client address.
     package var signUpLimit: LimitRate = LimitRate(defaultOf: .signUpLimit)
     /// The rate of SMS over all gateways.

@@ -79,6 +79,14 @@ struct SettingReader: Sendable {
         Self(path) { reader, setting in .some(reader.text(setting).isEmpty ? nil : reader.count(setting)) }
     }
 
+    /// A number for each tier.
+    static func countByTier(_ path: Path<[Int]>, _ range: ClosedRange<Int>) -> Self {
+        Self(path) { reader, setting in
+            let tiers = reader.configuration.tiers
+            return reader.parse(setting, reader.text(setting)) { text throws(ParseError) in try TypedText.countByTier(text, range, tiers) }
+        }
+    }
+
     static func percentage(_ path: Path<Int>) -> Self { Self(path) { $0.percentage($1) } }
     static func size(_ path: Path<Int>) -> Self { Self(path) { $0.size($1) } }
 

@@ -174,8 +174,8 @@ extension Setting {
         "TOLLGATE_REFRESH_TTL_", .text, .entries(\.refreshLifetimes), shown: "the contract's",
         "The time for which a session can be refreshed, from its last refresh (for `PASSWORD` from the sign-in); at most what the contract's document says: `PASSWORD`, `PROVIDER` and `DLAUTH` 30 d, `ANONYMOUS` 7 d. `APPLE` has no refresh tokens. Sessions that are open already keep their time until the next refresh.")
     package static let maxSessions = Setting(
-        "TOLLGATE_MAX_SESSIONS", .count(1...100_000), .count(\.maxSessions), default: "100",
-        "The maximum number of sessions of one account; a sign-in beyond it ends the one that was not used for longest.")
+        "TOLLGATE_MAX_SESSIONS", .text, .countByTier(\.maxSessions, 1...100_000), default: "100",
+        "The maximum number of sessions of one account, or by tier like `free:5,premium:20`; a sign-in beyond it ends the one that was not used for longest. A tier that is left out has the number of the nearest lower one.")
     package static let signUpLimit = Setting(
         "TOLLGATE_SIGNUP_LIMIT", .rate, .rate(\.signUpLimit), default: "300/h+burst=100",
         "The rate of sign-ups from one client address (IPv6: from one /64), over all contracts.")

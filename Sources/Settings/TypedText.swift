@@ -14,6 +14,26 @@ package enum TypedText {
         return value
     }
 
+    /// A number for each tier, by its rank: one for all, or a list like `free:5,premium:20`, which must name the lowest tier. A tier that
+    /// it leaves out has the number of the nearest lower one.
+    package static func countByTier(_ text: String, _ range: ClosedRange<Int>, _ tiers: TierList) throws(ParseError) -> [Int] {
+        guard text.contains(":") else { return Array(repeating: try count(text, range), count: tiers.names.count) }
+        var named: [Int?] = Array(repeating: nil, count: tiers.names.count)
+        for item in text.split(separator: ",", omittingEmptySubsequences: false) {
+            let parts = item.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            guard parts.count == 2, let tier = tiers.rank(of: parts[0]) else {
+                throw ParseError("has a part that names no tier, write TIER:NUMBER with one of \(tiers.names.joined(separator: ", "))")
+            }
+            guard named[Int(tier.rawValue)] == nil else { throw ParseError("names the tier \(parts[0]) twice, keep one of them") }
+            named[Int(tier.rawValue)] = try count(parts[1], range)
+        }
+        guard var last = named[0] else { throw ParseError("leaves out \(tiers.names[0]), the lowest tier, name it too") }
+        return named.map { number in
+            last = number ?? last
+            return last
+        }
+    }
+
     /// A percentage in `range`.
     package static func percentage(_ text: String, _ range: ClosedRange<Int>) throws(ParseError) -> Int {
         guard text.hasSuffix("%"), text.utf8.count <= 5, text.utf8.dropLast().allSatisfy({ $0.isASCIIDigit }), let value = Int(text.dropLast())

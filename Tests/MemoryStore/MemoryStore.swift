@@ -179,7 +179,8 @@ extension MemoryStore.State {
     mutating func open(_ new: NewSession?, of user: UUID, _ audit: AuditContext) -> Session? {
         guard let new else { return nil }
         let open = sessions.values.filter { $0.user == user }.map { (id: $0.id, lastUsedAt: $0.lastUsedAt) }
-        for id in new.mostSessions == .max ? [] : SessionBound.ending(open, most: new.mostSessions) {
+        let most = new.bound.most(at: audit.now) { accounts[user]?.entitlement }
+        for id in most == .max ? [] : SessionBound.ending(open, most: most) {
             _ = end(id, .revoked, audit)
             log(.sessionEnded, user, audit, session: id, detail: SessionBound.detail)
         }

@@ -15,7 +15,7 @@ import Wire
         var ids = try await store.sessions(of: user, now: at(0).now).map(\.id)
         func open(_ session: NewSession, at seconds: Int64) async throws {
             var session = session
-            session.mostSessions = 3
+            session.bound = SessionBound(3)
             ids.append(session.id)
             _ = try await store.signIn(user, proof: PasswordProof(hash: "hash"), session: session, at(seconds))
         }
@@ -30,6 +30,27 @@ import Wire
         for seconds: Int64 in 5...9 { try await open(newSession(), at: seconds) }
         #expect(try await store.sessions(of: user, now: at(9).now).map(\.id) == ids.suffix(3).reversed())
         #expect(try await store.sessions(of: other.account.id, now: at(9).now).map(\.id) == [try #require(other.session?.id)])
+    }
+
+    /// A tier that has ended counts no longer.
+    @Test(arguments: Backend.allCases)
+    func theTierBoundsTheSessions(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let user = try await bench.store.opened("a@x").account.id
+        func count(after seconds: Int64) async throws -> Int {
+            for _ in 0..<6 {
+                var session = newSession()
+                session.bound = SessionBound(2, byTier: ["gold": 4])
+                _ = try await bench.store.signIn(user, proof: PasswordProof(hash: "hash"), session: session, at(seconds))
+            }
+            return try await bench.store.sessions(of: user, now: at(seconds).now).count
+        }
+        #expect(try await count(after: 1) == 2)
+        for (tier, until, sessions) in [("gold", at(100).now, 4), ("silver", nil, 2), ("gold", at(3).now, 2)] as [(String, WallTime?, Int)] {
+            _ = try await bench.store.setTier(tier, until: until, of: user, at(2))
+            #expect(try await count(after: 4) == sessions, "\(tier)")
+        }
     }
 
     @Test(arguments: Backend.allCases)

@@ -11,8 +11,7 @@ package struct AccountContext: Sendable {
     package let notice: @Sendable (AccountNotice) -> Void
     /// The lifetimes of new sessions.
     package var policies = SessionPolicies()
-    /// The most sessions of one account.
-    package var mostSessions = Int.max
+    package var sessionBound = SessionBound.none
 
     package init(
         store: any AccountStore, clock: AccountClock,
@@ -85,7 +84,7 @@ extension AccountContext {
         var session = NewSession(
             id: newID(now), contract: contract, device: caller?.device.flatMap(PlainText.label), address: caller?.address,
             idleSeconds: policies[contract].idleSeconds)
-        session.mostSessions = mostSessions
+        session.bound = sessionBound
         return session
     }
 }

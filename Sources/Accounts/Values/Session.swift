@@ -88,8 +88,8 @@ package struct NewSession: Sendable, Equatable {
     /// `SessionPolicy.idleSeconds` in force.
     package let idleSeconds: Int64
     package var signIn = SignInTime.opening
-    /// The most sessions that its account may have with it.
-    package var mostSessions = Int.max
+    /// The sessions that its account may have with it.
+    package var bound = SessionBound.none
 
     package init(id: UUID, contract: ContractID, device: String?, address: IPAddress? = nil, idleSeconds: Int64? = nil) {
         self.id = id

@@ -37,7 +37,7 @@ extension SQLTransaction {
 
     /// Opens a session of an account, which the transaction has locked.
     mutating func open(_ new: NewSession, of account: UUID, _ audit: AuditContext) throws(SQLFault) -> Session {
-        if new.mostSessions < .max { try makeRoom(for: new, of: account, audit) }
+        if new.bound != .none { try makeRoom(for: new, of: account, audit) }
         let session = Session(new, user: account, now: audit.now)
         try change(
             .unlogged,
@@ -61,7 +61,8 @@ extension SQLTransaction {
         let open = try rows("SELECT id, last_used_at FROM sessions WHERE account = $1", [.id(account)]) { row throws(SQLFault) in
             (id: try row.id(), lastUsedAt: try row.time())
         }
-        for id in SessionBound.ending(open, most: new.mostSessions) {
+        let most = try new.bound.most(at: audit.now) { () throws(SQLFault) in try self.account(account)?.entitlement }
+        for id in SessionBound.ending(open, most: most) {
             guard try end(id, .revoked, at: audit.now) != nil else { continue }
             try log(.sessionEnded, account, audit, session: id, detail: SessionBound.detail)
         }

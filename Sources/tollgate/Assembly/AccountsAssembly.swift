@@ -106,7 +106,9 @@ struct AccountsAssembly: Sendable {
         let active = active
         var context = context
         context.policies = configuration.sessionPolicies
-        context.mostSessions = settings.maxSessions
+        let most = settings.maxSessions
+        context.sessionBound = SessionBound(
+            most[0], byTier: Dictionary(uniqueKeysWithValues: zip(settings.tiers.names, most)), graceSeconds: settings.tierGraceSeconds)
         let mint = TokenMint(
             issuer: settings.issuer, audience: settings.audience, signingKey: { active.signingKey },
             refreshKeys: RefreshTokenKeys(secret: secret),
