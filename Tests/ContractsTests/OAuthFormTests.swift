@@ -45,7 +45,8 @@ import Wire
     @Test func theDocumentsNameWhatIsThere() {
         let metadata = ServerMetadata(issuer: "https://id.test", publicURL: "https://gate.test/", algorithms: ["ES256", "RS256"])
         let plain = metadata.response(isOpenID: false, revokes: true, introspects: true)
-        let common = #"{"issuer":"https://id.test","jwks_uri":"https://gate.test/.well-known/jwks.json""#
+        let common = #"{"issuer":"https://id.test","jwks_uri":"https://gate.test/.well-known/jwks.json","response_types_supported":["none"],"#
+            + #""grant_types_supported":["refresh_token"]"#
         let revocation = #","revocation_endpoint":"https://gate.test/oauth/revoke","revocation_endpoint_auth_methods_supported":["none"]"#
         let introspection = #","introspection_endpoint":"https://gate.test/oauth/introspect","introspection_endpoint_auth_methods_supported":["client_secret_basic"]"#
         #expect(plain.body.rawBytes.text == common + revocation + introspection + "}")

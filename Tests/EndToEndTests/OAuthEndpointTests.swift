@@ -59,6 +59,9 @@ import Testing
         for name in ["authorization_endpoint", "token_endpoint", "userinfo_endpoint", "registration_endpoint", "end_session_endpoint"] {
             #expect(document[name].isNull)
         }
+        // Left out, these would be a fault, and stand for grants at an authorization endpoint (RFC 8414 §2).
+        #expect(document["response_types_supported"].array.map(\.text) == ["none"])
+        #expect(document["grant_types_supported"].array.map(\.text) == ["refresh_token"])
         // A member without elements must be left out (RFC 8414 §3.2).
         #expect(!answer.text.contains("[]"))
         #expect(document["subject_types_supported"].isNull == path.contains("oauth"))

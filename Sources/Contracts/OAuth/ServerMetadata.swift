@@ -3,8 +3,10 @@ import Wire
 
 /// The documents by which clients find the gateway's keys and endpoints: `/.well-known/openid-configuration` (OpenID Connect
 /// Discovery) and `/.well-known/oauth-authorization-server` (RFC 8414). They name only what is there: apps sign in by the contracts,
-/// so there are neither authorization and token endpoints nor response and grant types, and a member without elements is left out
-/// (RFC 8414 §3.2).
+/// so there are neither authorization and token endpoints nor what these issue. Two members say so, for left out they would mean
+/// something else (RFC 8414 §2): `response_types_supported`, which must be there, has the registered type by which nothing is issued,
+/// and `grant_types_supported` stands for authorization codes and implicit grants unless it is there. A member without elements must
+/// be left out (§3.2).
 package struct ServerMetadata: Sendable {
     private let issuer: String
     /// `TOLLGATE_PUBLIC_URL` without a slash at its end.
@@ -31,6 +33,8 @@ package struct ServerMetadata: Sendable {
             json.beginObject()
             json.field("issuer", issuer)
             json.field("jwks_uri", base + Self.jwksPath)
+            json.array("response_types_supported", ["none"]) { $0.string($1) }
+            json.array("grant_types_supported", ["refresh_token"]) { $0.string($1) }
             if revokes {
                 json.field("revocation_endpoint", base + Self.revocationPath)
                 json.array("revocation_endpoint_auth_methods_supported", ["none"]) { $0.string($1) }
