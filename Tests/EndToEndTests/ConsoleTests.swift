@@ -150,10 +150,10 @@ import Testing
     }
 
     @Test func whatStrangersSendIsTextAndNothingElse() throws {
-        let hostile = "<img/src=x/onerror=alert(1)>"
+        let hostile = "<img/src=x/onerror=alert(1)>", reversed = "\u{202E}gpj"
         try signIn("refusals")
-        let body = #"{"email":"eve@example.org","password":"correct horse battery","username":"\#(hostile)"}"#
-        #expect(try gateway.ask("POST /api/v1/auth/register", ["User-Agent: \(hostile)"], body: Array(body.utf8)).status == 201)
+        let body = #"{"email":"eve@example.org","password":"correct horse battery","username":"\#(hostile + reversed)"}"#
+        #expect(try gateway.ask("POST /api/v1/auth/register", ["User-Agent: \(hostile + reversed)"], body: Array(body.utf8)).status == 201)
         try gateway.ask("GET /me/\(hostile)")
         try gateway.ask("GET /nowhere/\(hostile)", ["Host: \(hostile)"])
         try page.wait("document.querySelector('#live tbody tr')")
@@ -163,9 +163,10 @@ import Testing
         try go("people")
         try page.fill("#people-search", "eve@")
         try wait("#accounts tbody", has: "eve@example.org")
-        #expect(try page.text("#accounts tbody").contains(hostile))
+        #expect(try page.text("#accounts tbody").contains(hostile + #"\u202egpj"#))
         try page.click("#accounts tbody a")
-        try wait("#sessions tbody", has: hostile)
+        try wait("#sessions tbody", has: hostile + #"\u202egpj"#)
+        #expect(try page.text("body").contains(reversed) == false)
         try page.click("#sessions tbody button")
         try page.wait("document.querySelector('dialog')")
         #expect(try count("#main img, #main script, dialog img, dialog script, #toast img") == 0)

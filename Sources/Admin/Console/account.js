@@ -4,7 +4,7 @@ import { ask, get } from "./api.js";
 import { auditLog } from "./audit.js";
 import { deviceName } from "./device.js";
 import { Complaint, confirm } from "./dialog.js";
-import { badge, empty, facts, faultNotice, fill, h, loading, none, panel, toast, verbatim } from "./dom.js";
+import { badge, empty, facts, faultNotice, fill, h, loading, none, panel, setText, toast, verbatim } from "./dom.js";
 import { count, when } from "./format.js";
 import { table } from "./table.js";
 
@@ -148,8 +148,8 @@ export function showAccount(root, id) {
   async function load(focus) {
     try {
       const user = { sessions: [], ...await get(["users", id], {}, stop.signal) };
-      title.textContent = nameOf(user);
-      document.title = `${nameOf(user)} · Tollgate`;
+      setText(title, nameOf(user));
+      document.title = `${title.textContent} · Tollgate`;
       log?.end();
       log = auditLog({ user: user.id });
       fill(place, show(user, log, load));

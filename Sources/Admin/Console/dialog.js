@@ -1,7 +1,7 @@
 /// Dialogs by `<dialog>`: the browser keeps the focus inside, closes on Escape, and gives the focus back.
 
 import { Fault } from "./api.js";
-import { fill, h } from "./dom.js";
+import { fill, h, setText } from "./dom.js";
 
 let lastID = 0;
 
@@ -47,7 +47,7 @@ export function confirm({ title, text, button, isDangerous = true, fields = [], 
             isDone = true;
             close();
           } catch (error) {
-            message.textContent = error instanceof Fault || error instanceof Complaint ? error.message : `The page failed: ${error.message}`;
+            setText(message, error instanceof Fault || error instanceof Complaint ? error.message : `The page failed: ${error.message}`);
             submit.disabled = false;
             (error.field ?? submit).focus();
           }

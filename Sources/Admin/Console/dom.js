@@ -2,11 +2,18 @@
 
 const svgSpace = "http://www.w3.org/2000/svg";
 
+/// Untrusted text as the log shows it: controls, which move the text around them, and those of bidirectional text, which reverse it,
+/// are escapes. Tabs and the ends of lines stay.
+export function shown(text) {
+  return String(text).replace(/[\0-\x08\v\f\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
 /// Children that are added: nodes, texts and numbers; null, undefined and false are left out, arrays are flattened.
 export function append(element, children) {
   for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === false) continue;
-    element.append(child instanceof Node ? child : String(child));
+    element.append(child instanceof Node ? child : shown(child));
   }
   return element;
 }
@@ -16,7 +23,7 @@ function decorate(element, attributes) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === false || value === null || value === undefined) continue;
     if (typeof value === "function") element.addEventListener(name.slice(2), value);
-    else element.setAttribute(name, value === true ? "" : String(value));
+    else element.setAttribute(name, value === true ? "" : name === "title" || name === "aria-label" ? shown(value) : String(value));
   }
   return element;
 }
@@ -39,7 +46,8 @@ export function fill(element, ...children) {
 
 /// Sets the text only if it differs, so that selections and screen readers are left alone.
 export function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const clean = shown(text);
+  if (element.textContent !== clean) element.textContent = clean;
 }
 
 export const find = (id) => document.getElementById(id);
@@ -52,7 +60,7 @@ export function announce(text) {
   const place = find("announcer");
   place.textContent = "";
   // A region announces changes only: the same text twice needs a moment without it.
-  announceTimer = setTimeout(() => { place.textContent = text; }, 60);
+  announceTimer = setTimeout(() => { place.textContent = shown(text); }, 60);
 }
 
 let toastTimer;
@@ -61,7 +69,7 @@ let toastTimer;
 export function toast(text) {
   const place = find("toast");
   clearTimeout(toastTimer);
-  place.textContent = text;
+  place.textContent = shown(text);
   place.hidden = false;
   announce(text);
   toastTimer = setTimeout(() => { place.hidden = true; }, 6_000);
