@@ -64,6 +64,15 @@ install_wheels() {
     fi
 }
 
+# Builds the client and the server of grpc-go that gRPC's authors test with into .build/grpc-go: seconds, once.
+build_grpc_go() {
+    local folder=$root/.build/grpc-go
+    [ ! -x "$folder/server" ] || return 0
+    say 'tollgate: building grpc-go'
+    install_packages golang-go golang-google-grpc-dev golang-golang-x-oauth2-google-dev protoc-gen-go-1-3 protoc-gen-go-grpc dpkg-dev
+    "$root/Tests/EndToEndTests/GRPC/build-go.sh" "$folder" || say 'tollgate: grpc-go cannot be built; tests with it are left out'
+}
+
 # Checks for Swift 6.3, which Debian does not package.
 require_swift() {
     local version

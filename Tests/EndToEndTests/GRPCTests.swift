@@ -229,6 +229,30 @@ import Testing
         }
     }
 
+    private static let go = repository.appending(path: ".build/grpc-go").path
+
+    /// The whole set, by the client and the server that gRPC's authors test with; `deploy/test` builds them.
+    @Test(.enabled(if: isThere(go + "/client") && isThere(go + "/server"))) func theClientAndTheServerOfGoPassEachCase() throws {
+        let port = try Listening().port
+        let service = try Subprocess(Self.go + "/server", ["-port", "\(port)"])
+        defer { service.kill() }
+        try eventually("it listens") { (try? Connection(port: port)) != nil }
+        let upstream = "http://127.0.0.1:\(port) http2=on"
+        let gateway = try Gateway(Self.settings(upstream, "TOLLGATE_ROUTE_CASES=\"POST /* upstream=u auth=none\""))
+        let cases = [
+            "empty_unary", "large_unary", "client_streaming", "server_streaming", "ping_pong", "empty_stream", "timeout_on_sleeping_server",
+            "cancel_after_begin", "cancel_after_first_response", "status_code_and_message", "special_status_message", "custom_metadata",
+            "unimplemented_method", "unimplemented_service",
+        ]
+        for name in cases {
+            // Several times: frames come together or apart.
+            for _ in 0..<(name == "empty_stream" ? 8 : 1) {
+                let outcome = try run(Self.go + "/client", ["-server_host", "127.0.0.1", "-server_port", "\(gateway.port)", "-test_case", name])
+                #expect(outcome.code == 0, "\(name): \(outcome.complaints)")
+            }
+        }
+    }
+
     @Test func aClientsDeadlineEndsTheCallAtBothEnds() throws {
         let service = try GRPCService()
         let gateway = try Gateway(Self.settings("\(service.url) http2=on"))
