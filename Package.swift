@@ -46,17 +46,21 @@ let package = Package(
         .target(name: "Gate", dependencies: ["Wire", "Credentials", "HTTP"], swiftSettings: house),
         .target(name: "Telemetry", dependencies: ["Wire"], swiftSettings: house),
 
+        // Below both planes.
+        .target(name: "System", dependencies: ["Wire", "CLinux"], swiftSettings: house),
+        .target(name: "Threads", dependencies: ["Wire", "System", "CLinux"], swiftSettings: house),
+
         // Data plane.
-        .target(name: "Transport", dependencies: ["Wire", "CLinux", "COpenSSL"], swiftSettings: house),
-        .target(name: "Redis", dependencies: ["Wire", "Transport", "CHiredis"], swiftSettings: house),
+        .target(name: "Transport", dependencies: ["Wire", "System", "Threads", "CLinux", "COpenSSL"], swiftSettings: house),
+        .target(name: "Redis", dependencies: ["Wire", "System", "Threads", "Transport", "CHiredis"], swiftSettings: house),
         .target(
-            name: "Proxy", dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport"],
+            name: "Proxy", dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "System", "Threads", "Transport"],
             swiftSettings: house),
 
         // Control plane.
-        .target(name: "Accounts", dependencies: ["Wire", "Credentials"], swiftSettings: house),
+        .target(name: "Accounts", dependencies: ["Wire", "Credentials", "Threads"], swiftSettings: house),
         .target(
-            name: "Storage", dependencies: ["Wire", "Credentials", "Accounts", "CSQLite", "CPostgres"], swiftSettings: house),
+            name: "Storage", dependencies: ["Wire", "Credentials", "Threads", "Accounts", "CSQLite", "CPostgres"], swiftSettings: house),
         .target(
             name: "Contracts", dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Accounts"], swiftSettings: house),
 
@@ -64,25 +68,25 @@ let package = Package(
             name: "Settings", dependencies: ["Wire", "Credentials", "Gate", "Telemetry"], swiftSettings: house),
         .target(name: "Fetch", dependencies: ["Wire", "CCurl"], swiftSettings: house),
         .target(
-            name: "Mail", dependencies: ["Wire", "Credentials", "Transport", "Accounts", "Fetch"], swiftSettings: house),
+            name: "Mail", dependencies: ["Wire", "Credentials", "System", "Threads", "Accounts", "Fetch"], swiftSettings: house),
         .target(
             name: "Issuers",
-            dependencies: ["Wire", "Credentials", "Gate", "Telemetry", "Transport", "Accounts", "Storage", "Fetch"],
+            dependencies: ["Wire", "Credentials", "Gate", "Telemetry", "System", "Threads", "Accounts", "Storage", "Fetch"],
             swiftSettings: house),
         .target(
             name: "Cluster",
-            dependencies: ["Wire", "Credentials", "Gate", "Transport", "Redis", "Accounts", "Storage"],
+            dependencies: ["Wire", "Credentials", "Gate", "System", "Threads", "Accounts", "Storage"],
             swiftSettings: house),
         .target(
             name: "Admin",
-            dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "Transport", "Accounts", "CConsole"],
+            dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "System", "Threads", "Accounts", "CConsole"],
             exclude: ["Console"], swiftSettings: house),
 
         // Top.
         .executableTarget(
             name: "tollgate",
             dependencies: [
-                "Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "Accounts", "Storage",
+                "Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "System", "Threads", "Transport", "Proxy", "Accounts", "Storage",
                 "Contracts", "Settings", "Fetch", "Admin", "Issuers", "Cluster", "Mail", "CLinux",
             ],
             swiftSettings: house, linkerSettings: program),
@@ -96,17 +100,17 @@ let package = Package(
         .testTarget(
             name: "GateTests", dependencies: ["Gate", "Credentials", "FilterReference", "HTTP", "Wire"], swiftSettings: tests),
         .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Wire"], swiftSettings: tests),
-        .testTarget(name: "TransportTests", dependencies: ["TestServers", "Transport", "Wire"], swiftSettings: tests),
-        .testTarget(name: "RedisTests", dependencies: ["Redis", "TestServers", "TestThreads", "Transport", "Wire"], swiftSettings: tests),
+        .testTarget(name: "TransportTests", dependencies: ["System", "TestServers", "Threads", "Transport", "Wire"], swiftSettings: tests),
+        .testTarget(name: "RedisTests", dependencies: ["Redis", "System", "TestServers", "TestThreads", "Threads", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(
             name: "ProxyTests",
-            dependencies: ["Proxy", "Credentials", "FilterReference", "Gate", "HTTP", "Redis", "Telemetry", "TestServers", "TestThreads", "Transport", "Wire"],
+            dependencies: ["Proxy", "Credentials", "FilterReference", "Gate", "HTTP", "Redis", "System", "Telemetry", "TestServers", "TestThreads", "Threads", "Transport", "Wire"],
             swiftSettings: tests),
         .testTarget(
             name: "SettingsTests",
             dependencies: [
-                "tollgate", "Accounts", "Admin", "Cluster", "Credentials", "Gate", "HTTP", "Issuers", "Mail", "MemoryStore", "Proxy", "Settings", "Storage", "Telemetry",
-                "Transport", "Wire",
+                "tollgate", "Accounts", "Admin", "Cluster", "Credentials", "Gate", "HTTP", "Issuers", "Mail", "MemoryStore", "Proxy", "Settings", "Storage", "System", "Telemetry",
+                "Threads", "Transport", "Wire",
             ],
             swiftSettings: tests),
         // Test support: an in-memory store, and a process that writes to a database until a test kills it.
@@ -114,10 +118,10 @@ let package = Package(
             name: "MemoryStore", dependencies: ["Accounts", "Credentials", "Wire"], path: "Tests/MemoryStore",
             swiftSettings: tests),
         .executableTarget(
-            name: "StoreWriter", dependencies: ["Accounts", "Storage", "Transport", "Wire"], path: "Tests/StoreWriter",
+            name: "StoreWriter", dependencies: ["Accounts", "Storage", "Threads", "Wire"], path: "Tests/StoreWriter",
             swiftSettings: tests),
         .testTarget(
-            name: "AccountsTests", dependencies: ["Accounts", "Credentials", "MemoryStore", "Transport", "Wire"],
+            name: "AccountsTests", dependencies: ["Accounts", "Credentials", "MemoryStore", "Threads", "Wire"],
             swiftSettings: tests),
         // Test oracle: a simple second implementation of the filter, and a generator of random documents.
         .target(name: "FilterReference", dependencies: ["Gate", "Wire"], path: "Tests/FilterReference", swiftSettings: tests),
@@ -131,13 +135,13 @@ let package = Package(
         .target(name: "TestServers", path: "Tests/TestServers", swiftSettings: tests),
         .testTarget(
             name: "StorageTests",
-            dependencies: ["Accounts", "Credentials", "MemoryStore", "Storage", "StoreWriter", "TestServers", "Transport", "Wire"],
+            dependencies: ["Accounts", "Credentials", "MemoryStore", "Storage", "StoreWriter", "TestServers", "Threads", "Wire"],
             swiftSettings: tests),
         // Test support: stories of requests and expected responses from case documents, over any transport.
         .target(name: "Stories", path: "Tests/Stories", swiftSettings: tests),
         .testTarget(
             name: "ContractsTests",
-            dependencies: ["Accounts", "Contracts", "Credentials", "Gate", "HTTP", "MemoryStore", "Stories", "Storage", "Transport", "Wire"],
+            dependencies: ["Accounts", "Contracts", "Credentials", "Gate", "HTTP", "MemoryStore", "Stories", "Storage", "Threads", "Wire"],
             exclude: ["Cases"], swiftSettings: tests),
         .testTarget(
             name: "MailTests", dependencies: ["Mail", "Accounts", "TestServers", "TestThreads", "Transport", "Wire"], swiftSettings: tests),

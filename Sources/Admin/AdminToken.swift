@@ -1,6 +1,6 @@
 internal import Credentials
 internal import Glibc
-package import Transport
+package import System
 internal import Wire
 
 /// The bearer token of the admin API: the configured one, or one that is generated at the first start and kept in the data

@@ -1,6 +1,5 @@
 package import Accounts
 internal import Synchronization
-internal import Transport
 package import Wire
 
 /// Accounts read lately, so that showing one takes no store query. Valid while the poller keeps up; otherwise the store is
@@ -25,13 +24,17 @@ package final class AccountCache: Sendable {
     private static let capacity = 16_384
 
     private let store: any AccountStore
+    private let now: @Sendable () -> Moment
     private let state = Mutex(State())
 
-    init(store: any AccountStore) { self.store = store }
+    init(store: any AccountStore, now: @escaping @Sendable () -> Moment) {
+        self.store = store
+        self.now = now
+    }
 
     /// nil if there is none. Throws a failure of the store if the account is not here.
     package func account(_ id: UUID) async throws(AccountFailure) -> Account? {
-        let now = EventLoop.now().monotonic
+        let now = self.now().monotonic
         let (known, isTrusted, evictions) = state.withLock { ($0.entries[id], now < $0.trustedUntil, $0.evictions) }
         if let known, isTrusted { return known.account }
         do throws(StoreFault) {
@@ -48,7 +51,7 @@ package final class AccountCache: Sendable {
     }
 
     private func keep(_ account: Account, _ evictions: UInt64) {
-        let entry = Entry(account: account, readAt: EventLoop.now().monotonic)
+        let entry = Entry(account: account, readAt: self.now().monotonic)
         state.withLock { state in
             guard state.evictions == evictions else { return }
             // Starting over is cheaper than a list in order of use.

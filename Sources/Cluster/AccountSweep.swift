@@ -1,6 +1,6 @@
 internal import Accounts
 internal import Synchronization
-internal import Transport
+internal import Threads
 
 /// Deletes expired codes, sessions and log rows from the store, at the start and once an hour.
 final class AccountSweep: Sendable {

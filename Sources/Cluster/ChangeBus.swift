@@ -1,13 +1,34 @@
-internal import Redis
 internal import Storage
-internal import Transport
+internal import Threads
+
+/// Carries hints between gateways.
+package protocol HintCarrier: Sendable {
+    /// Hints to the other gateways. Any thread; returns at once.
+    func publish()
+    /// Ends its thread and waits for it.
+    func stop()
+}
+
+/// Something that the owner of a carrier learns.
+package enum HintEvent: Sendable {
+    /// Another gateway has published, or a lost subscription is back: messages in between were missed.
+    case hinted
+    /// A message came that was not made with the secret.
+    case refused
+    /// Why there is no subscription; nil once there is.
+    case changed(problem: String?)
+    /// One of its connections is lost, or its server refuses commands.
+    case lost
+    /// The server has acknowledged what was published.
+    case published
+}
 
 /// Hints between gateways that the change log has grown: over Redis with `REDIS_URL`, else by PostgreSQL's notifications.
 /// With neither there is no bus, and the poller reads more often.
 ///
 /// Hints carry no data. Every change is read from the log by `ChangeLogPoller`, which polls with and without a bus.
 final class ChangeBus: Sendable {
-    private let redis: RedisBus?
+    private let redis: (any HintCarrier)?
     private let postgres: PostgresListener?
 
     /// Throws if the system gives no thread or descriptor.
@@ -22,19 +43,16 @@ final class ChangeBus: Sendable {
             poller.busChanged(isConnected: problem == nil)
         }
         if plan.redis != nil || plan.location.isServer { report(.busExpected(carrier: carrier)) }
-        if let endpoint = plan.redis {
-            let bus = try RedisBus(endpoint, addresses: [], secret: plan.secret) { event in
+        if let start = plan.redis {
+            redis = try start { event in
                 switch event {
                 case .hinted: hinted()
                 case .refused: report(.messageRefused)
                 case .changed(let problem): changed(problem)
-                case .lost: plan.lostRedis()
-                case .published: break
+                case .lost, .published: break
                 }
             }
-            if endpoint.fixedAddresses == nil { plan.followRedis { bus.moved(to: $0) } }
-            plan.followCluster { bus.moved(to: $0) }
-            (redis, postgres) = (bus, nil)
+            postgres = nil
         } else {
             redis = nil
             postgres = (plan.notifications ?? plan.location).listen(

@@ -1,7 +1,8 @@
 package import Accounts
 package import Gate
 internal import Synchronization
-internal import Transport
+internal import System
+internal import Threads
 internal import Wire
 
 /// Tails the store's change log and applies each change here, this gateway's own included: evicts it from caches and
@@ -28,6 +29,7 @@ final class ChangeLogPoller: Sendable {
     private let tiers: TierLookups
     private let subjects: SubjectLookups
     private let events: ClusterEvents
+    private let now: @Sendable () -> Moment
     private let waker: Waker
     private let state: Mutex<State>
     /// nil until the first reading has succeeded.
@@ -36,13 +38,14 @@ final class ChangeLogPoller: Sendable {
 
     init(
         directory: AccountDirectory, cache: AccountCache, tiers: TierLookups, subjects: SubjectLookups, events: ClusterEvents,
-        patience: UInt64
+        now: @escaping @Sendable () -> Moment, patience: UInt64
     ) throws(SystemFault) {
         self.directory = directory
         self.cache = cache
         self.tiers = tiers
         self.subjects = subjects
         self.events = events
+        self.now = now
         state = Mutex(State(patience: patience))
         waker = try Waker()
     }
@@ -84,7 +87,7 @@ final class ChangeLogPoller: Sendable {
     /// (2.5 s), and while this is not started. Any task.
     func applied() async -> Bool {
         await withCheckedContinuation { writer in
-            if state.withLock({ $0.joined(writer, at: EventLoop.now().monotonic) }) {
+            if state.withLock({ $0.joined(writer, at: self.now().monotonic) }) {
                 waker.wake()
             } else {
                 writer.resume(returning: false)
@@ -98,7 +101,7 @@ final class ChangeLogPoller: Sendable {
 
     private func run() {
         while true {
-            let now = EventLoop.now().monotonic
+            let now = self.now().monotonic
             let (late, begins, pause, isOver) = state.withLock { state in
                 (state.expired(at: now), state.begins(at: now), state.pause(at: now), state.isStopped && !state.isReading)
             }
@@ -108,7 +111,7 @@ final class ChangeLogPoller: Sendable {
                 // Unstructured, because this thread must not block: it ends with the store's answer, which wakes the thread.
                 Task {
                     let isRead = await read(now)
-                    release(state.withLock { $0.ended(succeeded: isRead, at: EventLoop.now().monotonic) }, isApplied: true)
+                    release(state.withLock { $0.ended(succeeded: isRead, at: self.now().monotonic) }, isApplied: true)
                     waker.wake()
                 }
             }
@@ -157,7 +160,7 @@ final class ChangeLogPoller: Sendable {
 
     private func apply(_ changes: [LoggedChange], since start: MonotonicTime) {
         guard !changes.isEmpty else { return }
-        let now = EventLoop.now()
+        let now = self.now()
         var (ended, accounts, hasSecrets): ([RevokedSession], [(user: UUID, standing: AccountStanding?)], Bool) = ([], [], false)
         var identities: [TokenUser] = []
         for logged in changes {
@@ -176,7 +179,7 @@ final class ChangeLogPoller: Sendable {
         tiers.changed(accounts, at: now.wall)
         tiers.forget(identities)
         if hasSecrets { events.secretsChanged() }
-        let reading = Int64(EventLoop.now().monotonic.nanoseconds(since: start) / 1_000)
+        let reading = Int64(self.now().monotonic.nanoseconds(since: start) / 1_000)
         events.report(.changesApplied(lags: changes.map { $0.age + reading }))
     }
 }

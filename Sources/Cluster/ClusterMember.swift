@@ -1,6 +1,5 @@
 package import Accounts
 internal import Synchronization
-internal import Transport
 package import Wire
 
 /// This gateway's part in the cluster: what it caches of the store that gateways share, and what keeps that current.
@@ -19,12 +18,14 @@ package final class ClusterMember: Sendable {
     /// system gives no descriptor. Nothing is read before `start`.
     package init(_ plan: ClusterPlan, _ context: AccountContext, _ events: ClusterEvents, patience: UInt64 = 2_000) throws {
         let directory = AccountDirectory(context: context)
+        let now = context.clock.now
         self.plan = plan
         self.events = events
-        cache = AccountCache(store: context.store)
-        tiers = TierLookups(plan, directory: directory, events)
-        subjects = SubjectLookups(directory: directory, broadcast: events.broadcast)
-        poller = try ChangeLogPoller(directory: directory, cache: cache, tiers: tiers, subjects: subjects, events: events, patience: patience)
+        cache = AccountCache(store: context.store, now: now)
+        tiers = TierLookups(plan, directory: directory, now: now, events)
+        subjects = SubjectLookups(directory: directory, now: now, broadcast: events.broadcast)
+        poller = try ChangeLogPoller(
+            directory: directory, cache: cache, tiers: tiers, subjects: subjects, events: events, now: now, patience: patience)
         sweep = AccountSweep(context: context)
     }
 

@@ -1,5 +1,7 @@
-package import Redis
 package import Storage
+
+/// Starts a carrier of hints. Throws if the system gives no thread or descriptor.
+package typealias StartHints = @Sendable (_ report: @escaping @Sendable (HintEvent) -> Void) throws -> any HintCarrier
 
 /// The configuration of a gateway's part in the cluster. Only the scale and the sources of tiers change on a reload.
 package struct ClusterPlan: Sendable {
@@ -14,23 +16,13 @@ package struct ClusterPlan: Sendable {
     let notifications: StoreLocation?
     /// Shared with the store, so that notifications come from the server that it reads.
     package var primary = DatabasePrimary()
-    /// Carries the bus; nil: the database's own notifications do, where it has them.
-    let redis: RedisEndpoint?
-    /// Authenticates the messages on Redis (`TOLLGATE_KEY_SECRET`); nil: any message is taken for a hint.
-    let secret: [UInt8]?
-    /// Calls the closure with the Redis server, now and whenever it changes.
-    let followRedis: @Sendable (_ moved: @escaping @Sendable (RedisServer) -> Void) -> Void
-    /// A connection to the Redis server is lost; it may have another address.
-    let lostRedis: @Sendable () -> Void
-    /// Calls the closure with the nodes of the Redis Cluster, now and whenever they change.
-    let followCluster: @Sendable (_ moved: @escaping @Sendable (RedisClusterMap) -> Void) -> Void
+    /// Starts the carrier of hints over Redis, which calls `report` on its own thread; nil: the database's own notifications carry them,
+    /// where it has them.
+    let redis: StartHints?
 
     package init(
         scale: TierScale, tierSources: [String: IssuerTiers] = [:], askTier: @escaping TierQuestion = { _, _ in .failed("none is configured", isAway: true) },
-        location: StoreLocation, notifications: StoreLocation? = nil, redis: RedisEndpoint?, secret: [UInt8]?,
-        followRedis: @escaping @Sendable (_ moved: @escaping @Sendable (RedisServer) -> Void) -> Void,
-        lostRedis: @escaping @Sendable () -> Void = {},
-        followCluster: @escaping @Sendable (_ moved: @escaping @Sendable (RedisClusterMap) -> Void) -> Void = { _ in }
+        location: StoreLocation, notifications: StoreLocation? = nil, redis: StartHints? = nil
     ) {
         self.scale = scale
         self.tierSources = tierSources
@@ -38,9 +30,5 @@ package struct ClusterPlan: Sendable {
         self.location = location
         self.notifications = notifications
         self.redis = redis
-        self.secret = secret
-        self.followRedis = followRedis
-        self.lostRedis = lostRedis
-        self.followCluster = followCluster
     }
 }

@@ -1,12 +1,12 @@
 internal import Accounts
 package import Gate
 internal import Synchronization
-internal import Transport
 internal import Wire
 
 /// Tells workers the accounts of outside issuers' subjects that they ask for, with one store query for a subject at a time.
 package final class SubjectLookups: Sendable {
     private let directory: AccountDirectory
+    private let now: @Sendable () -> Moment
     private let broadcast: @Sendable (WorkerUpdate) -> Void
     /// The look-ups under way. Held while an answer is broadcast, so that a change which the answer does not know of is broadcast
     /// after it.
@@ -19,7 +19,8 @@ package final class SubjectLookups: Sendable {
         var isOvertaken = false
     }
 
-    init(directory: AccountDirectory, broadcast: @escaping @Sendable (WorkerUpdate) -> Void) {
+    init(directory: AccountDirectory, now: @escaping @Sendable () -> Moment, broadcast: @escaping @Sendable (WorkerUpdate) -> Void) {
+        self.now = now
         self.directory = directory
         self.broadcast = broadcast
     }
@@ -35,10 +36,10 @@ package final class SubjectLookups: Sendable {
         // Unstructured, because the caller is an event loop: it ends with the store's answer.
         Task {
             while true {
-                let askedAt = EventLoop.now().wall
+                let askedAt = self.now().wall
                 let status = await status(user)
                 // A store may fail late: the failure counts from its end, or requests would ask again and again.
-                let learnedAt = status == .unavailable ? EventLoop.now().wall : askedAt
+                let learnedAt = status == .unavailable ? self.now().wall : askedAt
                 let known = KnownSubject(user: user, status: status, learnedAt: learnedAt.seconds)
                 let isCurrent = inFlight.withLock { inFlight in
                     if let flight = inFlight[user], flight.isOvertaken || status.isOfAny(of: flight.changed) {

@@ -1,7 +1,6 @@
 internal import Accounts
 package import Gate
 internal import Synchronization
-internal import Transport
 internal import Wire
 
 /// Tells workers the tiers of users: those they ask for, from the store or from a tier server, with one question about a user
@@ -46,12 +45,14 @@ package final class TierLookups: Sendable {
     private static let longestName = 128
 
     private let directory: AccountDirectory
+    private let now: @Sendable () -> Moment
     private let events: ClusterEvents
     private let askTier: TierQuestion
     /// Held while tiers are broadcast: none that was asked for before a change follows the order to forget.
     private let state: Mutex<State>
 
-    init(_ plan: ClusterPlan, directory: AccountDirectory, _ events: ClusterEvents) {
+    init(_ plan: ClusterPlan, directory: AccountDirectory, now: @escaping @Sendable () -> Moment, _ events: ClusterEvents) {
+        self.now = now
         self.directory = directory
         self.events = events
         askTier = plan.askTier
@@ -60,7 +61,7 @@ package final class TierLookups: Sendable {
 
     /// Broadcasts the tier of this user. Any thread; returns at once.
     package func lookUp(_ user: TokenUser) {
-        let now = EventLoop.now().wall
+        let now = self.now().wall
         let isAsked = state.withLock { state in
             if case .server? = state.source(of: user), let known = state.known.fresh(user, at: now) {
                 events.broadcast(.tiers([state.scale.status(of: user, known)]))
@@ -75,7 +76,7 @@ package final class TierLookups: Sendable {
         Task {
             while true {
                 // An answer is as old as its question.
-                let askedAt = EventLoop.now().wall
+                let askedAt = self.now().wall
                 let answer = await answer(to: user, state.withLock { $0.source(of: user) })
                 let isCurrent = state.withLock { state in
                     guard state.flights[user] == false else {
@@ -83,7 +84,7 @@ package final class TierLookups: Sendable {
                         return false
                     }
                     state.flights[user] = nil
-                    events.broadcast(.tiers([Self.status(of: user, answer, &state, askedAt)]))
+                    events.broadcast(.tiers([status(of: user, answer, &state, askedAt)]))
                     return true
                 }
                 if isCurrent { return }
@@ -93,7 +94,7 @@ package final class TierLookups: Sendable {
 
     /// The tier of this user, as workers learn it. The answer of a tier server is kept unless something newer may be known by then.
     package func tier(of user: TokenUser) async -> TierStatus {
-        let now = EventLoop.now().wall
+        let now = self.now().wall
         let (fresh, known, forgettings, source) = state.withLock { state -> (UserTier?, KnownTier?, UInt64, Source?) in
             let source = state.source(of: user)
             guard case .server? = source else { return (nil, nil, state.forgettings, source) }
@@ -104,7 +105,7 @@ package final class TierLookups: Sendable {
         let answer = await answer(to: user, source)
         return state.withLock { state in
             let isNewest = state.forgettings == forgettings && state.flights[user] == nil && state.known.known(user) == known
-            return Self.status(of: user, answer, &state, now, isKept: isNewest)
+            return status(of: user, answer, &state, now, isKept: isNewest)
         }.status
     }
 
@@ -176,10 +177,10 @@ package final class TierLookups: Sendable {
         }
     }
 
-    private static func status(
+    private func status(
         of user: TokenUser, _ answer: Answer, _ state: inout State, _ askedAt: WallTime, isKept: Bool = true
     ) -> UserTier {
-        let now = EventLoop.now().wall
+        let now = self.now().wall
         switch answer {
         case .standing(.success(nil)), .entitlement(.success(nil)):
             // It may be opened later.
@@ -188,7 +189,7 @@ package final class TierLookups: Sendable {
         case .entitlement(.success(let entitlement)): return state.scale.status(of: user, entitlement, .lookedUp, at: askedAt)
         case .server(.tier(let name), let server):
             let known = KnownTier(
-                name: name.flatMap { $0.utf8.count > longestName ? nil : $0 }, askedAt: askedAt,
+                name: name.flatMap { $0.utf8.count > Self.longestName ? nil : $0 }, askedAt: askedAt,
                 freshUntil: now.advanced(by: server.maxAgeSeconds))
             if isKept { state.known.learn(known, of: user) }
             return state.scale.status(of: user, known)

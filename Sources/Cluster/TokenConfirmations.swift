@@ -1,7 +1,7 @@
 package import Accounts
 package import Gate
 internal import Synchronization
-internal import Transport
+internal import Threads
 internal import Wire
 
 /// Batches, every 100 ms, the access tokens seen on requests: the use of one confirms to the store that its refreshed pair

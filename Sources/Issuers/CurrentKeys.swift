@@ -1,5 +1,5 @@
 internal import Credentials
-internal import Transport
+internal import Threads
 package import Wire
 
 /// The loader of all keys for a command. It generates no own keys, and fetches key sets of which there is no copy.
@@ -24,11 +24,11 @@ package enum CurrentKeys {
             waiting.insert(index)
         }
         let deadline = moment.monotonic.advanced(milliseconds: patience)
-        while !waiting.isEmpty, EventLoop.now().monotonic < deadline {
+        while !waiting.isEmpty, SystemClock.now().monotonic < deadline {
             for outcome in fetcher.wait(milliseconds: 1000) {
                 waiting.remove(outcome.id)
                 guard case .success(let document) = outcome.result else { continue }
-                _ = sources.fetched(outcome.id, document, at: EventLoop.now(), jitter: 0)
+                _ = sources.fetched(outcome.id, document, at: SystemClock.now(), jitter: 0)
             }
         }
     }

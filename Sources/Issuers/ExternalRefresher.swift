@@ -1,7 +1,7 @@
 internal import Fetch
 package import Gate
 internal import Synchronization
-internal import Transport
+internal import Threads
 package import Wire
 
 /// The refresh endpoint of an outside issuer, and its request format.
@@ -52,7 +52,7 @@ package final class ExternalRefresher: Sendable {
 
     /// The seconds for which an issuer wants no refresh from this client's address; nil if it may be asked.
     func pause(of issuer: String, from address: IPAddress?) -> UInt32? {
-        pauses.withLock { $0.left(of: issuer, from: address, at: EventLoop.now().monotonic) }
+        pauses.withLock { $0.left(of: issuer, from: address, at: SystemClock.now().monotonic) }
     }
 
     private func send(_ order: RefreshOrder, to server: RefreshServer, from address: IPAddress?) async -> TokenRefreshOutcome {
@@ -62,7 +62,7 @@ package final class ExternalRefresher: Sendable {
             HTTPTransfer(
                 url: server.url, connectMilliseconds: 3_000, totalMilliseconds: Self.totalMilliseconds, largestBody: 65_536,
                 body: server.form.request(order.token), isSentOnce: true))
-        pauses.withLock { $0.note(answer.status, answer.retryAfter, of: order.issuer, from: address, at: EventLoop.now().monotonic) }
+        pauses.withLock { $0.note(answer.status, answer.retryAfter, of: order.issuer, from: address, at: SystemClock.now().monotonic) }
         let outcome = Self.outcome(answer, server.form, order)
         if case .unavailable = outcome {
             let why = answer.failure ?? (answer.status / 100 == 2 ? "the answer is not understood" : "the answer has the status \(answer.status)")

@@ -1,6 +1,7 @@
 internal import Fetch
 internal import Synchronization
-internal import Transport
+internal import System
+internal import Threads
 internal import Wire
 
 /// A thread that sends requests to outside issuers' servers; it starts with the first request. Any thread may call it.
@@ -53,7 +54,7 @@ final class IssuerTransfers: Sendable {
     /// Sends a request; returns within its time and that of the queue.
     func send(_ transfer: HTTPTransfer) async -> Answer {
         await withCheckedContinuation { continuation in
-            let deadline = EventLoop.now().monotonic.advanced(milliseconds: limits.queuedMilliseconds)
+            let deadline = SystemClock.now().monotonic.advanced(milliseconds: limits.queuedMilliseconds)
             let failure = add(Order(transfer: transfer, deadline: deadline) { continuation.resume(returning: $0) })
             if let failure { continuation.resume(returning: Answer(failure: failure)) }
         }
@@ -95,7 +96,7 @@ final class IssuerTransfers: Sendable {
             box.state.withLock { $0.waker = group.waker }
             var run = Run(group: group)
             while true {
-                let now = EventLoop.now().monotonic
+                let now = SystemClock.now().monotonic
                 let (room, isOver) = (limits.underWay - run.replies.count, box.state.withLock { $0.hasEnded })
                 if isOver { break }
                 let (late, next, pause) = box.state.withLock { $0.arrived.take(room, at: now) }

@@ -1,5 +1,5 @@
 package import Credentials
-package import Transport
+package import System
 package import Wire
 
 /// The disk cache of outside issuers' key sets (`jwks/NAME.json` in the data folder), for a restart while an issuer is down. The keys

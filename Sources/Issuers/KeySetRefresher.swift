@@ -1,8 +1,9 @@
 package import Credentials
 internal import Fetch
-internal import Telemetry
-package import Transport
 internal import Synchronization
+package import System
+internal import Telemetry
+internal import Threads
 package import Wire
 
 /// The thread that refreshes the keys of all issuers: fetches key sets, checks files once a second, and publishes a snapshot
@@ -154,7 +155,7 @@ extension KeySetRefresher.Run {
     /// Runs until `stop`.
     fileprivate mutating func loop() {
         while true {
-            let moment = EventLoop.now()
+            let moment = SystemClock.now()
             guard runCommands(at: moment) else { return }
             checkFiles(at: moment)
             runSchedules(at: moment)
@@ -226,7 +227,7 @@ extension KeySetRefresher.Run {
         guard let fetch = fetches.removeValue(forKey: outcome.id),
             let index = sources?.index(name: fetch.name, url: fetch.url)
         else { return }
-        let moment = EventLoop.now()
+        let moment = SystemClock.now()
         switch outcome.result {
         case .success(let document):
             let isNew = sources?.fetched(index, document, at: moment, jitter: random.next())
@@ -242,7 +243,7 @@ extension KeySetRefresher.Run {
         guard let sources else { return }
         for event in sources.events { onEvent(event) }
         self.sources?.events.removeAll()
-        let now = EventLoop.now()
+        let now = SystemClock.now()
         let statuses = sources.sources.map { source in
             var status = source.status
             status.nextFetchAt = source.schedule?.nextFetch.map { until in

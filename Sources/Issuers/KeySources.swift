@@ -1,6 +1,6 @@
 internal import Credentials
+internal import System
 internal import Telemetry
-internal import Transport
 internal import Wire
 
 /// The key sources of one configuration and their state. One thread; reads files but never waits for the network.

@@ -1,6 +1,6 @@
-internal import Glibc
 package import Credentials
-internal import Transport
+internal import Glibc
+internal import System
 package import Wire
 
 /// An error of the gateway's key storage, as a sentence for the operator.

@@ -1,6 +1,6 @@
 internal import Credentials
 package import Gate
-internal import Transport
+internal import Threads
 internal import Wire
 
 /// The caller of `RefreshLease`'s script in Redis.
@@ -48,10 +48,10 @@ struct LeasedRefresh {
 
     /// Runs `body` if this gateway gets the lease, or if Redis does not answer; otherwise waits for the other gateway's result.
     func run(_ body: () async -> TokenRefreshOutcome) async -> (TokenRefreshOutcome, RefreshRole) {
-        let deadline = EventLoop.now().monotonic.advanced(milliseconds: Self.patience)
+        let deadline = SystemClock.now().monotonic.advanced(milliseconds: Self.patience)
         var misses = 0
         var wait: UInt64 = 20
-        while EventLoop.now().monotonic < deadline {
+        while SystemClock.now().monotonic < deadline {
             switch await acquire() {
             case .lead(let number)?:
                 let outcome = await body()

@@ -1,7 +1,7 @@
 package import Accounts
 package import Credentials
 internal import Gate
-internal import Transport
+internal import Threads
 package import Wire
 
 /// An outside issuer whose subjects stand for accounts, and whose refresh tokens are redeemed at its own endpoint.
@@ -74,7 +74,7 @@ package struct OutsideRedeemer: Sendable {
     private func subject(of access: [UInt8], insteadOf token: String, _ asked: RedeemingIssuer) -> OutsideRefresh.Outcome {
         var verifier = TokenVerifier()
         let trust = Trust(issuers: [asked.issuer], clockSkewSeconds: asked.clockSkewSeconds)
-        switch verifier.verify(access.rawBytes, trust: trust, now: EventLoop.now().wall) {
+        switch verifier.verify(access.rawBytes, trust: trust, now: SystemClock.now().wall) {
         case .failure(let fault):
             if fault.issuerOfUnknownKey ?? fault.issuerWithoutKeys != nil { keysWanted(asked.issuer.name) }
             return .unavailable(retryAfterSeconds: 1)

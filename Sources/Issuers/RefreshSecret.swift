@@ -1,6 +1,6 @@
 internal import Credentials
 internal import Glibc
-internal import Transport
+internal import System
 internal import Wire
 
 /// The secret of refresh tokens, codes and reset tokens: `keys/refresh.key` in the data folder, 32 bytes, mode 0600.

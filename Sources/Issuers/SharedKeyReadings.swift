@@ -1,6 +1,6 @@
 package import Credentials
 internal import Synchronization
-internal import Transport
+internal import Threads
 package import Wire
 
 /// Readings of the signing keys that gateways share: one at a time after each notice of a change, repeated every second until it
@@ -58,7 +58,7 @@ package final class SharedKeyReadings: Sendable {
     private func run() async {
         var problem: String?
         while let waiting = takeWanted() {
-            let begin = EventLoop.now().monotonic
+            let begin = SystemClock.now().monotonic
             let done = { @Sendable in for done in waiting { done() } }
             do {
                 if let ring = try await read() { adopt(ring, begin, done) } else { done() }

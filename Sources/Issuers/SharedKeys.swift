@@ -2,7 +2,8 @@ internal import Accounts
 package import Credentials
 internal import Glibc
 package import Storage
-internal import Transport
+internal import System
+internal import Threads
 package import Wire
 
 /// The signing keys and the refresh secret that several gateways share in PostgreSQL, sealed with `TOLLGATE_KEY_SECRET`. Gateways read

@@ -1,6 +1,6 @@
 package import Gate
 internal import Synchronization
-internal import Transport
+internal import Threads
 package import Wire
 
 /// Transparent refresh of internal callers' expired tokens: own tokens through the accounts, outside issuers' at their endpoints.
@@ -23,7 +23,7 @@ package final class TokenRefreshes: Sendable {
     /// Refreshes a token and calls `reply` once, in bounded time. Any thread; returns at once. `address`: whose share of the flights it
     /// counts to; nil for internal callers.
     package func refresh(_ order: RefreshOrder, from address: IPAddress? = nil, _ reply: @escaping Reply) {
-        let role = flights.withLock { $0.join(order, reply, from: address?.limitPrefix, now: EventLoop.now().monotonic) }
+        let role = flights.withLock { $0.join(order, reply, from: address?.limitPrefix, now: SystemClock.now().monotonic) }
         switch role {
         case .cached(let outcome): reply(RefreshAnswer(outcome, .follower))
         case .follower: break
@@ -32,7 +32,7 @@ package final class TokenRefreshes: Sendable {
             // Unstructured because the caller is an event loop. It always ends with the reply, and refreshes have timeouts.
             Task {
                 let (outcome, role) = await carryOut(order, from: address?.limitPrefix)
-                let waiters = flights.withLock { $0.ended(order, outcome, now: EventLoop.now().monotonic) }
+                let waiters = flights.withLock { $0.ended(order, outcome, now: SystemClock.now().monotonic) }
                 reply(RefreshAnswer(outcome, role))
                 for waiter in waiters { waiter(RefreshAnswer(outcome, .follower)) }
             }

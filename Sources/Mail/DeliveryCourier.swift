@@ -1,7 +1,7 @@
 package import Accounts
 internal import Credentials
 internal import Synchronization
-package import Transport
+package import System
 package import Wire
 
 /// The courier of accounts: renders messages and queues them for delivery. `onEvent` is called with the outcome of each attempt, on

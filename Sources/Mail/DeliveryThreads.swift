@@ -1,6 +1,7 @@
 internal import Fetch
 internal import Synchronization
-internal import Transport
+internal import System
+internal import Threads
 internal import Wire
 
 /// The threads that deliver messages; callers never wait for them. All methods may be called on any thread. `onEvent` is called on one of
@@ -60,7 +61,7 @@ final class DeliveryThreads: Sendable {
 
     /// Queues a message, which the client at `address` asked for.
     func send(_ message: OutgoingMessage, for address: IPAddress? = nil) {
-        let now = EventLoop.now().monotonic
+        let now = SystemClock.now().monotonic
         if let event = shared.withLock({ $0.queue.add(message, for: address, now: now) }) { onEvent(event) }
         startThreadIfWanted(now)
         wake()
@@ -75,7 +76,7 @@ final class DeliveryThreads: Sendable {
     /// Tries all waiting messages once more, drops those not sent after `milliseconds`, and ends the threads. Blocks so long at most: a
     /// thread that a mail server holds up is left behind, and its message counts as lost.
     func stop(within milliseconds: UInt64) {
-        let now = EventLoop.now().monotonic
+        let now = SystemClock.now().monotonic
         shared.withLock { shared in
             shared.end = now.advanced(milliseconds: milliseconds)
             shared.queue.makeAllDue(now: now)
@@ -121,7 +122,7 @@ final class DeliveryThreads: Sendable {
 
     /// Makes the next attempt, or waits for a message; false at the end.
     private func deliver(by transfers: TransferGroup) -> Bool {
-        let now = EventLoop.now()
+        let now = SystemClock.now()
         let (entry, plan, pause) = shared.withLock { shared -> (DeliveryQueue.Entry?, MailPlan, Int32?) in
             if let end = shared.end, shared.queue.isEmpty || now.monotonic >= end { return (nil, shared.plan, nil) }
             let entry = shared.queue.startNext(now: now.monotonic)
@@ -135,7 +136,7 @@ final class DeliveryThreads: Sendable {
         }
         startThreadIfWanted(now.monotonic)
         guard let outcome = attempt(entry, plan, now, by: transfers) else { return false }
-        let (ended, jitter) = (EventLoop.now().monotonic, UInt64.random(in: 0 ... .max))
+        let (ended, jitter) = (SystemClock.now().monotonic, UInt64.random(in: 0 ... .max))
         let event = shared.withLock { shared in
             shared.busy -= 1
             return shared.queue.finish(entry.id, outcome, now: ended, jitter: jitter)
@@ -169,7 +170,7 @@ final class DeliveryThreads: Sendable {
     /// The end of the transfer under way; nil if the end of the threads comes first.
     private func wait(for transfers: TransferGroup) -> EndedTransfer? {
         while true {
-            let now = EventLoop.now().monotonic
+            let now = SystemClock.now().monotonic
             let end = shared.withLock { $0.end }
             if let end, now >= end { return nil }
             let pause = end.map { min($0.nanoseconds(since: now) / 1_000_000 + 1, Self.look) } ?? Self.look

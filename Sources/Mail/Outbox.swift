@@ -1,5 +1,5 @@
 internal import Glibc
-package import Transport
+package import System
 package import Wire
 
 /// A message in the development outbox.

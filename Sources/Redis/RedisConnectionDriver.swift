@@ -1,3 +1,4 @@
+internal import System
 package import Transport
 package import Wire
 

@@ -1,3 +1,4 @@
+internal import Threads
 internal import Transport
 package import Wire
 

@@ -1,4 +1,5 @@
-package import Accounts
+internal import Accounts
+package import Threads
 internal import Wire
 
 /// The database of `TOLLGATE_DATABASE_URL` or `DATABASE_URL`. Another database is a case here and a folder beside `SQLite`.

@@ -1,5 +1,6 @@
 import COpenSSL
 import Glibc
+import System
 package import Wire
 
 /// Facts about a server certificate and the chain behind it in a PEM file, for a look from outside.

@@ -1,3 +1,4 @@
+package import System
 package import Wire
 
 /// A connected socket of a loop, plain or with TLS, which look alike from here on. One thread at a time.

@@ -1,5 +1,7 @@
 import CLinux
 import Glibc
+package import System
+package import Threads
 package import Wire
 
 /// Events to watch a descriptor for. Errors and full hang-ups are always reported.
@@ -107,14 +109,5 @@ package struct EventLoop: ~Copyable {
     }
 
     /// Both clocks, without a system call.
-    package static func now() -> Moment {
-        var monotonic = timespec()
-        var wall = timespec()
-        unsafe clock_gettime(CLOCK_MONOTONIC, &monotonic)
-        unsafe clock_gettime(CLOCK_REALTIME, &wall)
-        return Moment(
-            monotonic: MonotonicTime(
-                nanoseconds: UInt64(monotonic.tv_sec) &* 1_000_000_000 &+ UInt64(monotonic.tv_nsec)),
-            wall: WallTime(microseconds: Int64(wall.tv_sec) &* 1_000_000 &+ Int64(wall.tv_nsec / 1000)))
-    }
+    package static func now() -> Moment { SystemClock.now() }
 }

@@ -1,4 +1,5 @@
 import Glibc
+package import System
 package import Wire
 
 /// Whether a server accepts connections.

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+package import System
 package import Wire
 
 /// A non-blocking stream socket: a descriptor that is copied freely and closed once, by its owner.

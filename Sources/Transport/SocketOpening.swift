@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+package import System
 package import Wire
 
 /// Result of `accept`.

@@ -1,5 +1,6 @@
 import COpenSSL
 import Glibc
+import System
 import Wire
 
 /// PEM files of a server certificate with its chain, and of its private key.

@@ -1,4 +1,5 @@
 import COpenSSL
+import System
 import Wire
 
 /// Client side TLS configuration; servers are always verified. Made once, shared by all threads.

@@ -1,9 +1,11 @@
 internal import Credentials
 internal import Gate
-internal import HTTP
 internal import Glibc
+internal import HTTP
 internal import Proxy
+internal import System
 internal import Telemetry
+internal import Threads
 internal import Transport
 internal import Wire
 
@@ -14,7 +16,7 @@ enum Serve {
         let log: ServerLog
         do {
             try Signals.block(Gateway.signals)
-            raiseFileLimit()
+            _ = DescriptorLimit.raise()
             log = try ServerLog(configuration.settings)
         } catch {
             return .failed("\(error)")

@@ -4,6 +4,7 @@ import Testing
 import Wire
 
 @testable import Accounts
+@testable import Threads
 
 /// A queue in which keys take turns.
 @Suite struct FairQueueTests {

@@ -2,7 +2,7 @@ import Accounts
 import Credentials
 import MemoryStore
 import Synchronization
-import Transport
+import Threads
 import Wire
 
 /// A clock that moves only when a test advances it or a service pauses.

@@ -1,6 +1,7 @@
 import Credentials
 import MemoryStore
 import Testing
+import Threads
 import Wire
 
 @testable import Accounts

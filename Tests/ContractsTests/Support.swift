@@ -4,7 +4,7 @@ import Foundation
 import Gate
 import Stories
 import Synchronization
-import Transport
+import Threads
 import Wire
 
 /// A clock that moves only when a story waits.

@@ -5,6 +5,7 @@ import Synchronization
 import Telemetry
 import TestThreads
 import Testing
+import Threads
 import Transport
 import Wire
 

@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import Threads
 import Transport
 import Wire
 

@@ -1,6 +1,6 @@
 import Gate
-import HTTP
 import Glibc
+import HTTP
 import Synchronization
 import TestThreads
 import Testing

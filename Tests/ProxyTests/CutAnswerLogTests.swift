@@ -4,6 +4,7 @@ import Glibc
 import Telemetry
 import TestThreads
 import Testing
+import Threads
 import Transport
 import Wire
 

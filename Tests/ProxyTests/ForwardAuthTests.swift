@@ -3,6 +3,7 @@ import Gate
 import Synchronization
 import TestThreads
 import Testing
+import Threads
 import Transport
 import Wire
 

@@ -1,6 +1,7 @@
 import Gate
 import TestThreads
 import Testing
+import Threads
 import Transport
 import Wire
 

@@ -3,7 +3,9 @@ import Synchronization
 import Testing
 import Wire
 
+@testable import System
 @testable import Transport
+
 
 struct TestFault: Error, CustomStringConvertible {
     let description: String

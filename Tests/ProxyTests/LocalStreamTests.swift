@@ -4,6 +4,7 @@ import HTTP
 import Synchronization
 import TestThreads
 import Testing
+import Threads
 import Transport
 import Wire
 

@@ -1,8 +1,10 @@
 import Credentials
 import Gate
 import Synchronization
+import System
 import TestThreads
 import Testing
+import Threads
 import Transport
 import Wire
 

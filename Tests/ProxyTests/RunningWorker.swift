@@ -1,9 +1,10 @@
 import Credentials
 import Gate
-import HTTP
 import Glibc
+import HTTP
 import Synchronization
 import Telemetry
+import Threads
 import Transport
 import Wire
 

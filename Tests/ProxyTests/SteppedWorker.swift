@@ -1,6 +1,7 @@
 import Gate
 import Glibc
 import Testing
+import Threads
 import Transport
 import Wire
 

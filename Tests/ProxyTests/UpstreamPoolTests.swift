@@ -1,9 +1,11 @@
 import Gate
 import Glibc
 import Synchronization
+import System
 import Telemetry
 import TestThreads
 import Testing
+import Threads
 import Transport
 import Wire
 

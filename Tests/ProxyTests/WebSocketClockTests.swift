@@ -1,5 +1,6 @@
 import Gate
 import Testing
+import Threads
 import Transport
 import Wire
 

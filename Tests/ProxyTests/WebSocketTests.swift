@@ -2,6 +2,7 @@ import Gate
 import HTTP
 import TestThreads
 import Testing
+import Threads
 import Transport
 import Wire
 

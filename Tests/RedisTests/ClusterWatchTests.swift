@@ -3,6 +3,7 @@ import Synchronization
 import TestServers
 import TestThreads
 import Testing
+import Threads
 import Transport
 import Wire
 

@@ -1,3 +1,4 @@
+import System
 import TestThreads
 import Testing
 import Transport

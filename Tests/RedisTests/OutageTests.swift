@@ -1,5 +1,6 @@
 import TestThreads
 import Testing
+import Threads
 import Transport
 import Wire
 

@@ -1,10 +1,9 @@
 import Foundation
 import Glibc
+@testable import Redis
 import TestServers
 import Testing
 import Transport
-
-@testable import Redis
 import Wire
 
 struct TestFault: Error, CustomStringConvertible {

@@ -1,6 +1,7 @@
 import Accounts
 import MemoryStore
 import Testing
+import Threads
 import Transport
 import Wire
 
@@ -23,7 +24,7 @@ import Wire
 
     /// A cache that is kept up to date for as long as these tests take.
     private func trusted() -> AccountCache {
-        let cache = AccountCache(store: store)
+        let cache = AccountCache(store: store, now: SystemClock.now)
         cache.trust(until: MonotonicTime(nanoseconds: .max))
         return cache
     }
@@ -50,7 +51,7 @@ import Wire
 
     @Test func staleEntriesAreNotUsed() async throws {
         let account = try await open("ada@example.org")
-        let cache = AccountCache(store: store)
+        let cache = AccountCache(store: store, now: SystemClock.now)
         let before = store.calls
         for _ in 0..<5 { _ = try await cache.account(account.id) }
         #expect(store.calls == before + 5)
@@ -73,7 +74,7 @@ import Wire
 
     @Test func whileTheStoreIsDownCachedAccountsAreServed() async throws {
         let account = try await open("ada@example.org")
-        let cache = AccountCache(store: store)
+        let cache = AccountCache(store: store, now: SystemClock.now)
         _ = try await cache.account(account.id)
         store.fail([.unavailable("away")])
         #expect(try await cache.account(account.id) == account)

@@ -1,11 +1,12 @@
 import Accounts
 import Credentials
+import Storage
+import System
+import Testing
+import Threads
+import Wire
 import class Foundation.Process
 import struct Foundation.URL
-import Storage
-import Testing
-import Transport
-import Wire
 
 @testable import tollgate
 

@@ -8,6 +8,7 @@ import Settings
 import Synchronization
 import Telemetry
 import Testing
+import Threads
 import Transport
 import Wire
 

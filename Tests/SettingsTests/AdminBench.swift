@@ -6,6 +6,7 @@ import MemoryStore
 import Settings
 import Telemetry
 import Testing
+import Threads
 import Transport
 import Wire
 

@@ -4,6 +4,7 @@ import MemoryStore
 import Storage
 import Synchronization
 import Testing
+import Threads
 import Transport
 import Wire
 
@@ -53,8 +54,7 @@ import Wire
         let clock = AccountClock(now: { EventLoop.now() }, pause: pause)
         let tiers = try TierList(["free", "premium"])
         let plan = ClusterPlan(
-            scale: TierScale(tiers: tiers, graceSeconds: 0), location: .sqlite(path: "/nonexistent"), redis: nil, secret: nil,
-            followRedis: { _ in })
+            scale: TierScale(tiers: tiers, graceSeconds: 0), location: .sqlite(path: "/nonexistent"))
         return try ClusterMember(
             plan, AccountContext(store: store, clock: clock, notice: { _ in }), ClusterEvents(broadcast: { updates.add($0) }), patience: patience)
     }

@@ -1,6 +1,6 @@
 import Credentials
+import System
 import Testing
-import Transport
 import Wire
 
 @testable import tollgate

@@ -6,6 +6,7 @@ import MemoryStore
 import Synchronization
 import Telemetry
 import Testing
+import Threads
 import Transport
 import Wire
 

@@ -1,5 +1,6 @@
 import Credentials
 import Storage
+import System
 import Telemetry
 import Testing
 import Transport

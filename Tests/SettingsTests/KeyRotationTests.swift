@@ -4,6 +4,7 @@ import Gate
 import Proxy
 import Telemetry
 import Testing
+import Threads
 import Transport
 import Wire
 

@@ -1,7 +1,8 @@
 import Credentials
 import Settings
+import System
 import Testing
-import Transport
+import Threads
 import Wire
 
 @testable import Issuers

@@ -1,9 +1,9 @@
-import Gate
 import Credentials
+import Gate
 import HTTP
 import Synchronization
 import Testing
-import Transport
+import Threads
 import Wire
 
 @testable import Admin

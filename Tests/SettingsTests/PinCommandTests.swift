@@ -1,5 +1,5 @@
+import System
 import Testing
-import Transport
 import Wire
 
 @testable import tollgate

@@ -1,6 +1,7 @@
 import Credentials
 import Foundation
 import Glibc
+import System
 import Testing
 import Transport
 import Wire

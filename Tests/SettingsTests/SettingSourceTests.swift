@@ -3,7 +3,6 @@ import Gate
 import Settings
 import Telemetry
 import Testing
-import Transport
 import Wire
 
 @testable import tollgate

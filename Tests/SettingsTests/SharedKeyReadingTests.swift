@@ -1,6 +1,7 @@
 import Credentials
 import Synchronization
 import Testing
+import Threads
 import Transport
 import Wire
 

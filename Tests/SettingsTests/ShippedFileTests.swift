@@ -1,7 +1,6 @@
 import Gate
 import Telemetry
 import Testing
-import Transport
 import Wire
 
 @testable import Settings

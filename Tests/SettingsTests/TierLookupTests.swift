@@ -4,6 +4,7 @@ import MemoryStore
 import Storage
 import Synchronization
 import Testing
+import Threads
 import Transport
 import Wire
 
@@ -68,11 +69,10 @@ import Wire
         scale = TierScale(tiers: try TierList(["free", "premium"]), graceSeconds: 0)
         let clock = AccountClock(now: { EventLoop.now() }, pause: pause)
         let plan = ClusterPlan(
-            scale: scale, tierSources: sources, askTier: { await scene.ask($0, $1) }, location: .sqlite(path: "/nonexistent"), redis: nil,
-            secret: nil, followRedis: { _ in })
+            scale: scale, tierSources: sources, askTier: { await scene.ask($0, $1) }, location: .sqlite(path: "/nonexistent"))
         let context = AccountContext(store: store, clock: clock, notice: { _ in })
         lookups = TierLookups(
-            plan, directory: AccountDirectory(context: context),
+            plan, directory: AccountDirectory(context: context), now: clock.now,
             ClusterEvents(
                 broadcast: { update in scene.state.withLock { $0.updates.append(update) } },
                 report: { report in

@@ -1,5 +1,7 @@
 import Glibc
 import Synchronization
+import System
+import Threads
 import Transport
 import Wire
 

@@ -3,6 +3,7 @@ import Credentials
 import Gate
 import MemoryStore
 import Testing
+import Threads
 import Transport
 import Wire
 

@@ -1,8 +1,9 @@
 import Glibc
 import Proxy
 import Synchronization
+import System
 import Testing
-import Transport
+import Threads
 import Wire
 
 @testable import Settings

@@ -1,5 +1,6 @@
+import System
 import Testing
-import Transport
+import Threads
 import Wire
 
 @testable import tollgate

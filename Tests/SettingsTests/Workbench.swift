@@ -1,5 +1,5 @@
 import Glibc
-import Transport
+import System
 import Wire
 
 @testable import Settings

@@ -4,7 +4,7 @@ import MemoryStore
 import Storage
 import Synchronization
 import TestServers
-import Transport
+import Threads
 import Wire
 
 /// Where accounts may live: every rule below holds for all of them.

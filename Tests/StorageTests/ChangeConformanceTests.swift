@@ -3,7 +3,6 @@ import Foundation
 import Storage
 import TestServers
 import Testing
-import Transport
 import Wire
 
 /// The change log, as gateways read it.

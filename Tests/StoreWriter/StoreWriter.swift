@@ -1,7 +1,7 @@
 import Accounts
 import Glibc
 import Storage
-import Transport
+import Threads
 import Wire
 
 /// Writes to a database as fast as possible and prints each write once it is acknowledged, until it is killed. The tests

@@ -8,23 +8,26 @@ private let rings: [String: Set<String>] = [
     "HTTP": ["Wire", "CZlib"],
     "Gate": ["Wire", "Credentials", "HTTP"],
     "Telemetry": ["Wire"],
+    // Below both planes.
+    "System": ["Wire", "CLinux"],
+    "Threads": ["Wire", "System", "CLinux"],
     // Data plane.
-    "Transport": ["Wire", "CLinux", "COpenSSL"],
-    "Redis": ["Wire", "Transport", "CHiredis"],
-    "Proxy": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport"],
-    // Control plane.
-    "Accounts": ["Wire", "Credentials"],
-    "Storage": ["Wire", "Credentials", "Accounts", "CSQLite", "CPostgres"],
+    "Transport": ["Wire", "System", "Threads", "CLinux", "COpenSSL"],
+    "Redis": ["Wire", "System", "Threads", "Transport", "CHiredis"],
+    "Proxy": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "System", "Threads", "Transport"],
+    // Control plane: none of it knows the data plane.
+    "Accounts": ["Wire", "Credentials", "Threads"],
+    "Storage": ["Wire", "Credentials", "Threads", "Accounts", "CSQLite", "CPostgres"],
     "Contracts": ["Wire", "Credentials", "HTTP", "Gate", "Accounts"],
     "Settings": ["Wire", "Credentials", "Gate", "Telemetry"],
     "Fetch": ["Wire", "CCurl"],
-    "Mail": ["Wire", "Credentials", "Transport", "Accounts", "Fetch"],
-    "Issuers": ["Wire", "Credentials", "Gate", "Telemetry", "Transport", "Accounts", "Storage", "Fetch"],
-    "Cluster": ["Wire", "Credentials", "Gate", "Transport", "Redis", "Accounts", "Storage"],
-    "Admin": ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "Transport", "Accounts", "CConsole"],
+    "Mail": ["Wire", "Credentials", "System", "Threads", "Accounts", "Fetch"],
+    "Issuers": ["Wire", "Credentials", "Gate", "Telemetry", "System", "Threads", "Accounts", "Storage", "Fetch"],
+    "Cluster": ["Wire", "Credentials", "Gate", "System", "Threads", "Accounts", "Storage"],
+    "Admin": ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "System", "Threads", "Accounts", "CConsole"],
     // Top.
-    "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "Accounts", "Storage", "Contracts", "Settings",
-        "Fetch", "Admin", "Issuers", "Cluster", "Mail", "CLinux"],
+    "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "System", "Threads", "Transport", "Proxy", "Accounts", "Storage", "Contracts",
+        "Settings", "Fetch", "Admin", "Issuers", "Cluster", "Mail", "CLinux"],
     // C.
     "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [], "CArgon2": [], "CCrypt": [], "CSQLite": [], "CPostgres": [], "CZlib": [],
     "CConsole": [],
@@ -36,10 +39,11 @@ private let systemModules: [String: Set<String>] = [
     "Wire": ["Glibc", "Synchronization"], "Credentials": ["Synchronization"], "HTTP": [], "Telemetry": [],
     // Its limiter wants memory that the kernel commits as it is used, which calloc gives and Swift does not.
     "Gate": ["Synchronization", "Glibc"],
+    // Its queue needs a lock to wait at.
+    "System": ["Glibc"], "Threads": ["Glibc", "Synchronization"],
     "Transport": ["Glibc", "Synchronization"], "Redis": [], "Proxy": ["Glibc", "Synchronization"],
-    // The threads that wait for blocking calls need a lock to wait at, and calls on all of them share what is known of the store's clock;
-    // the standard library is named to ask it for NFC.
-    "Accounts": ["Glibc", "Swift", "Synchronization"],
+    // Calls on all threads share what is known of the store's clock; the standard library is named to ask it for NFC.
+    "Accounts": ["Swift", "Synchronization"],
     "Storage": ["Glibc", "Synchronization"],
     "Settings": [], "Fetch": ["Synchronization"], "Mail": ["Glibc", "Synchronization"],
     "Issuers": ["Glibc", "Synchronization"], "Cluster": ["Glibc", "Synchronization"], "Admin": ["Glibc", "Synchronization"],

@@ -29,7 +29,7 @@ private let banned: [BannedWord] = [
     .init(word: "nonisolated(unsafe)", instead: "a let or a Mutex, or a comment with the proof", isAllowedWithReason: true),
     .init(word: "Task {", instead: "an owned thread or a structured child, or a comment that says who waits for it", isAllowedWithReason: true),
     .init(word: "Task.detached", instead: "an owned thread, or a comment that says who waits for it", isAllowedWithReason: true),
-    .init(word: "DispatchQueue", instead: "Transport's WorkerThread and Mailbox"),
+    .init(word: "DispatchQueue", instead: "Threads' WorkerThread, or Transport's Mailbox"),
     .init(word: "await ", instead: "a callback or a state machine: the data plane never suspends", onlyIn: core.union(dataPlane)),
     .init(word: " async ", instead: "a callback or a state machine: the data plane never suspends", onlyIn: core.union(dataPlane)),
     .init(word: "clock_gettime", instead: "a Moment passed in: the core reads no clock", onlyIn: core),
@@ -41,7 +41,7 @@ private let banned: [BannedWord] = [
 
 /// The only files in which async code meets an event loop, or a thread waits for a task.
 private let crossings: Set<String> = [
-    "Sources/Proxy/Local/LocalService.swift", "Sources/Redis/AwaitableRedis.swift", "Sources/Transport/Blocking.swift",
+    "Sources/Proxy/Local/LocalService.swift", "Sources/Redis/AwaitableRedis.swift", "Sources/Threads/Blocking.swift",
 ]
 
 /// Words without meaning, banned from the names of types and files, each with its replacement.

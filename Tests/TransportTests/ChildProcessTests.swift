@@ -1,4 +1,5 @@
 import Glibc
+import System
 import Testing
 import Transport
 import Wire
@@ -38,7 +39,7 @@ import Wire
             connection.sendall(text)
             channel.send(os.environ["WORD"].encode())
             """, [("WORD", "served")])
-        try channel.send("hello", [listener])
+        try channel.send("hello", [listener.descriptor])
         listener.close()
         #expect(message(channel) == "served")
         #expect(wait(client, for: POLLIN))

@@ -1,6 +1,8 @@
 import Foundation
 import Synchronization
+import System
 import Testing
+import Threads
 import Transport
 import Wire
 

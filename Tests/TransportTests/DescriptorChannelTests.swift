@@ -1,4 +1,5 @@
 import Glibc
+import System
 import Testing
 import Transport
 import Wire
@@ -19,12 +20,13 @@ import Wire
         let listener = try Socket.listen(on: Self.loopback)
         let address = try listener.localAddress()
         let clients = try (0..<3).map { _ in try Self.connect(to: address) }
-        try ours.send("listener", [listener])
+        try ours.send("listener", [listener.descriptor])
         listener.close()
-        guard case .message("listener", let sockets) = theirs.receive(milliseconds: 5_000), sockets.count == 1 else {
+        guard case .message("listener", let descriptors) = theirs.receive(milliseconds: 5_000), descriptors.count == 1 else {
             Issue.record("no socket came")
             return
         }
+        let sockets = descriptors.map { Socket(descriptor: $0) }
         #expect(try sockets[0].localAddress() == address && sockets[0].sharesPort)
         #expect(fcntl(sockets[0].descriptor, F_GETFD) & FD_CLOEXEC != 0)
         for _ in clients {
@@ -62,13 +64,13 @@ import Wire
     @Test func asManySocketsAsTheKernelAllowsGoInOneMessage() throws {
         let (ours, theirs) = try DescriptorChannel.pair()
         let listener = try Socket.listen(on: Self.loopback)
-        try ours.send("all", Array(repeating: listener, count: DescriptorChannel.mostSockets))
-        guard case .message("all", let sockets) = theirs.receive(milliseconds: 5_000) else {
+        try ours.send("all", Array(repeating: listener.descriptor, count: DescriptorChannel.mostDescriptors))
+        guard case .message("all", let descriptors) = theirs.receive(milliseconds: 5_000) else {
             Issue.record("no message")
             return
         }
-        #expect(sockets.count == DescriptorChannel.mostSockets)
-        for socket in sockets + [listener] { socket.close() }
+        #expect(descriptors.count == DescriptorChannel.mostDescriptors)
+        for socket in descriptors.map({ Socket(descriptor: $0) }) + [listener] { socket.close() }
     }
 
     @Test func anotherDescriptorIsNoChannel() throws {

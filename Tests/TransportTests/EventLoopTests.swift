@@ -1,6 +1,8 @@
 import Glibc
 import Synchronization
+import System
 import Testing
+import Threads
 import Transport
 import Wire
 

@@ -1,6 +1,6 @@
 import Glibc
 import Testing
-import Transport
+import Threads
 import Wire
 
 @Suite struct LineSinkTests {

@@ -1,7 +1,8 @@
 import TestServers
 import Testing
 
-@testable import Transport
+@testable import System
+
 
 /// SRV records: reading a response's bytes, and asking a name server for them.
 @Suite struct ServiceRecordTests {

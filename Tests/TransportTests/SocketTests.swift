@@ -1,7 +1,9 @@
 import Glibc
 import Synchronization
+import System
 import TestServers
 import Testing
+import Threads
 import Transport
 import Wire
 

@@ -1,7 +1,8 @@
 import Glibc
 import Synchronization
+import System
 import Testing
-import Transport
+import Threads
 import Wire
 
 @Suite struct SystemFaultTests {
@@ -137,10 +138,10 @@ import Wire
         #expect(!notifySystemd(.ready, socket: "/nonexistent/socket"))
     }
 
-    @Test func `the limit of open files becomes the hard one`() {
-        let limit = raiseFileLimit()
+    @Test func `the limit of open files becomes the hard one`() throws {
+        let limit = try #require(DescriptorLimit.raise())
         #expect(limit >= 1024)
-        #expect(raiseFileLimit() == limit)
+        #expect(DescriptorLimit.raise() == limit)
     }
 }
 

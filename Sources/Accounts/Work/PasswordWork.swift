@@ -1,4 +1,5 @@
 package import Credentials
+package import Threads
 package import Wire
 
 /// Hashes and compares passwords on a few threads of its own, fairly by client address (`FairQueue`). It sheds load: a full

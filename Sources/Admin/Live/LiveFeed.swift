@@ -1,7 +1,7 @@
 internal import Gate
 internal import HTTP
 internal import Synchronization
-internal import Transport
+internal import Threads
 internal import Wire
 
 /// Feeds the listeners of `/admin/api/live`, a beat each second. Without listeners it does not run, and no request pays for it: workers

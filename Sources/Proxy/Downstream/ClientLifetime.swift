@@ -1,6 +1,7 @@
 import Gate
 import Glibc
 import HTTP
+import System
 import Telemetry
 import Transport
 import Wire

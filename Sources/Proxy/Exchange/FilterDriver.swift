@@ -1,5 +1,6 @@
 import Gate
 import HTTP
+import System
 import Telemetry
 import Transport
 import Wire

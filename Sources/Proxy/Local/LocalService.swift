@@ -1,5 +1,5 @@
 package import HTTP
-import Transport
+internal import Transport
 
 /// Answers whole requests on the control plane, off the loop.
 package typealias LocalHandler = @Sendable (LocalRequest) async -> LocalResponse

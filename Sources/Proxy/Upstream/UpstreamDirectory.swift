@@ -1,5 +1,5 @@
-package import Transport
 import Telemetry
+package import Transport
 package import Wire
 
 /// One address that an upstream's base URL resolved to, and how it is reached. Immutable, and a class so that handing it to a

@@ -1,5 +1,6 @@
 import Glibc
 import HTTP
+import System
 import Transport
 
 /// Why an upstream did not answer, or not completely.

@@ -1,5 +1,6 @@
 package import Transport
 
+
 /// A listening socket of one worker, and its protocol.
 package struct Listener: Sendable {
     package var socket: Socket

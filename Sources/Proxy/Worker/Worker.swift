@@ -1,7 +1,9 @@
 package import Gate
 import HTTP
 import Redis
+package import System
 import Telemetry
+import Threads
 package import Transport
 import Wire
 

@@ -1,6 +1,7 @@
 package import Gate
 package import HTTP
 package import Redis
+package import System
 package import Telemetry
 package import Transport
 package import Wire

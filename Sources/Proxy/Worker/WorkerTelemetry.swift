@@ -2,7 +2,8 @@ import Credentials
 import Gate
 import HTTP
 package import Telemetry
-package import Transport
+package import Threads
+internal import Transport
 import Wire
 
 /// One request's figures for the metrics and the access log.

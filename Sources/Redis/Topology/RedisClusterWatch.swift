@@ -1,3 +1,5 @@
+import System
+import Threads
 import Transport
 import Wire
 

@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Threads
 internal import Wire
 
 /// A PostgreSQL database: a pool of threads, each with its own connection.

@@ -1,6 +1,7 @@
 internal import Accounts
 internal import Glibc
 internal import Synchronization
+internal import Threads
 
 /// Listens for PostgreSQL notifications of changes, on its own connection and thread, and reconnects when the connection is
 /// lost. Notifications carry no data; the change log is read after each.

@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Threads
 
 extension BlockingPool {
     /// Runs `body` on one of the threads, and translates its faults.

@@ -1,6 +1,7 @@
 internal import Accounts
 internal import Glibc
 internal import Synchronization
+internal import Threads
 
 /// An SQLite file, with one writing and two reading threads. Other processes may use the file at the same time.
 final class SQLiteDatabase: SQLDatabase {

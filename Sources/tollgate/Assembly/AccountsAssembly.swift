@@ -10,6 +10,8 @@ internal import Proxy
 internal import Settings
 internal import Storage
 internal import Synchronization
+internal import System
+internal import Threads
 internal import Transport
 internal import Wire
 

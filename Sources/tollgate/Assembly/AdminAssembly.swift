@@ -6,7 +6,9 @@ internal import HTTP
 internal import Issuers
 internal import Settings
 internal import Synchronization
+internal import System
 internal import Telemetry
+internal import Threads
 internal import Transport
 internal import Wire
 

@@ -6,7 +6,9 @@ internal import Issuers
 internal import Mail
 internal import Redis
 internal import Settings
+internal import System
 internal import Telemetry
+internal import Threads
 internal import Transport
 internal import Wire
 

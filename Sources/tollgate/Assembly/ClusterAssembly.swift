@@ -2,6 +2,7 @@ internal import Cluster
 internal import Contracts
 internal import Issuers
 internal import Proxy
+internal import Redis
 internal import Settings
 internal import Storage
 
@@ -10,12 +11,22 @@ extension ClusterPlan {
     init(
         _ configuration: GatewayConfiguration, primary: DatabasePrimary, _ redisDiscovery: RedisDiscovery?, _ tierClient: TierClient
     ) throws {
+        let secret = configuration.settings.keySecret
+        let redis = configuration.redis.map { endpoint -> StartHints in
+            { report in
+                let bus = try RedisBus(endpoint, addresses: [], secret: secret) { event in
+                    if case .lost = event { redisDiscovery?.ask() }
+                    report(event)
+                }
+                if endpoint.fixedAddresses == nil { redisDiscovery?.follow { bus.moved(to: $0) } }
+                redisDiscovery?.cluster?.follow { bus.moved(to: $0) }
+                return bus
+            }
+        }
         self.init(
             scale: TierScale(configuration), tierSources: IssuerTiers.all(configuration),
             askTier: { await tierClient.tier(of: $1, at: $0) }, location: try StoreLocation(configuration),
-            notifications: configuration.directDatabase, redis: configuration.redis, secret: configuration.settings.keySecret,
-            followRedis: { redisDiscovery?.follow($0) }, lostRedis: { redisDiscovery?.ask() },
-            followCluster: { redisDiscovery?.cluster?.follow($0) })
+            notifications: configuration.directDatabase, redis: redis)
         self.primary = primary
     }
 }

@@ -4,6 +4,7 @@ internal import Glibc
 internal import Issuers
 internal import Mail
 internal import Settings
+internal import System
 internal import Transport
 internal import Wire
 

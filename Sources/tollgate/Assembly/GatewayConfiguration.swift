@@ -4,7 +4,7 @@ internal import Mail
 internal import Redis
 internal import Settings
 internal import Storage
-internal import Transport
+internal import System
 internal import Wire
 
 /// The settings, and what other targets parse from the texts among them.

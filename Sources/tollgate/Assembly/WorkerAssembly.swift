@@ -4,8 +4,8 @@ internal import Gate
 internal import HTTP
 internal import Proxy
 internal import Settings
+internal import System
 internal import Telemetry
-internal import Transport
 
 extension MetricLabels {
     mutating func declare(_ configuration: GatewayConfiguration) {

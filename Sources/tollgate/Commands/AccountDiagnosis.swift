@@ -4,7 +4,8 @@ internal import Cluster
 internal import Gate
 internal import Issuers
 internal import Storage
-internal import Transport
+internal import System
+internal import Threads
 internal import Wire
 
 /// The user of a token, and the session of an own one, read from the store or asked of the tier server now, as by a gateway

@@ -3,7 +3,8 @@ internal import Credentials
 internal import Redis
 internal import Settings
 internal import Synchronization
-internal import Transport
+internal import System
+internal import Threads
 internal import Wire
 
 /// Announces over Redis that a command has changed the database, so that gateways read the change log at once. PostgreSQL notifies

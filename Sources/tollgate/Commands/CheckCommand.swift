@@ -1,9 +1,8 @@
-internal import Credentials
 internal import Contracts
+internal import Credentials
 internal import Gate
 internal import Redis
 internal import Settings
-internal import Transport
 internal import Wire
 
 /// `tollgate check`: all faults of the configuration, or its resolved routes.

@@ -1,7 +1,7 @@
 internal import Credentials
 internal import Glibc
 internal import Settings
-internal import Transport
+internal import System
 internal import Wire
 
 /// `tollgate init`: writes an env file from questions on a terminal, or from options.

@@ -1,5 +1,5 @@
 internal import Gate
-internal import Transport
+internal import System
 internal import Wire
 
 /// `tollgate limits verify`: checks from the access logs of all gateways that every limit was kept.

@@ -1,6 +1,6 @@
 internal import Gate
+internal import System
 internal import Telemetry
-internal import Transport
 internal import Wire
 
 /// The requests in access logs that a limit admitted. Each line has the limit's key, its rate, and the time by the clock of Redis or

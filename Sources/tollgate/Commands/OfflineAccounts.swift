@@ -5,6 +5,8 @@ internal import Gate
 internal import Settings
 internal import Storage
 internal import Synchronization
+internal import System
+internal import Threads
 internal import Transport
 internal import Wire
 

@@ -1,6 +1,6 @@
 internal import Mail
 internal import Settings
-internal import Transport
+internal import System
 internal import Wire
 
 /// `tollgate outbox`: the messages in the development outbox, the newest last.

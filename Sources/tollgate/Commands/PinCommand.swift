@@ -1,5 +1,5 @@
 internal import Credentials
-internal import Transport
+internal import System
 internal import Wire
 
 /// `tollgate pin`: the SPKI pins of certificates and public keys (RFC 7469 §2.4).

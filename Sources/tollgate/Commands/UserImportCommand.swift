@@ -1,7 +1,7 @@
 internal import Accounts
-internal import Settings
 internal import Gate
-internal import Transport
+internal import Settings
+internal import System
 internal import Wire
 
 /// `tollgate user import`: adds the accounts of another system, one JSON object a line. Each batch is one transaction, so an

@@ -1,5 +1,5 @@
 internal import Settings
-internal import Transport
+internal import System
 internal import Wire
 
 /// `tollgate doctor`: looks at the deployment of a configuration and says what to mend. It changes nothing.

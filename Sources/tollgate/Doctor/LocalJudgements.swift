@@ -2,6 +2,7 @@ internal import Contracts
 internal import Mail
 internal import Settings
 internal import Storage
+internal import System
 internal import Telemetry
 internal import Transport
 internal import Wire

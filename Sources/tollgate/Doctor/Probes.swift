@@ -1,6 +1,8 @@
 internal import Fetch
 internal import Settings
 internal import Synchronization
+internal import System
+internal import Threads
 internal import Transport
 internal import Wire
 

@@ -5,6 +5,7 @@ internal import Mail
 internal import Redis
 internal import Settings
 internal import Storage
+internal import System
 internal import Transport
 internal import Wire
 

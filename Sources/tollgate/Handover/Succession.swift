@@ -1,4 +1,5 @@
 internal import Glibc
+internal import System
 internal import Transport
 internal import Wire
 
@@ -74,8 +75,8 @@ struct Succession {
             var rest = group.sockets[...]
             while !rest.isEmpty {
                 try channel.send(
-                    HandoverMessage.listener(group.kind, group.declared).text, Array(rest.prefix(DescriptorChannel.mostSockets)))
-                rest = rest.dropFirst(DescriptorChannel.mostSockets)
+                    HandoverMessage.listener(group.kind, group.declared).text, rest.prefix(DescriptorChannel.mostDescriptors).map(\.descriptor))
+                rest = rest.dropFirst(DescriptorChannel.mostDescriptors)
             }
         }
         try channel.send(HandoverMessage.complete.text)

@@ -1,4 +1,6 @@
+internal import System
 internal import Transport
+
 
 /// The side of the new process: the listeners of the gateway before it, and the word that they are its own.
 struct Takeover {
@@ -37,11 +39,11 @@ struct Takeover {
     private func next() throws -> (message: HandoverMessage, sockets: [Socket]) {
         while true {
             switch channel.receive(milliseconds: -1) {
-            case .message(let text, let sockets):
+            case .message(let text, let descriptors):
                 guard let message = HandoverMessage(parsing: text) else {
                     throw Fault(description: "the running gateway speaks otherwise; restart instead")
                 }
-                return (message, sockets)
+                return (message, descriptors.map { Socket(descriptor: $0) })
             case .nothing: continue
             case .closed: throw Fault(description: "the running gateway has ended, or has given the upgrade up")
             }

@@ -9,7 +9,7 @@ internal import Proxy
 internal import Settings
 internal import Storage
 internal import Synchronization
-internal import Transport
+internal import Threads
 internal import Wire
 
 /// The accounts of a running gateway, from the start of their store to its end, and the contracts in force over them.

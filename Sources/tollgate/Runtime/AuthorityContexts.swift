@@ -1,4 +1,5 @@
 internal import Settings
+internal import System
 internal import Transport
 
 /// TLS contexts for https upstreams: one for each file of authorities, and one for the system's; others for HTTP/2. A context is kept while

@@ -1,5 +1,6 @@
 internal import Credentials
 internal import Settings
+internal import System
 internal import Transport
 internal import Wire
 

@@ -7,7 +7,9 @@ internal import Mail
 internal import Proxy
 internal import Settings
 internal import Synchronization
+internal import System
 internal import Telemetry
+internal import Threads
 internal import Transport
 internal import Wire
 

@@ -7,6 +7,7 @@ internal import Redis
 internal import Settings
 internal import Storage
 internal import Synchronization
+internal import System
 internal import Telemetry
 internal import Transport
 internal import Wire

@@ -4,6 +4,8 @@ internal import Issuers
 internal import Settings
 internal import Storage
 internal import Synchronization
+internal import System
+internal import Threads
 internal import Transport
 internal import Wire
 

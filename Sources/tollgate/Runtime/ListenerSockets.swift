@@ -1,5 +1,6 @@
 internal import Proxy
 internal import Settings
+internal import System
 internal import Transport
 internal import Wire
 

@@ -1,6 +1,6 @@
 internal import Proxy
 internal import Synchronization
-internal import Transport
+internal import Threads
 internal import Wire
 
 /// Judges by their turns whether all event loops are alive. Pure.

@@ -2,6 +2,7 @@ internal import Accounts
 internal import Credentials
 internal import Issuers
 internal import Settings
+internal import Threads
 internal import Transport
 internal import Wire
 

@@ -1,5 +1,5 @@
 internal import Synchronization
-internal import Transport
+internal import Threads
 
 /// A thread that repeats one task, with pauses, until it is stopped.
 final class RecurringThread: Sendable {

@@ -1,6 +1,5 @@
 internal import Credentials
 internal import Redis
-internal import Transport
 internal import Wire
 
 /// Where the Redis of `REDIS_URL` is, if the URL does not say it: its name is resolved again and again, or its sentinels are asked.

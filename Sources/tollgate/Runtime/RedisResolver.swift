@@ -1,6 +1,6 @@
 internal import Redis
 internal import Synchronization
-internal import Transport
+internal import System
 internal import Wire
 
 /// Resolves the name in `REDIS_URL`: once at start, then every 10 s on a thread of its own.

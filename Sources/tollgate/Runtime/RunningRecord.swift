@@ -1,7 +1,7 @@
 internal import Credentials
 internal import Glibc
 internal import Settings
-internal import Transport
+internal import System
 internal import Wire
 
 /// The process that serves with a data folder, and the fingerprints of its settings: `running.json` there, mode 0600, for

@@ -1,7 +1,9 @@
 internal import Glibc
 internal import Settings
 internal import Synchronization
+internal import System
 internal import Telemetry
+internal import Threads
 internal import Transport
 internal import Wire
 

@@ -3,7 +3,9 @@ internal import Fetch
 internal import Proxy
 internal import Settings
 internal import Synchronization
+internal import System
 internal import Telemetry
+internal import Threads
 internal import Transport
 internal import Wire
 

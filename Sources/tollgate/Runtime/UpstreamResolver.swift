@@ -1,6 +1,7 @@
 internal import Proxy
 internal import Settings
 internal import Synchronization
+internal import System
 internal import Transport
 internal import Wire
 

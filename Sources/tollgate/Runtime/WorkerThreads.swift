@@ -11,6 +11,7 @@ internal import Redis
 internal import Settings
 internal import Synchronization
 internal import Telemetry
+internal import Threads
 internal import Transport
 internal import Wire
 

@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import Synchronization
+package import System
 
 /// A system thread that runs one closure.
 package final class WorkerThread: Sendable {

@@ -1,10 +1,10 @@
-import Glibc
-import Wire
+package import Glibc
+package import Wire
 
 /// Conversion to and from `sockaddr`.
 extension SocketAddress {
     /// `AF_INET`, `AF_INET6` or `AF_UNIX`.
-    var family: Int32 {
+    package var family: Int32 {
         switch self {
         case .ip(let address, _, _): address.isIPv4 ? AF_INET : AF_INET6
         case .unix: AF_UNIX
@@ -12,7 +12,7 @@ extension SocketAddress {
     }
 
     /// Calls `body` with the address as a `sockaddr`.
-    func withSystemAddress<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
+    package func withSystemAddress<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
         switch self {
         case .ip(let address, let port, let scope):
             if let v4 = address.v4 {
@@ -53,7 +53,7 @@ extension SocketAddress {
     }
 
     /// The address written by `fill`, which gets a buffer and its size and returns whether it succeeded.
-    init?(filledBy fill: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Bool) {
+    package init?(filledBy fill: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Bool) {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
         let filled = unsafe withUnsafeMutableBytes(of: &storage) { bytes in
@@ -66,7 +66,7 @@ extension SocketAddress {
     }
 
     /// Reads a `sockaddr`. Any other family becomes an unnamed unix socket.
-    init(system bytes: UnsafeRawBufferPointer) {
+    package init(system bytes: UnsafeRawBufferPointer) {
         let family = unsafe bytes.count < 2 ? 0 : Int32(bytes.loadUnaligned(as: sa_family_t.self))
         if family == AF_INET, bytes.count >= MemoryLayout<sockaddr_in>.size {
             let system = unsafe bytes.loadUnaligned(as: sockaddr_in.self)

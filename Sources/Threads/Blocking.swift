@@ -1,4 +1,5 @@
 internal import Synchronization
+package import System
 
 /// Runs `body` as a task and blocks the calling thread until it returns; nil after `milliseconds` (-1: no limit). Must not
 /// be called on a thread of the cooperative pool.

@@ -1,26 +1,15 @@
+internal import Cluster
 internal import Credentials
-package import Redis
+internal import Redis
 internal import Synchronization
+internal import System
+internal import Threads
 internal import Transport
-package import Wire
+internal import Wire
 
 /// Publishes hints on a Redis channel and subscribes to those of other gateways: two connections, because a subscribed one
 /// may not publish, on an event loop and a thread of their own.
-package final class RedisBus: Sendable {
-    /// Something that the owner of a bus learns.
-    package enum Event: Sendable {
-        /// Another gateway has published, or a lost subscription is back: messages in between were missed.
-        case hinted
-        /// A message came that was not made with the secret.
-        case refused
-        /// Why there is no subscription; nil once there is.
-        case changed(problem: String?)
-        /// One of its connections is lost, or its server refuses commands.
-        case lost
-        /// Redis has acknowledged what was published.
-        case published
-    }
-
+final class RedisBus: HintCarrier {
     fileprivate enum Command: Sendable {
         case publish
         case moved([RedisServer])
@@ -34,8 +23,8 @@ package final class RedisBus: Sendable {
     ///   - addresses: of the endpoint's name, if it has one that must be resolved and they are known.
     ///   - secret: authenticates messages; nil: any well-formed one counts.
     ///   - report: called on the bus's thread; must not block.
-    package init(
-        _ endpoint: RedisEndpoint, addresses: [SocketAddress], secret: [UInt8]?, report: @escaping @Sendable (Event) -> Void
+    init(
+        _ endpoint: RedisEndpoint, addresses: [SocketAddress], secret: [UInt8]?, report: @escaping @Sendable (HintEvent) -> Void
     ) throws {
         let waker = try Waker()
         let mailbox = Mailbox<Command>(waker: waker)
@@ -54,13 +43,13 @@ package final class RedisBus: Sendable {
     }
 
     /// Any thread; returns at once. Hints that are asked for while one waits go out as one.
-    package func publish() { mailbox.post(.publish) }
+    func publish() { mailbox.post(.publish) }
 
     /// Uses this server from now on. Any thread.
-    package func moved(to server: RedisServer) { moved(to: [server]) }
+    func moved(to server: RedisServer) { moved(to: [server]) }
 
     /// Uses one of these servers from now on, of which each will do. Any thread.
-    package func moved(to servers: [RedisServer]) { mailbox.post(.moved(servers)) }
+    func moved(to servers: [RedisServer]) { mailbox.post(.moved(servers)) }
 
     /// The Redis Cluster has these nodes now, any of which passes messages on to all. Any thread.
     func moved(to map: RedisClusterMap) {
@@ -70,7 +59,7 @@ package final class RedisBus: Sendable {
     }
 
     /// Ends the thread and waits for it.
-    package func stop() {
+    func stop() {
         mailbox.post(.stop)
         thread.join()
     }
@@ -86,7 +75,7 @@ private struct Run: ~Copyable {
     private var publisher: RedisConnection
     private var loop: EventLoop
     private let secret: BusSecret?
-    private let report: @Sendable (RedisBus.Event) -> Void
+    private let report: @Sendable (HintEvent) -> Void
     private let sender: UInt64
     private var lastNumber: UInt64
     /// A hint is wanted, and not acknowledged.
@@ -96,7 +85,7 @@ private struct Run: ~Copyable {
 
     init(
         _ endpoint: RedisEndpoint, addresses: [SocketAddress], tls: TLSClientContext?, loop: consuming EventLoop,
-        secret: BusSecret?, report: @escaping @Sendable (RedisBus.Event) -> Void
+        secret: BusSecret?, report: @escaping @Sendable (HintEvent) -> Void
     ) {
         let now = EventLoop.now().monotonic
         let random = SecureRandom.bytes(32)

@@ -1,19 +1,19 @@
 import CLinux
 import Glibc
 
-/// One end of a connection between two processes of this machine, which carries messages and, with them, sockets (SCM_RIGHTS).
+/// One end of a connection between two processes of this machine, which carries messages and, with them, descriptors (SCM_RIGHTS).
 /// Closes with its last owner. Any thread, one at a time.
 package final class DescriptorChannel: Sendable {
     package enum Received: Sendable {
-        /// The sockets are the receiver's to close.
-        case message(String, [Socket])
+        /// The descriptors are the receiver's to close.
+        case message(String, [Int32])
         case nothing
         /// The other process has closed its end, or ended.
         case closed
     }
 
-    /// Sockets that one message can carry; the kernel allows no more.
-    package static let mostSockets = Int(CLINUX_MOST_DESCRIPTORS)
+    /// Descriptors that one message can carry; the kernel allows no more.
+    package static let mostDescriptors = Int(CLINUX_MOST_DESCRIPTORS)
     /// Bytes of the longest message.
     package static let longestMessage = 1_024
 
@@ -39,11 +39,10 @@ package final class DescriptorChannel: Sendable {
         return (DescriptorChannel(unchecked: ends[0]), DescriptorChannel(unchecked: ends[1]))
     }
 
-    /// Sends a message of 1 to `longestMessage` bytes and at most `mostSockets` sockets, which stay open here as well. Never blocks.
-    package func send(_ message: String, _ sockets: [Socket] = []) throws(SystemFault) {
+    /// Sends a message of 1 to `longestMessage` bytes and at most `mostDescriptors` descriptors, which stay open here as well. Never blocks.
+    package func send(_ message: String, _ descriptors: [Int32] = []) throws(SystemFault) {
         let bytes = Array(message.utf8)
-        let descriptors = sockets.map(\.descriptor)
-        precondition((1...Self.longestMessage).contains(bytes.count) && sockets.count <= Self.mostSockets)
+        precondition((1...Self.longestMessage).contains(bytes.count) && descriptors.count <= Self.mostDescriptors)
         let sent = unsafe clinux_send_descriptors(descriptor, bytes, bytes.count, descriptors, Int32(descriptors.count))
         guard sent == bytes.count else { throw SystemFault("send to the other process") }
     }
@@ -53,11 +52,10 @@ package final class DescriptorChannel: Sendable {
         var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         guard unsafe poll(&entry, 1, milliseconds) == 1 else { return .nothing }
         var bytes = [UInt8](repeating: 0, count: Self.longestMessage)
-        var descriptors = [Int32](repeating: -1, count: Self.mostSockets)
+        var descriptors = [Int32](repeating: -1, count: Self.mostDescriptors)
         var count: Int32 = 0
         let received = unsafe clinux_receive_descriptors(descriptor, &bytes, bytes.count, &descriptors, &count)
         guard received > 0 else { return received < 0 && (errno == EINTR || errno == EAGAIN) ? .nothing : .closed }
-        let sockets = descriptors.prefix(Int(count)).map { Socket(descriptor: $0) }
-        return .message(String(decoding: bytes.prefix(received), as: UTF8.self), sockets)
+        return .message(String(decoding: bytes.prefix(received), as: UTF8.self), Array(descriptors.prefix(Int(count))))
     }
 }

@@ -42,18 +42,5 @@ package func notifySystemd(_ state: ServiceState, socket: String?) -> Bool {
     return sent == bytes.count
 }
 
-/// Raises the soft limit of open files to the hard limit; returns the limit in force.
-@discardableResult
-package func raiseFileLimit() -> Int {
-    var limit = rlimit()
-    guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 0 }
-    if limit.rlim_cur < limit.rlim_max {
-        var raised = limit
-        raised.rlim_cur = limit.rlim_max
-        if unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &raised) == 0 { limit = raised }
-    }
-    return Int(clamping: limit.rlim_cur)
-}
-
 /// Number of cores that this process may use, at least 1.
 package var coreCount: Int { max(1, Int(clinux_core_count())) }

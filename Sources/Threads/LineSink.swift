@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+package import System
 import Wire
 
 /// Log writer: any thread hands over whole lines, and a thread of its own writes them to a descriptor.
