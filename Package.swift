@@ -36,8 +36,8 @@ let package = Package(
         .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(name: "CPostgres", linkerSettings: [.linkedLibrary("pq")]),
         .target(name: "CZlib", linkerSettings: [.linkedLibrary("z")]),
-        // The files of Sources/Admin/Console, embedded.
-        .target(name: "CConsole"),
+        // The files of Sources/Admin/Console and Sources/Contracts/Web, embedded.
+        .target(name: "CSites"),
 
         // Core: pure and synchronous.
         .target(name: "Wire", swiftSettings: house),
@@ -62,7 +62,7 @@ let package = Package(
         .target(
             name: "Storage", dependencies: ["Wire", "Credentials", "Threads", "Accounts", "CSQLite", "CPostgres"], swiftSettings: house),
         .target(
-            name: "Contracts", dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Accounts"], swiftSettings: house),
+            name: "Contracts", dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Accounts", "CSites"], exclude: ["Web"], swiftSettings: house),
 
         .target(
             name: "Settings", dependencies: ["Wire", "Credentials", "Gate", "Telemetry"], swiftSettings: house),
@@ -79,7 +79,7 @@ let package = Package(
             swiftSettings: house),
         .target(
             name: "Admin",
-            dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "System", "Threads", "Accounts", "CConsole"],
+            dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "System", "Threads", "Accounts", "CSites"],
             exclude: ["Console"], swiftSettings: house),
 
         // Top.

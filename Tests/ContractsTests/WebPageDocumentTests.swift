@@ -74,7 +74,7 @@ import Wire
         let policy = value("Content-Security-Policy", answer)?.split(separator: ";").map { $0.drop { $0 == " " } } ?? []
         for directive in [
             "default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "form-action 'none'", "base-uri 'none'",
-            "frame-ancestors 'none'", "require-trusted-types-for 'script'",
+            "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
         ] { #expect(policy.contains { $0 == directive }, "\(directive)") }
         #expect(!policy.contains { $0.contains("unsafe") || $0.contains("*") })
         #expect(value("X-Content-Type-Options", answer) == "nosniff")

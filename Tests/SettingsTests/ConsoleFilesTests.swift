@@ -18,7 +18,7 @@ import Wire
     private func value(_ name: String, _ answer: LocalResponse) -> String? { answer.fields.first { $0.name == name }?.value }
 
     @Test func everyFileOfTheFolderIsEmbeddedAsItIs() throws {
-        #expect(files.names == TemporaryFolder.names(packagePath("Sources/Admin/Console")).sorted(), "name new files in Sources/CConsole/cconsole.c")
+        #expect(files.names == TemporaryFolder.names(packagePath("Sources/Admin/Console")).sorted(), "name new files in Sources/CSites/csites.c")
         for name in files.names {
             let answer = get("/console/" + name)
             let file = try packageFile("Sources/Admin/Console/" + name)
@@ -53,7 +53,7 @@ import Wire
         let policy = value("Content-Security-Policy", answer)?.split(separator: ";").map { $0.drop { $0 == " " } } ?? []
         #expect(policy == [
             "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'", "base-uri 'none'",
-            "form-action 'none'", "frame-ancestors 'none'",
+            "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
         ])
         #expect(value("X-Content-Type-Options", answer) == "nosniff" && value("Referrer-Policy", answer) == "no-referrer")
     }

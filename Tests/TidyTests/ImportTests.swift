@@ -18,19 +18,19 @@ private let rings: [String: Set<String>] = [
     // Control plane: none of it knows the data plane.
     "Accounts": ["Wire", "Credentials", "Threads"],
     "Storage": ["Wire", "Credentials", "Threads", "Accounts", "CSQLite", "CPostgres"],
-    "Contracts": ["Wire", "Credentials", "HTTP", "Gate", "Accounts"],
+    "Contracts": ["Wire", "Credentials", "HTTP", "Gate", "Accounts", "CSites"],
     "Settings": ["Wire", "Credentials", "Gate", "Telemetry"],
     "Fetch": ["Wire", "CCurl"],
     "Mail": ["Wire", "Credentials", "System", "Threads", "Accounts", "Fetch"],
     "Issuers": ["Wire", "Credentials", "Gate", "Telemetry", "System", "Threads", "Accounts", "Storage", "Fetch"],
     "Cluster": ["Wire", "Credentials", "Gate", "System", "Threads", "Accounts", "Storage"],
-    "Admin": ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "System", "Threads", "Accounts", "CConsole"],
+    "Admin": ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "System", "Threads", "Accounts", "CSites"],
     // Top.
     "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "System", "Threads", "Transport", "Proxy", "Accounts", "Storage", "Contracts",
         "Settings", "Fetch", "Admin", "Issuers", "Cluster", "Mail", "CLinux"],
     // C.
     "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [], "CArgon2": [], "CCrypt": [], "CSQLite": [], "CPostgres": [], "CZlib": [],
-    "CConsole": [],
+    "CSites": [],
 ]
 
 /// The system modules that each ring may import.

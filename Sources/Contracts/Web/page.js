@@ -1,0 +1,269 @@
+/// The views of the page and their event handlers.
+
+import * as session from "./session.js";
+
+const find = (id) => document.getElementById(id);
+const views = ["sign-in", "register", "account", "trouble"].map(find);
+
+// MARK: views
+
+/// Shows one view. Moves the focus to its heading if the user asked for it, not when the page has just been opened.
+function show(id, { moving = true } = {}) {
+  for (const view of views) view.hidden = view.id !== id;
+  const heading = find(`${id}-title`);
+  document.title = id === "account" ? "Your account" : `${heading.textContent} · Your account`;
+  if (moving) heading.focus();
+  window.scrollTo(0, 0);
+}
+
+let statusTimer;
+
+/// Shows a status message; "" clears it.
+function tell(text) {
+  clearTimeout(statusTimer);
+  find("status").textContent = text;
+  statusTimer = setTimeout(() => { find("status").textContent = ""; }, 8_000);
+}
+
+function showSignedOut(text) {
+  if (text) tell(text);
+  clearAccount();
+  const id = location.hash === "#register" ? "register" : "sign-in";
+  show(id, { moving: text !== undefined });
+}
+
+// MARK: forms
+
+const sentences = {
+  email: { valueMissing: "Enter your email.", typeMismatch: "Enter an email like ada@example.org." },
+  password: { valueMissing: "Enter a password.", tooShort: "Use at least 8 characters." },
+};
+
+/// The validation error of a field, or "".
+function complaint(input) {
+  const found = Object.entries(sentences[input.name] ?? {}).find(([name]) => input.validity[name]);
+  if (found) return found[1];
+  // Browsers check minlength only for typed text, and count UTF-16 units; the server counts code points after NFC.
+  return input.minLength > [...input.value.normalize("NFC")].length ? sentences.password.tooShort : "";
+}
+
+function mark(input, text) {
+  const hint = find(`${input.id}-hint`);
+  hint.textContent = text || hint.dataset.hint || "";
+  hint.classList.toggle("wrong", text !== "");
+  if (text) input.setAttribute("aria-invalid", "true"); else input.removeAttribute("aria-invalid");
+}
+
+function reveal(button, isShown) {
+  const input = find(button.getAttribute("aria-controls"));
+  input.type = isShown ? "text" : "password";
+  button.textContent = isShown ? "Hide" : "Show";
+  button.setAttribute("aria-label", `${button.textContent} password`);
+}
+
+/// Shows the server's error, at the field that it is about if there is one.
+function explain(form, fault) {
+  const text = fault.message.toLowerCase();
+  const name = fault.status === 400 && ["password", "email", "username"].find((name) => text.includes(name));
+  const input = form.elements[name || "password"];
+  if (name) mark(input, fault.message); else form.querySelector(".message").textContent = fault.message;
+  input.focus();
+  input.select();
+}
+
+function prepare(view, ask) {
+  const form = view.querySelector("form");
+  const inputs = [...form.querySelectorAll("input")];
+  const button = form.querySelector(".primary");
+  for (const input of inputs) {
+    mark(input, "");
+    input.addEventListener("input", () => mark(input, ""));
+  }
+  for (const toggle of form.querySelectorAll(".secret button")) {
+    toggle.addEventListener("click", () => reveal(toggle, toggle.textContent === "Show"));
+  }
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (button.getAttribute("aria-busy") === "true") return;
+    form.querySelector(".message").textContent = "";
+    tell("");
+    for (const input of inputs) mark(input, complaint(input));
+    const wrong = inputs.find((input) => input.hasAttribute("aria-invalid"));
+    if (wrong) return wrong.focus();
+    // Password managers offer to save the content of password fields only.
+    for (const toggle of form.querySelectorAll(".secret button")) reveal(toggle, false);
+    button.setAttribute("aria-busy", "true");
+    try {
+      const given = inputs.map((input) => [input.name, input.value]).filter(([, value]) => value !== "");
+      await ask(Object.fromEntries(given));
+      form.reset();
+      await enter();
+    } catch (fault) {
+      explain(form, fault);
+    } finally {
+      button.removeAttribute("aria-busy");
+    }
+  });
+}
+
+// MARK: account
+
+/// Shows the account. `moving`: the user has just signed in.
+async function enter({ moving = true } = {}) {
+  // If the user has to sign in again, show the sign-in form.
+  history.replaceState(null, "", location.pathname);
+  clearAccount();
+  find("account").setAttribute("aria-busy", "true");
+  show("account", { moving });
+  try {
+    const [account, sessions] = await Promise.all([session.account(), session.sessions()]);
+    showAccount(account);
+    showSessions(sessions);
+    find("account").setAttribute("aria-busy", "false");
+  } catch (fault) {
+    leave(fault);
+  }
+}
+
+/// Handles an error of a signed-in user.
+function leave(fault) {
+  if (fault instanceof session.SignedOut) return showSignedOut("Your session has ended. Sign in again.");
+  find("trouble-text").textContent = fault.message;
+  show("trouble");
+}
+
+const date = new Intl.DateTimeFormat("en-GB", { dateStyle: "long" });
+const shortDate = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" });
+const exact = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "short" });
+const capitalised = (word) => word.charAt(0).toUpperCase() + word.slice(1);
+
+function showAccount(account) {
+  const name = account.username || account.email || "Guest";
+  const tier = capitalised(account.tier);
+  find("initial").textContent = [...name][0].toUpperCase();
+  find("username").textContent = name;
+  find("email").textContent = account.email ?? "";
+  find("email").hidden = !account.email || account.email === name;
+  find("tier").textContent = tier;
+  find("tier").classList.toggle("premium", account.is_premium);
+  find("plan").textContent = account.tier_until ? `${tier} until ${date.format(new Date(account.tier_until))}` : tier;
+  find("account-id").textContent = account.id;
+}
+
+/// Removes the account's data from the page, for the next user of the browser.
+function clearAccount() {
+  for (const id of ["initial", "username", "email", "tier", "plan", "account-id"]) find(id).textContent = "";
+  find("email").hidden = false;
+  find("tier").classList.remove("premium");
+  find("sessions").replaceChildren();
+  find("sign-out-everywhere").hidden = true;
+}
+
+// MARK: sessions
+
+const ways = {
+  password: ", with a password", dlauth: ", with a password", apple: ", with Apple",
+  provider: ", with Apple or Google", anonymous: ", as a guest",
+};
+const programs = [
+  ["Edge", /Edg/], ["Opera", /OPR\//], ["Firefox", /Firefox|FxiOS/], ["Chrome", /Chrome|CriOS/], ["Safari", /Safari/],
+];
+const systems = [
+  ["iPhone", /iPhone/], ["iPad", /iPad/], ["Android", /Android/], ["Windows", /Windows/], ["an Apple device", /Darwin/],
+  ["Mac", /Macintosh/], ["Linux", /Linux/],
+];
+
+/// A readable name for a `User-Agent`.
+function deviceName(agent) {
+  if (!agent) return "Unknown device";
+  const named = (table) => table.find(([, pattern]) => pattern.test(agent))?.[0];
+  const program = named(programs) ?? (agent.split(/[\s/]/)[0] || "Unknown app");
+  const system = named(systems);
+  return system ? `${program} on ${system}` : program;
+}
+
+const units = [["day", 86_400], ["hour", 3_600], ["minute", 60]];
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+
+/// "5 minutes ago"; the date if it is more than a month ago.
+function ago(then) {
+  const seconds = (Date.now() - then) / 1_000;
+  if (seconds >= 31 * 86_400) return `on ${shortDate.format(then)}`;
+  const unit = units.find(([, length]) => seconds >= length);
+  return unit ? relative.format(-Math.floor(seconds / unit[1]), unit[0]) : "just now";
+}
+
+function put(element, moment, text) {
+  element.textContent = text;
+  element.dateTime = moment.toISOString();
+  element.title = exact.format(moment);
+}
+
+function item(entry) {
+  const item = find("session").content.firstElementChild.cloneNode(true);
+  const name = deviceName(entry.device);
+  item.classList.toggle("mobile", /iPhone|iPad|Android|Mobile|CFNetwork/.test(entry.device ?? ""));
+  item.querySelector(".device-name").textContent = name;
+  item.querySelector(".here").hidden = !entry.current;
+  const [used, created] = [new Date(entry.last_used_at), new Date(entry.created_at)];
+  put(item.querySelector(".used"), used, ago(used));
+  put(item.querySelector(".created"), created, shortDate.format(created));
+  item.querySelector(".how").textContent = ways[entry.contract] ?? "";
+  const button = item.querySelector("button");
+  // The current session is ended by signing out.
+  if (entry.current) button.remove();
+  button.setAttribute("aria-label", `End the session: ${name}`);
+  button.addEventListener("click", () => end(entry, item, button, name));
+  return item;
+}
+
+function showSessions(entries) {
+  const newest = (left, right) => right.current - left.current || right.last_used_at.localeCompare(left.last_used_at);
+  find("sessions").replaceChildren(...[...entries].sort(newest).map(item));
+  countSessions();
+}
+
+/// With one session, signing out everywhere is the same as signing out.
+function countSessions() { find("sign-out-everywhere").hidden = find("sessions").childElementCount < 2; }
+
+async function end(entry, item, button, name) {
+  if (button.getAttribute("aria-busy") === "true") return;
+  button.setAttribute("aria-busy", "true");
+  try {
+    await session.endSession(entry.id);
+    const next = item.nextElementSibling?.querySelector("button") ?? find("sessions-title");
+    item.remove();
+    countSessions();
+    next.focus();
+    tell(`Ended: ${name}.`);
+  } catch (fault) {
+    button.removeAttribute("aria-busy");
+    if (fault instanceof session.SignedOut) leave(fault); else tell(fault.message);
+  }
+}
+
+/// Makes a button sign out by `ask`. Clicks during the call are ignored.
+function prepareSignOut(button, ask, text) {
+  button.addEventListener("click", async () => {
+    if (button.getAttribute("aria-busy") === "true") return;
+    button.setAttribute("aria-busy", "true");
+    try {
+      await ask();
+      showSignedOut(text);
+    } catch (fault) {
+      tell(fault.message);
+    } finally {
+      button.removeAttribute("aria-busy");
+    }
+  });
+}
+
+// MARK: start
+
+prepare(find("sign-in"), session.signIn);
+prepare(find("register"), session.register);
+prepareSignOut(find("sign-out"), session.signOut, "You are signed out.");
+prepareSignOut(find("sign-out-everywhere"), session.signOutEverywhere, "You are signed out everywhere.");
+find("retry").addEventListener("click", () => enter());
+window.addEventListener("hashchange", () => { if (!session.isSignedIn()) showSignedOut(""); });
+if (session.isSignedIn()) enter({ moving: false }); else showSignedOut();

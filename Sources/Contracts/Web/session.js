@@ -1,0 +1,134 @@
+/// Token storage, and every request with a token.
+
+// The access token is held in memory. The refresh token must survive a reload, so it is in sessionStorage, which is
+// cleared when the tab closes. localStorage would keep it for the next user of the computer; a cookie would be sent
+// with forged cross-site requests. Neither token is ever part of a URL.
+const key = "refresh";
+const storage = openStorage();
+const auth = document.querySelector("meta[name=auth]").content;
+let access = null;
+let refreshing = null;
+
+/// Without sessionStorage, the session lasts until the page is closed.
+function openStorage() {
+  try {
+    sessionStorage.getItem(key);
+    return sessionStorage;
+  } catch {
+    let held = null;
+    return { getItem: () => held, setItem: (_, value) => { held = value; }, removeItem: () => { held = null; } };
+  }
+}
+
+/// An error response, with a message for people.
+export class Refusal extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/// The session has ended; the user must sign in.
+export class SignedOut extends Error {}
+
+export const isSignedIn = () => storage.getItem(key) !== null;
+export const signIn = (credentials) => open("/login", credentials);
+export const register = (person) => open("/register", person);
+export const account = async () => read(await authorized("GET", "api/account"));
+export const sessions = async () => (await read(await authorized("GET", "api/sessions"))).sessions;
+
+export async function endSession(id) {
+  const answer = await authorized("DELETE", `api/sessions/${encodeURIComponent(id)}`);
+  // 404: it has ended meanwhile.
+  if (answer.status !== 404) await read(answer);
+}
+
+export const signOut = () => leave("api/signout");
+export const signOutEverywhere = () => leave("api/signout/everywhere");
+
+async function leave(path) {
+  try {
+    await read(await authorized("POST", path));
+  } catch (fault) {
+    // The session has ended already.
+    if (!(fault instanceof SignedOut)) throw fault;
+  }
+  forget();
+}
+
+async function open(path, body) {
+  const { tokens } = await read(await send("POST", auth + path, { body }));
+  access = tokens.access;
+  storage.setItem(key, tokens.refresh);
+}
+
+function forget() {
+  access = null;
+  storage.removeItem(key);
+}
+
+/// Sends a request with the access token. After a 401, refreshes the token and retries once.
+async function authorized(method, path) {
+  if (access === null) await refresh();
+  const used = access;
+  const answer = await send(method, path, { token: used });
+  if (answer.status !== 401) return answer;
+  // Another request may have refreshed it meanwhile.
+  if (access === used || access === null) await refresh();
+  const again = await send(method, path, { token: access });
+  if (again.status !== 401) return again;
+  forget();
+  throw new SignedOut();
+}
+
+/// Refreshes the access token, once for all concurrent requests.
+function refresh() {
+  refreshing ??= renew().finally(() => { refreshing = null; });
+  return refreshing;
+}
+
+async function renew() {
+  const token = storage.getItem(key);
+  if (token === null) throw new SignedOut();
+  const answer = await send("POST", auth + "/refresh", { body: { refresh: token } });
+  if (answer.status === 400 || answer.status === 401) {
+    forget();
+    throw new SignedOut();
+  }
+  access = (await read(answer)).access;
+}
+
+async function send(method, path, { token, body } = {}) {
+  const headers = { Accept: "application/json" };
+  if (token) headers.Authorization = `Bearer ${token}`;
+  if (body) headers["Content-Type"] = "application/json";
+  try {
+    return await fetch(path, {
+      method, headers, body: body && JSON.stringify(body), cache: "no-store", credentials: "omit",
+      redirect: "error", signal: AbortSignal.timeout(20_000),
+    });
+  } catch {
+    throw new Refusal(0, "The server does not answer. Check your connection and try again.");
+  }
+}
+
+/// The JSON of a successful response; throws for others.
+async function read(answer) {
+  const value = answer.status === 204 ? {} : await answer.json().catch(() => null);
+  if (answer.ok && value !== null) return value;
+  throw new Refusal(answer.status, sentence(answer, value));
+}
+
+function sentence(answer, value) {
+  if (answer.status === 429) return `Too many attempts. Try again ${wait(answer)}.`;
+  const said = value?.error?.message;
+  if (answer.status < 500 && typeof said === "string") return said;
+  return `The server is busy. Try again ${wait(answer)}.`;
+}
+
+function wait(answer) {
+  const seconds = Number(answer.headers.get("Retry-After"));
+  if (!(seconds > 0)) return "in a moment";
+  if (seconds < 90) return seconds === 1 ? "in a second" : `in ${Math.ceil(seconds)} seconds`;
+  return `in ${Math.ceil(seconds / 60)} minutes`;
+}
