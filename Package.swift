@@ -66,7 +66,7 @@ let package = Package(
 
         .target(
             name: "Settings", dependencies: ["Wire", "Credentials", "Gate", "Telemetry"], swiftSettings: house),
-        .target(name: "Fetch", dependencies: ["Wire", "CCurl"], swiftSettings: house),
+        .target(name: "Fetch", dependencies: ["Wire", "System", "Threads", "CCurl"], swiftSettings: house),
         .target(
             name: "Mail", dependencies: ["Wire", "Credentials", "System", "Threads", "Accounts", "Fetch"], swiftSettings: house),
         .target(
@@ -109,7 +109,7 @@ let package = Package(
         .testTarget(
             name: "SettingsTests",
             dependencies: [
-                "tollgate", "Accounts", "Admin", "Cluster", "Credentials", "Gate", "HTTP", "Issuers", "Mail", "MemoryStore", "Proxy", "Settings", "Storage", "System", "Telemetry",
+                "tollgate", "Accounts", "Admin", "Cluster", "Credentials", "Fetch", "Gate", "HTTP", "Issuers", "Mail", "MemoryStore", "Proxy", "Settings", "Storage", "System", "Telemetry",
                 "Threads", "Transport", "Wire",
             ],
             swiftSettings: tests),

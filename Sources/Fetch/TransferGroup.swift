@@ -77,6 +77,14 @@ internal import Wire
         return true
     }
 
+    /// Sends one request on the calling thread. Blocks for as long as the request may take.
+    package static func send(_ request: HTTPTransfer) -> EndedTransfer {
+        guard let group = TransferGroup(), group.start(0, request) else { return EndedTransfer(failure: "libcurl refuses the URL") }
+        while true {
+            if let ended = group.wait(milliseconds: 1_000).first { return ended }
+        }
+    }
+
     /// Drives all transfers and returns those that have ended. If none has, first waits for network activity, for at most
     /// `milliseconds` or until woken.
     package func wait(milliseconds: Int32) -> [EndedTransfer] {
@@ -100,7 +108,7 @@ internal import Wire
 }
 
 /// A transfer that has ended.
-package struct EndedTransfer {
+package struct EndedTransfer: Sendable {
     package let id: Int
     /// The HTTP status or SMTP reply code of the last response; 0 without one.
     package let status: Int
@@ -116,6 +124,18 @@ package struct EndedTransfer {
     /// libcurl's error; nil if the transfer completed, whatever its status.
     package let failure: String?
     private let outcome: Int32
+
+    /// A transfer that was not begun, or one for a test.
+    package init(status: Int = 0, body: [UInt8] = [], failure: String? = nil) {
+        (id, isTooLarge, outcome) = (0, false, 0)
+        (cacheControl, date, age, contentType, retryAfter) = (nil, nil, nil, nil, nil)
+        self.status = status
+        self.body = body
+        self.failure = failure
+    }
+
+    /// Why there is no whole answer; nil if there is one.
+    package var problem: String? { isTooLarge ? "the answer is too large" : failure }
 
     fileprivate init(_ handle: UnsafeMutableRawPointer, _ transfer: Transfer, _ outcome: Int32) {
         id = transfer.id

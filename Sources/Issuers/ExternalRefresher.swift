@@ -28,8 +28,8 @@ package final class ExternalRefresher: Sendable {
     static let totalMilliseconds = 8_000
 
     private let pauses = Mutex(IssuerPauses())
-    private let transfers = IssuerTransfers(
-        name: "refresh", IssuerTransfers.Limits(underWay: 1_024, queued: 1_024, queuedMilliseconds: queuedMilliseconds))
+    private let transfers = TransferThread(
+        name: "refresh", TransferThread.Limits(underWay: 1_024, queued: 1_024, queuedMilliseconds: queuedMilliseconds))
 
     package init(
         server: @escaping @Sendable (_ issuer: String) -> RefreshServer?, lease: LeaseScript?,
@@ -65,16 +65,16 @@ package final class ExternalRefresher: Sendable {
         pauses.withLock { $0.note(answer.status, answer.retryAfter, of: order.issuer, from: address, at: SystemClock.now().monotonic) }
         let outcome = Self.outcome(answer, server.form, order)
         if case .unavailable = outcome {
-            let why = answer.failure ?? (answer.status / 100 == 2 ? "the answer is not understood" : "the answer has the status \(answer.status)")
+            let why = answer.problem ?? (answer.status / 100 == 2 ? "the answer is not understood" : "the answer has the status \(answer.status)")
             onFailure(order.issuer, why)
         }
         return outcome
     }
 
     /// The outcome of a response. Only a definite 4xx is a refusal; timeouts, 5xx, overload and unparsable responses are transient.
-    static func outcome(_ answer: IssuerTransfers.Answer, _ form: RefreshForm, _ order: RefreshOrder) -> TokenRefreshOutcome {
+    static func outcome(_ answer: EndedTransfer, _ form: RefreshForm, _ order: RefreshOrder) -> TokenRefreshOutcome {
         let unknown = TokenRefreshOutcome.unavailable(retryAfterSeconds: 1)
-        guard answer.failure == nil else { return unknown }
+        guard answer.problem == nil else { return unknown }
         switch answer.status {
         case 200..<300: return form.tokens(in: answer.body, insteadOf: order.token).map { .refreshed($0) } ?? unknown
         case 408, 425, 429: return unknown

@@ -10,8 +10,8 @@ package final class TierClient: Sendable {
         package var isAway = false
     }
 
-    private let transfers = IssuerTransfers(
-        name: "tiers", IssuerTransfers.Limits(underWay: 128, queued: 8_192, queuedMilliseconds: 3_000))
+    private let transfers = TransferThread(
+        name: "tiers", TransferThread.Limits(underWay: 128, queued: 8_192, queuedMilliseconds: 3_000))
 
     package init() {}
 
@@ -36,8 +36,8 @@ package final class TierClient: Sendable {
     }
 
     /// Anything but an object with the member `tier` is a failure: a page of errors must not make everyone's tier the lowest.
-    static func tier(_ answer: IssuerTransfers.Answer) -> Result<String?, Failure> {
-        if let failure = answer.failure { return .failure(Failure(reason: failure, isAway: true)) }
+    static func tier(_ answer: EndedTransfer) -> Result<String?, Failure> {
+        if let failure = answer.problem { return .failure(Failure(reason: failure, isAway: true)) }
         guard answer.status == 200 else { return .failure(Failure(reason: "the answer has the status \(answer.status)")) }
         do throws(RequestObject.Fault) {
             let body = try RequestObject(answer.body)

@@ -1,3 +1,4 @@
+import Fetch
 import Gate
 import Testing
 import Wire
@@ -139,7 +140,7 @@ import Wire
         #expect(String(decoding: question, as: UTF8.self) == #"{"refresh":"r\",\"admin\":\"yes"}"#)
     }
 
-    static let verdicts: [(IssuerTransfers.Answer, TokenRefreshOutcome)] = [
+    static let verdicts: [(EndedTransfer, TokenRefreshOutcome)] = [
         (.init(status: 200, body: Array(#"{"access":"a"}"#.utf8)), .refreshed(tokens("a", nil))),
         (.init(status: 201, body: Array(#"{"access":"a"}"#.utf8)), .refreshed(tokens("a", nil))),
         (.init(status: 200, body: []), .unavailable(retryAfterSeconds: 1)),
@@ -150,7 +151,7 @@ import Wire
         (.init(status: 401, failure: "cut"), .unavailable(retryAfterSeconds: 1)),
     ]
 
-    @Test(arguments: verdicts) func onlyADefiniteVerdictRefuses(_ answer: IssuerTransfers.Answer, _ outcome: TokenRefreshOutcome) {
+    @Test(arguments: verdicts) func onlyADefiniteVerdictRefuses(_ answer: EndedTransfer, _ outcome: TokenRefreshOutcome) {
         let order = RefreshOrder(issuer: "i", isOwn: false, user: "u", session: "", token: Array("r1".utf8))
         #expect(ExternalRefresher.outcome(answer, .password, order) == outcome)
     }

@@ -1,4 +1,5 @@
 import Accounts
+import Fetch
 import Gate
 import MemoryStore
 import Storage
@@ -312,7 +313,7 @@ import Wire
 
     @Test(arguments: answers)
     func onlyAnAnswerWithATierIsOne(_ status: Int, _ body: String, _ result: Result<String?, TierClient.Failure>) {
-        #expect(TierClient.tier(IssuerTransfers.Answer(status: status, body: Array(body.utf8))) == result)
+        #expect(TierClient.tier(EndedTransfer(status: status, body: Array(body.utf8))) == result)
     }
 
     @Test func aServerIsAskedAndItsLimitsHold() async throws {

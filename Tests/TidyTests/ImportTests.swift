@@ -20,7 +20,7 @@ private let rings: [String: Set<String>] = [
     "Storage": ["Wire", "Credentials", "Threads", "Accounts", "CSQLite", "CPostgres"],
     "Contracts": ["Wire", "Credentials", "HTTP", "Gate", "Accounts", "CSites"],
     "Settings": ["Wire", "Credentials", "Gate", "Telemetry"],
-    "Fetch": ["Wire", "CCurl"],
+    "Fetch": ["Wire", "System", "Threads", "CCurl"],
     "Mail": ["Wire", "Credentials", "System", "Threads", "Accounts", "Fetch"],
     "Issuers": ["Wire", "Credentials", "Gate", "Telemetry", "System", "Threads", "Accounts", "Storage", "Fetch"],
     "Cluster": ["Wire", "Credentials", "Gate", "System", "Threads", "Accounts", "Storage"],

@@ -16,12 +16,8 @@ enum ReadinessProbe {
         let request = HTTPTransfer(
             url: "http://\(host)/readyz", connectMilliseconds: connectMilliseconds, totalMilliseconds: milliseconds,
             largestBody: largestAnswer, unixSocket: path)
-        guard let transfers = TransferGroup(), transfers.start(0, request) else { return .failure(Fault(text: "libcurl refuses the request")) }
-        while true {
-            guard let ended = transfers.wait(milliseconds: Int32(milliseconds)).first else { continue }
-            guard let failure = ended.failure else { return .success(ended) }
-            return .failure(Fault(text: failure))
-        }
+        let ended = TransferGroup.send(request)
+        return ended.failure.map { .failure(Fault(text: $0)) } ?? .success(ended)
     }
 
     /// The authority of the URL, and the path of a unix socket. A gateway that listens on all addresses is asked on the loopback one.

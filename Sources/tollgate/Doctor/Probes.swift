@@ -80,13 +80,10 @@ enum ProbeTransfer {
 
     private static func run(_ request: HTTPTransfer, source: String) throws(Fault) -> Answer {
         let start = EventLoop.now()
-        guard let transfers = TransferGroup(), transfers.start(0, request) else { throw Fault(reason: "libcurl refuses the URL") }
-        while true {
-            guard let ended = transfers.wait(milliseconds: Int32(milliseconds)).first else { continue }
-            let end = EventLoop.now()
-            if let failure = ended.failure, !ended.isTooLarge { throw Fault(reason: failure) }
-            return Answer(status: ended.status, body: ended.isTooLarge ? [] : ended.body, clock: clock(ended, source, start, end))
-        }
+        let ended = TransferGroup.send(request)
+        let end = EventLoop.now()
+        if let failure = ended.failure, !ended.isTooLarge { throw Fault(reason: failure) }
+        return Answer(status: ended.status, body: ended.isTooLarge ? [] : ended.body, clock: clock(ended, source, start, end))
     }
 
     private static func clock(_ ended: EndedTransfer, _ source: String, _ start: Moment, _ end: Moment) -> ClockReading? {

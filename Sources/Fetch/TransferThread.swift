@@ -1,34 +1,29 @@
-internal import Fetch
 internal import Synchronization
 internal import System
 internal import Threads
 internal import Wire
 
-/// A thread that sends requests to outside issuers' servers; it starts with the first request. Any thread may call it.
-final class IssuerTransfers: Sendable {
-    /// The response of a server.
-    struct Answer: Sendable {
-        var status = 0
-        var body: [UInt8] = []
-        /// `Retry-After`, if there is one.
-        var retryAfter: String?
-        /// The error if there is no response; otherwise nil.
-        var failure: String?
-    }
-
+/// A thread that sends requests for many callers; it starts with the first request. Any thread may call it.
+package final class TransferThread: Sendable {
     /// The bounds of one thread.
-    struct Limits: Sendable {
+    package struct Limits: Sendable {
         /// Requests under way at the same time.
         var underWay: Int
         /// Requests that wait for one of them to end, and for how long, in milliseconds.
         var queued: Int
         var queuedMilliseconds: UInt64
+
+        package init(underWay: Int, queued: Int, queuedMilliseconds: UInt64) {
+            self.underWay = underWay
+            self.queued = queued
+            self.queuedMilliseconds = queuedMilliseconds
+        }
     }
 
     fileprivate struct Order: Sendable {
         let transfer: HTTPTransfer
         let deadline: MonotonicTime
-        let reply: @Sendable (Answer) -> Void
+        let reply: @Sendable (EndedTransfer) -> Void
     }
 
     private struct Shared: Sendable {
@@ -46,22 +41,22 @@ final class IssuerTransfers: Sendable {
         let state = Mutex(Shared())
     }
 
-    init(name: String, _ limits: Limits) {
+    package init(name: String, _ limits: Limits) {
         self.name = name
         self.limits = limits
     }
 
     /// Sends a request; returns within its time and that of the queue.
-    func send(_ transfer: HTTPTransfer) async -> Answer {
+    package func send(_ transfer: HTTPTransfer) async -> EndedTransfer {
         await withCheckedContinuation { continuation in
             let deadline = SystemClock.now().monotonic.advanced(milliseconds: limits.queuedMilliseconds)
             let failure = add(Order(transfer: transfer, deadline: deadline) { continuation.resume(returning: $0) })
-            if let failure { continuation.resume(returning: Answer(failure: failure)) }
+            if let failure { continuation.resume(returning: EndedTransfer(failure: failure)) }
         }
     }
 
     /// Aborts all requests and ends the thread. Blocks.
-    func stop() {
+    package func stop() {
         let (thread, waker) = box.state.withLock { state in
             state.hasEnded = true
             return (state.thread, state.waker)
@@ -100,7 +95,7 @@ final class IssuerTransfers: Sendable {
                 let (room, isOver) = (limits.underWay - run.replies.count, box.state.withLock { $0.hasEnded })
                 if isOver { break }
                 let (late, next, pause) = box.state.withLock { $0.arrived.take(room, at: now) }
-                for order in late { order.reply(Answer(failure: "the server is too slow for the requests that wait")) }
+                for order in late { order.reply(EndedTransfer(failure: "the server is too slow for the requests that wait")) }
                 run.turn(next, pause)
             }
             run.abortAll()
@@ -108,23 +103,21 @@ final class IssuerTransfers: Sendable {
                 defer { state.arrived = [] }
                 state.waker = nil
                 return state.arrived
-            }) { order.reply(Answer(failure: "the gateway ends")) }
+            }) { order.reply(EndedTransfer(failure: "the gateway ends")) }
         }
     }
 
     /// The thread's own state.
     private struct Run {
         let group: TransferGroup
-        var replies: [Int: @Sendable (Answer) -> Void] = [:]
+        var replies: [Int: @Sendable (EndedTransfer) -> Void] = [:]
         var last = 0
 
         /// Starts `orders` and drives all transfers, for at most `pause` milliseconds.
         mutating func turn(_ orders: [Order], _ pause: Int32) {
             for order in orders { begin(order) }
             for ended in group.wait(milliseconds: pause) {
-                let failure = ended.isTooLarge ? "the answer is too large" : ended.failure
-                let answer = Answer(status: ended.status, body: ended.body, retryAfter: ended.retryAfter, failure: failure)
-                replies.removeValue(forKey: ended.id)?(answer)
+                replies.removeValue(forKey: ended.id)?(ended)
             }
         }
 
@@ -133,18 +126,18 @@ final class IssuerTransfers: Sendable {
             if group.start(last, order.transfer) {
                 replies[last] = order.reply
             } else {
-                order.reply(Answer(failure: "libcurl refuses the URL"))
+                order.reply(EndedTransfer(failure: "libcurl refuses the URL"))
             }
         }
 
         mutating func abortAll() {
-            for reply in replies.values { reply(Answer(failure: "the gateway ends")) }
+            for reply in replies.values { reply(EndedTransfer(failure: "the gateway ends")) }
             replies = [:]
         }
     }
 }
 
-extension [IssuerTransfers.Order] {
+extension [TransferThread.Order] {
     /// Takes those whose time in the queue is over, and up to `room` of the others, the first come first; and how long nothing
     /// else is due, in milliseconds.
     fileprivate mutating func take(_ room: Int, at now: MonotonicTime) -> (late: [Element], next: [Element], pause: Int32) {
