@@ -17,7 +17,7 @@ package struct Admission: ~Copyable {
     private var cache: TokenCache
     private var refusedTokens: RefusedTokens
     /// Fields of the expired token during a refresh; scratch.
-    var expiredEdits = FieldEdits()
+    var expiredLines = FieldEdits()
     var revoked = RevokedSessions()
     var tierCache: TierCache
     /// By the issuer's index in the policy's trust.
@@ -128,13 +128,10 @@ package struct Admission: ~Copyable {
         switch gate.target {
         case .upstream(let number):
             decision.verdict = .forward(upstream: number)
+            addIdentity(gate, &decision)
             decision.editAuthorization(bytes)
             // The end of a WebSocket that is only checked is not seen.
             if decision.handshake != nil, check == nil, !chargeSocket(route, gate, head, bytes, &decision) { return false }
-            if let identity = decision.identity {
-                let shown = decision.hidesEmail ? identity.emailEnd : gate.forwardsEmail ? identity.nameEnd : identity.emailLength
-                decision.requestEdits.hide(Int(shown), keeping: gate.forwardsName ? Int(identity.nameEnd) : 0)
-            }
             if gate.signsIdentity, !signIdentity(route, now.wall, &decision) { return false }
         case .local(let number):
             // Behind the proxy that asks is something else.
@@ -202,7 +199,7 @@ package struct Admission: ~Copyable {
             decision.tokenSource = .hit
             decision.tokenSerial = cache.serial(entry)
             decision.identity = cache.identity(entry)
-            cache.append(entry, to: &decision.requestEdits, key: &decision.keyBytes)
+            cache.append(entry, to: &decision.identityLines, key: &decision.keyBytes)
         } else {
             decision.tokenSource = .miss
             switch verifyAnew(token, now, seconds, &decision) {
@@ -239,7 +236,7 @@ package struct Admission: ~Copyable {
         case .success(let verified) where verified.isExpired: return .expired(verified)
         case .success(let verified):
             let identity = Identity(
-                verified, token, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, edits: &decision.requestEdits)
+                verified, token, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, edits: &decision.identityLines)
             guard let identity else {
                 _ = refuse(.unsafeClaim, &decision)
                 return .refused
@@ -250,7 +247,7 @@ package struct Admission: ~Copyable {
                 decision.effects.deliveredToken = TokenDelivery(session: verified.sessionID.text, token: verified.tokenID.text)
             }
             decision.tokenSerial = cache.insert(
-                token, identity, key: decision.keyBytes.readable, fields: decision.requestEdits.http1, at: seconds)
+                token, identity, key: decision.keyBytes.readable, fields: decision.identityLines.http1, at: seconds)
             return .accepted
         case .failure(let fault):
             if fault == .badSignature, let algorithm = verifier.lastAlgorithm { refusedTokens.insert(key, algorithm) }
@@ -282,12 +279,12 @@ package struct Admission: ~Copyable {
         let entry = cache.lookup(token, at: now.seconds)
         if entry >= 0 {
             decision.identity = cache.identity(entry)
-            cache.append(entry, to: &decision.requestEdits, key: &decision.keyBytes)
+            cache.append(entry, to: &decision.identityLines, key: &decision.keyBytes)
         } else if case .success(let verified) = verifier.verify(token, trust: policy.trust, now: now), verified.isOwn,
             verified.hasActor
         {
             decision.identity = Identity(
-                verified, token, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, edits: &decision.requestEdits)
+                verified, token, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, edits: &decision.identityLines)
         }
         guard let identity = decision.identity, identity.isOwn, identity.hasActor, !revoked.contains(identity.session) else {
             decision.removeIdentity()

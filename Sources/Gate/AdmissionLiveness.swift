@@ -7,8 +7,8 @@ extension Admission {
     /// `Retry-After` when a tier cannot be looked up, in seconds.
     static var accountsRetrySeconds: UInt32 { 1 }
 
-    /// Whether the session was not revoked. Finds the account of an outside identity, and sets the tier of the decision and its
-    /// fields for the upstream. False with `.lookUp` if the account or the tier must be looked up first.
+    /// Whether the session was not revoked. Finds the account of an outside identity, and sets the tier of the decision.
+    /// False with `.lookUp` if the account or the tier must be looked up first.
     mutating func isLive(_ identity: Identity, _ now: WallTime, _ decision: inout Decision) -> Bool {
         if identity.isOwn && revoked.contains(identity.session) {
             decision.sessionEndedAt = revoked.endedAt(identity.session)
@@ -39,10 +39,10 @@ extension Admission {
         case .noAccount where source == .ownAccount: setClaimed(identity, &decision)
         case .noAccount:
             decision.tierOrigin = .noAccount(at: known.learnedAt)
-            set(.lowest, &decision)
+            decision.tier = .lowest
         case .tier(let tier, _):
             decision.tierOrigin = source == .lookup ? .lookup(at: known.learnedAt) : .account(known.source, at: known.learnedAt)
-            set(tier, &decision)
+            decision.tier = tier
         case .unavailable: break
         }
         return true
@@ -50,7 +50,7 @@ extension Admission {
 
     private func setClaimed(_ identity: Identity, _ decision: inout Decision) {
         decision.tierOrigin = .claim(identity.tierClaim)
-        set(identity.tier, &decision)
+        decision.tier = identity.tier
     }
 
     /// Settles the tier of an outside issuer's user that could not be looked up. Where the route filters by tier, the request is
@@ -58,7 +58,7 @@ extension Admission {
     func settleUnknownTier(_ gate: RouteGate, _ decision: inout Decision) -> Bool {
         guard decision.tier == nil, let identity = decision.identity, !identity.isOwn else { return true }
         guard !gate.filters else { return refuseUnknownTier(&decision) }
-        set(.lowest, &decision)
+        decision.tier = .lowest
         return true
     }
 
@@ -76,9 +76,15 @@ extension Admission {
         return TokenUser(decision.userID, of: issuer.flatMap { $0.isOwn ? nil : $0.name })
     }
 
-    private func set(_ tier: Tier, _ decision: inout Decision) {
+    /// Adds the fields of an identity and its tier that the upstream of the route may see.
+    func addIdentity(_ gate: RouteGate, _ decision: inout Decision) {
+        guard let identity = decision.identity else { return }
+        let view = IdentityView(
+            forwardsName: gate.forwardsName, forwardsEmail: gate.forwardsEmail, isEmailProven: identity.isEmailProven,
+            hidesEmail: decision.hidesEmail)
+        identity.fields.append(view, from: decision.identityLines, to: &decision.requestEdits)
+        guard let tier = decision.tier else { return }
         let texts = policy.texts
-        decision.tier = tier
         decision.requestEdits.append(rendered: texts.rawBytes[policy.tierLines[min(Int(tier.rawValue), policy.tierLines.count - 1)]])
     }
 

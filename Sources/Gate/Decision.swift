@@ -96,6 +96,8 @@ package struct Decision: ~Copyable {
     var tokenSerial: UInt64 = 0
     /// Set once a token was accepted.
     package internal(set) var identity: Identity?
+    /// The lines of the identity's fields.
+    var identityLines = FieldEdits()
     /// Key of the user in the tier cache; nil if the token's claim counts.
     var tierKey: LimitKey?
     /// The subject of the token, where an account stands in for it.
@@ -165,6 +167,7 @@ package struct Decision: ~Copyable {
         handshake = nil
         socket = nil
         identity = nil
+        identityLines.removeAll()
         account = nil
         tier = nil
         tierOrigin = .none
@@ -199,9 +202,14 @@ package struct Decision: ~Copyable {
     package var path: RawSpan { @_lifetime(borrow self) get { pathBytes.readable } }
 
     /// Empty if unknown.
-    package var userID: RawSpan { @_lifetime(borrow self) get { requestEdits[identity?.userID ?? Slice()] } }
+    package var userID: RawSpan { @_lifetime(borrow self) get { value(of: .userID) } }
     /// Empty if unknown.
-    package var sessionID: RawSpan { @_lifetime(borrow self) get { requestEdits[identity?.sessionID ?? Slice()] } }
+    package var sessionID: RawSpan { @_lifetime(borrow self) get { value(of: .sessionID) } }
+
+    @_lifetime(borrow self)
+    private func value(of header: IdentityHeader) -> RawSpan {
+        identityLines.value(of: header.name, in: identity?.fields[header] ?? Slice())
+    }
     /// `kid` of the key that verified the token; empty if it has none.
     package var keyID: RawSpan { @_lifetime(borrow self) get { keyBytes.readable } }
 
@@ -217,6 +225,7 @@ package struct Decision: ~Copyable {
     mutating func removeIdentity() {
         identity = nil
         account = nil
+        identityLines.removeAll()
         requestEdits.removeAll()
         keyBytes.removeAll()
     }

@@ -2,8 +2,7 @@ package import Credentials
 import HTTP
 import Wire
 
-/// Verified identity of a caller, as Admission uses it on every request: values without references, and slices of the
-/// rendered identity fields, except those of the tier.
+/// Verified identity of a caller, as Admission uses it on every request: values without references, and the slices of its fields.
 ///
 /// Only made from the result of `TokenVerifier`.
 package struct Identity: Sendable {
@@ -36,24 +35,14 @@ package struct Identity: Sendable {
     let session: LimitKey
     /// The session of an own token, whose refresh gives out newer ones; nil if its `sid` is no id of a session.
     let ownSession: UUID?
-    /// Where the leading field of the name ends, which is only for routes with `forward=name`.
-    let nameEnd: Int32
-    /// Where the fields end that follow it and are only for routes with `forward=email`: whether the email is verified, and the email
-    /// itself if it is not.
-    let emailLength: Int32
-    /// Where the fields about the email end.
-    let emailEnd: Int32
+    /// Whether the email counts as verified.
+    let isEmailProven: Bool
     /// Key of the email that an own token claims as proven; nil if it claims none.
     let email: LimitKey?
-    /// Fields of the actor; empty if the token names none.
-    let actor: Slice
-    /// Where the field of the user begins, if it is the last.
-    let userStart: Int
-    var userID: Slice
-    let sessionID: Slice
+    var fields: IdentityFields
 
-    /// Renders the fields of `token` into `edits`, which is emptied first. An unknown tier becomes the lowest. nil if a
-    /// value cannot be a header value: omitting it would tell the upstream of another user. `text` is the token as it was sent.
+    /// Writes the fields of `token` into `edits`, which is emptied first. An unknown tier becomes the lowest. nil if a value cannot be a
+    /// header value. `text` is the token as it was sent.
     init?(
         _ token: VerifiedToken, _ text: RawSpan, trust: Trust, tiers: TierList, hash: KeyedHash, edits: inout FieldEdits
     ) {
@@ -61,16 +50,10 @@ package struct Identity: Sendable {
         let rank = token.tier.byteCount == 0 ? nil : tiers.rank(of: token.tier)
         let issuerText = issuer.issuer ?? issuer.name
         outside = OutsideIdentity(token, text, issuer, own: trust.ownIssuer, hash)
-        let writer = IdentityWriter(token, issuer: issuerText, userIsLast: outside != nil, &edits)
-        guard writer.isSafe else { return nil }
-        nameEnd = Int32(writer.nameEnd)
-        emailLength = Int32(writer.emailLength)
-        emailEnd = Int32(writer.emailEnd)
+        guard let fields = IdentityFields(token, issuer: issuerText, into: &edits) else { return nil }
+        self.fields = fields
+        isEmailProven = token.isEmailProven
         email = token.isOwn && token.isEmailProven ? LimitSubject.email(token.email, hash) : nil
-        actor = writer.actor
-        userStart = writer.userStart
-        userID = writer.userID
-        sessionID = writer.sessionID
         issuerIndex = Int32(token.issuerIndex)
         keySerial = token.keySerial
         expiresAt = token.expiresAt

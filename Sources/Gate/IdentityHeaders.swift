@@ -3,15 +3,12 @@ import HTTP
 import Wire
 
 /// Identity fields for the upstream. The one table for injecting them and for stripping what clients send under their names,
-/// so a field cannot be injected without being stripped.
-///
-/// Written in this order: fields for some routes only come first (see `Identity.nameEnd` and `emailLength`).
+/// so a field cannot be injected without being stripped. Fields are written in this order; which of them an upstream gets depends on
+/// `IdentityView` alone.
 package enum IdentityHeader: UInt8, CaseIterable, Sendable {
-    /// The display name of the user, in percent-encoded UTF-8; for routes with `forward=name`.
+    /// The display name of the user, in percent-encoded UTF-8.
     case userName
-    /// Whether the email is verified; for routes with `forward=email`.
-    case userEmailVerified
-    case userEmail, userID, userTier, userPremium, sessionID
+    case userEmailVerified, userEmail, userID, userTier, userPremium, sessionID
     /// The token's `iss`; the trust line's name if its tokens have none.
     case tokenIssuer
     case actorType, actorID
@@ -33,71 +30,6 @@ package enum IdentityHeader: UInt8, CaseIterable, Sendable {
         case .signedIdentity: "X-Tollgate-Identity"
         }
     }
-}
-
-/// Renders the identity fields of a token, except those of the tier, and remembers the positions of values for logs.
-struct IdentityWriter {
-    /// False if a value cannot be a header value.
-    private(set) var isSafe = true
-    private(set) var userID = Slice()
-    private(set) var sessionID = Slice()
-    /// `Identity.nameEnd`.
-    private(set) var nameEnd = 0
-    /// `Identity.emailLength`.
-    private(set) var emailLength = 0
-    /// `Identity.emailEnd`.
-    private(set) var emailEnd = 0
-    /// The fields of the actor.
-    private(set) var actor = Slice()
-    /// Where the field of the user begins.
-    private(set) var userStart = 0
-
-    /// Writes into `edits`, which is emptied first; with `userIsLast` the user can be replaced.
-    init(_ token: VerifiedToken, issuer: String, userIsLast: Bool, _ edits: inout FieldEdits) {
-        edits.removeAll()
-        var actorStart = 0
-        for header in IdentityHeader.allCases {
-            switch header {
-            case .userName:
-                writeName(token.name, &edits)
-                nameEnd = edits.http1.byteCount
-            case .userID: if !userIsLast { userID = write(header, token.userID, &edits) }
-            case .userEmailVerified: _ = write(header, Self.word(token.isEmailProven).rawBytes, &edits)
-            case .userEmail:
-                emailLength = edits.http1.byteCount
-                _ = write(header, token.email, &edits)
-                emailEnd = edits.http1.byteCount
-                if !token.isEmailProven { emailLength = emailEnd }
-            // Rendered per request, because a tier may change during a token's life.
-            case .userTier, .userPremium, .signedIdentity: break
-            case .sessionID: sessionID = write(header, token.sessionID, &edits)
-            case .tokenIssuer: issuer.withRawBytes { _ = write(header, $0, &edits) }
-            case .actorType:
-                actorStart = edits.http1.byteCount
-                _ = write(header, token.actorType, &edits)
-            case .actorID: _ = write(header, token.actorID, &edits)
-            }
-        }
-        actor = Slice(start: actorStart, count: edits.http1.byteCount - actorStart)
-        userStart = edits.http1.byteCount
-        if userIsLast { userID = write(.userID, token.userID, &edits) }
-    }
-
-    /// Adds the field unless it is empty; returns the position of its value.
-    private mutating func write(_ header: IdentityHeader, _ value: RawSpan, _ edits: inout FieldEdits) -> Slice {
-        guard value.byteCount > 0 else { return Slice() }
-        if !IdentityHeaders.isSafe(value) { isSafe = false }
-        return edits.add(header.name, value)
-    }
-
-    private func writeName(_ name: RawSpan, _ edits: inout FieldEdits) {
-        guard name.byteCount > 0 else { return }
-        edits.begin(IdentityHeader.userName.name)
-        edits.append(percentEncoded: name)
-        edits.end()
-    }
-
-    private static func word(_ value: Bool) -> StaticString { value ? "true" : "false" }
 }
 
 /// Field names that belong to the gateway.

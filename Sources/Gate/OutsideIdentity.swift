@@ -69,14 +69,13 @@ extension Admission {
 }
 
 extension Decision {
-    /// The field of the user, which is the last one, gets the id of the account that was found.
+    /// The field of the user gets the id of the account that was found.
     mutating func replaceUser() {
-        guard let account, let start = identity?.userStart else { return }
+        guard let account, identity != nil else { return }
         var subject = ByteBuffer()
         swap(&subject, &subjectBytes)
         subject.append(userID)
         swap(&subject, &subjectBytes)
-        requestEdits.removeLast(from: start)
-        identity?.userID = requestEdits.add(IdentityHeader.userID.name, account)
+        identity?.fields.replaceUser(account, in: &identityLines)
     }
 }

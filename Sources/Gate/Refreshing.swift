@@ -102,7 +102,7 @@ extension Admission {
         _ expired: VerifiedToken, _ answer: RefreshAnswer?, _ now: WallTime, _ decision: inout Decision
     ) -> Bool {
         let identity = Identity(
-            expired, RawSpan(), trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, edits: &decision.requestEdits)
+            expired, RawSpan(), trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, edits: &decision.identityLines)
         guard let identity else { return refuse(.unsafeClaim, &decision) }
         guard policy.refreshes(expired) else { return refuse(.expired, &decision) }
         if identity.isOwn && revoked.contains(identity.session) {
@@ -127,12 +127,12 @@ extension Admission {
     private mutating func adopt(
         _ tokens: RefreshedTokens, insteadOf expired: Identity, _ now: WallTime, _ decision: inout Decision
     ) -> Bool {
-        swap(&decision.requestEdits, &expiredEdits)
+        swap(&decision.identityLines, &expiredLines)
         decision.removeIdentity()
         guard readRefreshed(tokens.access.rawBytes, now, &decision), let identity = decision.identity else {
             return refuseUnrefreshed(Self.refreshRetrySeconds, &decision)
         }
-        guard identity.isSame(as: expired, decision.requestEdits.http1, expiredEdits.http1) else {
+        guard identity.isSame(as: expired, decision.identityLines, expiredLines) else {
             decision.removeIdentity()
             decision.refuse(.unauthorized(.token(.expired)), .refused, .refreshMismatch)
             return false
@@ -150,7 +150,7 @@ extension Admission {
         case .success(let verified):
             decision.verifiedAlgorithm = verifier.lastAlgorithm
             decision.identity = Identity(
-                verified, token, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, edits: &decision.requestEdits)
+                verified, token, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, edits: &decision.identityLines)
             if let key = verified.keyID { decision.keyBytes.append(key) }
             return decision.identity != nil
         case .failure(let fault):
@@ -187,11 +187,11 @@ extension Policy {
 
 extension Identity {
     /// Whether both tokens have the same user, actor, and session where both name one.
-    fileprivate func isSame(as other: Identity, _ fields: RawSpan, _ otherFields: RawSpan) -> Bool {
-        let hasSessions = sessionID.count > 0 && other.sessionID.count > 0
-        return issuerIndex == other.issuerIndex && fields[userID].equals(otherFields[other.userID])
-            && (!hasSessions || fields[sessionID].equals(otherFields[other.sessionID]))
-            && fields[actor].equals(otherFields[other.actor])
+    fileprivate func isSame(as other: Identity, _ lines: borrowing FieldEdits, _ otherLines: borrowing FieldEdits) -> Bool {
+        func agree(_ header: IdentityHeader) -> Bool { lines[fields[header]].equals(otherLines[other.fields[header]]) }
+        let hasSessions = !fields[.sessionID].isEmpty && !other.fields[.sessionID].isEmpty
+        return issuerIndex == other.issuerIndex && agree(.userID) && (!hasSessions || agree(.sessionID)) && agree(.actorType)
+            && agree(.actorID)
     }
 }
 

@@ -4,13 +4,11 @@ public import Wire
 ///
 /// Gate gives names and values and does not know the wire form. Inside, added fields are HTTP/1 field lines, which HTTP/1 appends
 /// whole. HTTP/2 walks them with `forEach`, which finds the ends of name and value by two scans of some 200 bytes. Slices are not
-/// kept beside the lines: they would cost each HTTP/1 request a table, and `append(rendered:)` and `hide` would have to rebase it.
+/// kept beside the lines: they would cost each HTTP/1 request a table, and `append(rendered:)` would have to rebase it.
 @frozen
 public struct FieldEdits: ~Copyable {
     @usableFromInline var lines = ByteBuffer()
     @usableFromInline var removed: UInt64 = 0
-    /// The first so many bytes of `lines` are not added after all.
-    @usableFromInline var hidden = 0
     @usableFromInline var losesCORS = false
 
     /// No changes.
@@ -22,7 +20,6 @@ public struct FieldEdits: ~Copyable {
     @inlinable public mutating func removeAll() {
         if lines.capacity > Self.mostKept { lines = ByteBuffer() } else { lines.removeAll() }
         removed = 0
-        hidden = 0
         losesCORS = false
     }
 
@@ -104,24 +101,6 @@ public struct FieldEdits: ~Copyable {
     /// Adds bytes that came from another value's `http1`. They may end within a field; then `append` and `end` complete it.
     @inlinable public mutating func append(rendered: RawSpan) { lines.append(rendered) }
 
-    /// Takes back the fields that were added first, `count` bytes in all, but for the first `kept` of them.
-    @inlinable public mutating func hide(_ count: Int, keeping kept: Int) {
-        hidden = count - kept
-        if kept > 0 { moveUp(kept) }
-    }
-
-    /// Moves the first `count` bytes to those that are not hidden; from their end, because both places may overlap.
-    @inline(never) @usableFromInline mutating func moveUp(_ count: Int) {
-        guard hidden > 0 else { return }
-        for offset in stride(from: count - 1, through: 0, by: -1) {
-            let byte = lines.readable[offset]
-            lines.set(byte, at: hidden + offset)
-        }
-    }
-
-    /// Takes back the fields that were added last, from the offset that `http1` had then.
-    @inlinable public mutating func removeLast(from offset: Int) { lines.truncate(to: offset) }
-
     // MARK: removing
 
     /// Removes every field of this name that the message has.
@@ -137,12 +116,19 @@ public struct FieldEdits: ~Copyable {
     // MARK: reading
 
     /// The added fields as HTTP/1 field lines, each with its CRLF.
-    @inlinable @inline(__always) public var http1: RawSpan { @_lifetime(borrow self) get { lines.readable.dropping(hidden) } }
+    @inlinable @inline(__always) public var http1: RawSpan { @_lifetime(borrow self) get { lines.readable } }
 
-    @inlinable public var addsNothing: Bool { lines.count == hidden }
+    @inlinable public var addsNothing: Bool { lines.isEmpty }
 
     /// A value that was added, by the slice that `add` returned.
     @inlinable @inline(__always) public subscript(_ value: Slice) -> RawSpan { @_lifetime(borrow self) get { lines.readable[value] } }
+
+    /// The value of the field called `name` whose line, or nothing, is this slice of `http1`.
+    @_lifetime(borrow self)
+    package func value(of name: StaticString, in line: Slice) -> RawSpan {
+        guard !line.isEmpty else { return RawSpan() }
+        return lines.readable.extracting(Int(line.start) + name.utf8CodeUnitCount + 2..<Int(line.end) - 2)
+    }
 
     /// Calls `body` with name and value of each added field, in order: the walk for HTTP/2. Names hold no colon, values no CR.
     public func forEach(_ body: (RawSpan, RawSpan) -> Void) {

@@ -1,3 +1,4 @@
+import Credentials
 import HTTP
 import Testing
 import Wire
@@ -118,5 +119,49 @@ import Wire
             let isOwned = owned.contains(folded) || ProxyFields.spellings.contains { fold(Array($0.utf8)) == folded }
             #expect(IdentityHeaders.owns(name.rawBytes) == isOwned, "\(name.rawBytes.text)")
         }
+    }
+
+    /// Which fields are sent depends on the route and the account alone, not on the order in which they are written.
+    @Test func noOrderOfTheFieldsChangesWhichAreSent() throws {
+        var random = SplitMix64(seed: 32)
+        let all = IdentityHeader.allCases
+        let orders = all.map { [$0] } + all.indices.map { Array(all[$0...] + all[..<$0]) } + (0..<100).map { _ in all.shuffled(using: &random) }
+        for isProven in [true, false] {
+            let token = try Self.verified(AdmissionHarness.token {
+                ($0.email, $0.isEmailVerified, $0.sessionID, $0.actorType, $0.actorID) = ("a@b.test", isProven, "s-1", "staff", "a-1")
+                _ = $0.add("name", .string("Ada"))
+            })
+            for order in orders {
+                var held = FieldEdits()
+                let fields = try #require(IdentityFields(token, issuer: "i", order: order, into: &held))
+                for bits in 0..<8 {
+                    let view = IdentityView(
+                        forwardsName: bits & 1 != 0, forwardsEmail: bits & 2 != 0, isEmailProven: isProven, hidesEmail: bits & 4 != 0)
+                    var edits = FieldEdits()
+                    fields.append(view, from: held, to: &edits)
+                    let expected = Self.expected(order, view).joined()
+                    #expect(edits.http1.text == expected, "\(order) \(view)")
+                }
+            }
+        }
+    }
+
+    private static func verified(_ text: String) throws -> VerifiedToken {
+        var verifier = TokenVerifier()
+        return try text.withRawBytes { bytes throws in
+            try verifier.verify(bytes, trust: AdmissionHarness.trust([AdmissionHarness.trusted()]), now: AdmissionHarness.now.wall).get()
+        }
+    }
+
+    /// The lines that are sent of `order`, in the order of the table.
+    private static func expected(_ order: [IdentityHeader], _ view: IdentityView) -> [String] {
+        let email = !view.hidesEmail && (view.forwardsEmail || view.isEmailProven)
+        let lines: [(IdentityHeader, String, Bool)] = [
+            (.userName, "X-User-Name: Ada", view.forwardsName),
+            (.userEmailVerified, "X-User-Email-Verified: \(view.isEmailProven)", view.forwardsEmail && !view.hidesEmail),
+            (.userEmail, "X-User-Email: a@b.test", email), (.userID, "X-User-Id: user-1", true), (.sessionID, "X-Session-Id: s-1", true),
+            (.tokenIssuer, "X-Token-Issuer: i", true), (.actorType, "X-Actor-Type: staff", true), (.actorID, "X-Actor-Id: a-1", true),
+        ]
+        return lines.filter { $0.2 && order.contains($0.0) }.sorted { $0.0.rawValue < $1.0.rawValue }.map { $0.1 + "\r\n" }
     }
 }
