@@ -25,7 +25,7 @@ package enum ClientEvent: Equatable, Sendable {
 ///
 /// It does not see the request's bytes: the exchange keeps them, as it may have to retry them on another connection.
 ///
-/// It is also the client's side of one stream of HTTP/2. There `HTTP2ClientConnection` has removed the framing: the input is heads,
+/// It is also the client's side of one stream of HTTP/2. There `HTTP2Core` has removed the framing: the input is heads,
 /// content, and trailers behind it.
 package struct ClientConnection: ~Copyable {
     private enum Phase {

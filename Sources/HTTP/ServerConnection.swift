@@ -27,7 +27,7 @@ package enum ServerEvent: Equatable, Sendable {
 ///
 /// Its state lies in place: a connection at rest costs some 100 bytes and no allocation.
 ///
-/// It is also the server's side of one stream of HTTP/2, which is one request and its answer. There `HTTP2ServerConnection` has
+/// It is also the server's side of one stream of HTTP/2, which is one request and its answer. There `HTTP2Core` has
 /// removed the framing: the input is content, with trailers behind it, and the answer is a head and content as they stand.
 package struct ServerConnection: ~Copyable {
     private let pin = AddressPin()

@@ -11,7 +11,7 @@ extension Worker {
 
     /// Tells HTTP/2 by prior knowledge from HTTP/1 (RFC 9113 §3.3).
     mutating func greet(_ client: ClientIndex, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
-        let preface = HTTP2ServerConnection.preface.rawBytes
+        let preface = HTTP2Core.preface.rawBytes
         let count = min(preface.byteCount, input.count)
         let isHTTP2 = input.readable.extracting(0..<count).equals(preface.extracting(0..<count))
         // "PRI" tells enough: it is no method of HTTP/1 (RFC 9113 §11.5).
@@ -24,7 +24,7 @@ extension Worker {
     /// The connection speaks HTTP/2.
     mutating func startSession(_ client: ClientIndex) {
         let session = downstream.sessions.acquire().index
-        downstream.sessions[session].http2 = HTTP2ServerConnection(settings.http2)
+        downstream.sessions[session].http2 = .server(settings.http2)
         downstream.clients[client].session = session
         downstream.clients[client].phase = .multiplexed
         downstream.clients[client].wasUsed = true
@@ -96,7 +96,7 @@ extension Worker {
             guard let stream = owner(of: id, session) else { return }
             downstream.clients[stream].http.streamEnded()
             continueStream(stream, &scratch)
-        case .reset(let id):
+        case .reset(let id, _):
             if let stream = owner(of: id, session) { abandon(stream, &scratch) }
         case .roomGrew(let id):
             if id.number == 0 { return serveStreams(session, &scratch) }
@@ -104,6 +104,7 @@ extension Worker {
         case .fault(let fault):
             telemetry.metrics.http2Ended(HTTP2EndReason(fault))
             finishSession(client, &scratch)
+        case .interim, .badAnswer, .settings, .wentAway: preconditionFailure("an event of an upstream")
         }
     }
 

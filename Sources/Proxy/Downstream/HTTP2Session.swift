@@ -5,7 +5,7 @@ import Wire
 /// One HTTP/2 connection beside its `Client`: the machine, and where its turns are. The streams' ends are clients of their own, whose
 /// `input` is content that no exchange has taken yet, and whose `output` is content that no window has let pass.
 struct HTTP2Session: ~Copyable {
-    var http2 = HTTP2ServerConnection()
+    var http2 = HTTP2Core.server()
     /// Whether it is in `Downstream.unsettled`.
     var isUnsettled = false
     /// Whether streams were under way since it last idled.

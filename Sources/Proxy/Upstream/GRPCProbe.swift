@@ -27,7 +27,7 @@ extension Worker {
 
     /// Takes an event of the check's stream; false if it is one of the connection, or the end of the check by a fault.
     mutating func takesGRPCProbe(
-        _ event: HTTP2ClientEvent, _ upstream: UpstreamIndex, _ input: inout ByteBuffer, _ scratch: inout Scratch
+        _ event: HTTP2Event, _ upstream: UpstreamIndex, _ input: inout ByteBuffer, _ scratch: inout Scratch
     ) -> Bool {
         switch event {
         case .interim: break
@@ -42,7 +42,7 @@ extension Worker {
             let fault = parseTrailers(lines, Slice(start: 0, count: lines.byteCount - 2), into: &scratch.trailers)
             if fault == nil { upstreams.connections[upstream].check?.ended(scratch.trailers, lines) }
         case .end: endGRPCProbe(upstream, good: upstreams.connections[upstream].check?.isServing == true)
-        case .needMore, .reset, .badAnswer, .roomGrew, .settings, .wentAway, .fault: return false
+        case .needMore, .reset, .badAnswer, .roomGrew, .settings, .wentAway, .fault, .unreadable, .malformed: return false
         }
         return true
     }

@@ -13,7 +13,7 @@ struct UpstreamSession: ~Copyable {
     /// Requests that wait for one connection before any has said how many it takes.
     static let mostStreams = 100
 
-    var http2 = HTTP2ClientConnection()
+    var http2 = HTTP2Core.client()
     /// Whether it is in `Upstreams.unsettled`.
     var isUnsettled = false
     /// Whether the upstream has begun a request on it: then the server may have closed it without our knowing yet, and retries of those

@@ -65,7 +65,7 @@ extension Worker {
 
     /// Returns the loss if the connection cannot go on.
     private mutating func act(
-        on event: HTTP2ClientEvent, _ upstream: UpstreamIndex, _ session: UpstreamSessionIndex, _ input: inout ByteBuffer,
+        on event: HTTP2Event, _ upstream: UpstreamIndex, _ session: UpstreamSessionIndex, _ input: inout ByteBuffer,
         _ scratch: inout Scratch
     ) -> UpstreamLoss? {
         if upstreams.connections[upstream].check != nil, takesGRPCProbe(event, upstream, &input, &scratch) { return nil }
@@ -102,6 +102,7 @@ extension Worker {
             // It takes no more requests, so the connection after it needs the room.
             upstreams.releaseRoom(upstream)
         case .fault: return upstreams.connections[upstream].phase == .greeting ? .notHTTP2 : .closedUnanswered
+        case .unreadable, .malformed: preconditionFailure("an event of a client")
         }
         return nil
     }

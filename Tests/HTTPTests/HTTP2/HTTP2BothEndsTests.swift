@@ -42,8 +42,8 @@ private struct BothEnds: ~Copyable {
     }
 
     var random: SplitMix64
-    var client = HTTP2ClientConnection()
-    var server = HTTP2ServerConnection()
+    var client = HTTP2Core.client()
+    var server = HTTP2Core.server()
     var clientOut = ByteBuffer()
     var clientIn = ByteBuffer()
     var serverOut = ByteBuffer()
@@ -183,11 +183,11 @@ private struct BothEnds: ~Copyable {
             case .end(let id):
                 servers[id.number]?.isReceived = true
                 if let end = servers[id.number], end.received != requested[id.number] { faults.append("request \(id.number) differs") }
-            case .reset(let id):
+            case .reset(let id, _):
                 server.release(id, into: &serverOut)
                 servers[id.number] = nil
             case .roomGrew: break
-            case .unreadable, .malformed, .fault:
+            case .unreadable, .malformed, .fault, .interim, .badAnswer, .settings, .wentAway:
                 faults.append("server: \(event)")
                 return
             }
@@ -215,7 +215,7 @@ private struct BothEnds: ~Copyable {
                 clients[id.number]?.isReceived = true
                 closeClient(id.number)
             case .settings, .roomGrew: break
-            case .reset, .badAnswer, .wentAway, .fault:
+            case .reset, .badAnswer, .wentAway, .fault, .unreadable, .malformed:
                 faults.append("client: \(event)")
                 return
             }

@@ -55,7 +55,7 @@ private typealias F = HTTP2Bytes
                 line.receive(bytes, in: 1 + Int(random.next() % 40))
                 drive(&line, &random)
                 #expect(line.machine.streamCount <= 100)
-                #expect(line.machine.growthLeft >= 0 && line.machine.growthLeft <= HTTP2ClientConnection.mostGrowth)
+                #expect(line.machine.growthLeft >= 0 && line.machine.growthLeft <= HTTP2Core.mostGrowth)
                 #expect(line.machine.sending.window >= 0)
                 #expect(!line.sent().contains { $0.hasPrefix("rest") || $0.hasPrefix("TYPE") })
                 line.now = line.now.advanced(milliseconds: random.next() % 50)

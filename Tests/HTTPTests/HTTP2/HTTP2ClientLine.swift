@@ -3,7 +3,7 @@ import Wire
 
 /// A connection to an upstream in a test: frames as an upstream writes them, and what the client's machine makes of them.
 struct HTTP2ClientLine: ~Copyable {
-    var machine = HTTP2ClientConnection()
+    var machine = HTTP2Core.client()
     var now = MonotonicTime(nanoseconds: 1_000_000_000)
     var input = ByteBuffer()
     var output = ByteBuffer()
@@ -60,6 +60,7 @@ struct HTTP2ClientLine: ~Copyable {
             case .settings: events.append("settings \(machine.mostStreams)")
             case .wentAway(let code): events.append("away \(code.text)")
             case .fault(let fault): events.append("fault \(fault.text)")
+            case .unreadable, .malformed: events.append("an event of a server")
             }
         }
     }

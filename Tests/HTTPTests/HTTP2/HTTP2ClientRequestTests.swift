@@ -6,8 +6,8 @@ import Wire
 @Suite struct HTTP2ClientRequestTests {
     /// The head that a server reads from the frames of a request.
     private func read(_ head: String, isSecure: Bool = false) -> String {
-        var client = HTTP2ClientConnection()
-        var server = HTTP2ServerConnection()
+        var client = HTTP2Core.client()
+        var server = HTTP2Core.server()
         var wire = ByteBuffer()
         var answers = ByteBuffer()
         var section = FieldSection()

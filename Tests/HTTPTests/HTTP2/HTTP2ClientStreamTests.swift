@@ -68,7 +68,7 @@ private typealias F = HTTP2Bytes
     @Test("The numbers of streams end")
     func numbers() {
         var line = HTTP2ClientLine()
-        line.machine.nextStream = 0x7FFF_FFFF
+        line.machine.lastStream = 0x7FFF_FFFD
         #expect(line.send() == 0x7FFF_FFFF)
         #expect(line.send() == nil)
         line.receive(F.answer(0x7FFF_FFFF, ends: true))
@@ -249,7 +249,7 @@ private typealias F = HTTP2Bytes
         }
         var sizes = (0..<20).map { line.machine.streams[$0].receiving.size }
         #expect(sizes.first == 512 * 1_024)
-        #expect(sizes.reduce(0, +) == 20 * 65_535 + HTTP2ClientConnection.mostGrowth)
+        #expect(sizes.reduce(0, +) == 20 * 65_535 + HTTP2Core.mostGrowth)
         #expect(sizes.last == 65_535)
         for number in 0..<20 { line.machine.release(StreamID(number: UInt32(2 * number + 1)), into: &line.output) }
         line.send()

@@ -3,7 +3,7 @@ import Wire
 
 /// A client's connection in a test: frames as a client writes them, and what the server's machine makes of them.
 struct HTTP2Line: ~Copyable {
-    var machine: HTTP2ServerConnection
+    var machine: HTTP2Core
     var now = MonotonicTime(nanoseconds: 1_000_000_000)
     var input = ByteBuffer()
     var output = ByteBuffer()
@@ -15,7 +15,7 @@ struct HTTP2Line: ~Copyable {
     var releases = true
 
     init(greeted: Bool = true, _ bounds: HTTP2Bounds = HTTP2Bounds()) {
-        machine = HTTP2ServerConnection(bounds)
+        machine = .server(bounds)
         if greeted {
             receive(HTTP2Bytes.preface + HTTP2Bytes.settings())
             output.removeAll()
@@ -47,11 +47,12 @@ struct HTTP2Line: ~Copyable {
                 input.discard(count)
             case .trailers(let id): events.append("trailers \(id.number) \(section.head.text.split(separator: "\r\n").joined(separator: "|"))")
             case .end(let id): events.append("end \(id.number)")
-            case .reset(let id):
+            case .reset(let id, _):
                 events.append("reset \(id.number)")
                 if releases { machine.release(id, into: &output) }
             case .roomGrew(let id): events.append("room \(id.number)")
             case .fault(let fault): events.append("fault \(fault.text)")
+            case .interim, .badAnswer, .settings, .wentAway: events.append("an event of a client")
             }
         }
     }
