@@ -6,17 +6,17 @@ package enum ClientEvent: Equatable, Sendable {
     case needMore
     /// The head that was passed in holds an interim answer (1xx): the first `head.length` bytes of the input, which the
     /// caller consumes.
-    case interim(StreamID)
+    case interim
     /// Likewise, the final answer.
-    case head(StreamID)
+    case head
     /// Likewise, a 101: the server speaks the protocol that the request asked for. What follows it is not read here.
-    case upgraded(StreamID)
+    case upgraded
     /// The first so many bytes of the input are content. The caller consumes them before it calls again.
-    case content(StreamID, Int)
+    case content(Int)
     /// The table that was passed in holds trailer fields: the first `length` bytes of the input, which the caller consumes.
     /// `end` follows.
-    case trailers(StreamID, length: Int)
-    case end(StreamID)
+    case trailers(length: Int)
+    case end
     /// The server is faulty; nothing more can be read.
     case fault(HTTPFault)
 }
@@ -54,13 +54,15 @@ package struct ClientConnection: ~Copyable {
     private var keepAlive = false
     private var keepAliveSeconds: UInt32?
     private var body = BodyDecoder(.none)
-    /// HTTP/2: the answer's content; nil for HTTP/1.
-    private var stream: StreamContent?
+    /// Whether it is the client's side of a stream.
+    private var isStream = false
+    /// The answer of a stream behind its head, as far as it has arrived.
+    package var message = StreamMessage()
 
     package init() {}
 
     /// A request with this method is sent; `mayUpgrade`: it asks to change protocols. Traps while another answer is under way.
-    package mutating func requestSent(_ method: Method, on stream: StreamID, mayUpgrade: Bool = false) {
+    package mutating func requestSent(_ method: Method, mayUpgrade: Bool = false) {
         precondition(phase == .idle || phase == .ended, "a request before the last one's answer is over")
         self.method = method
         self.mayUpgrade = mayUpgrade
@@ -92,7 +94,7 @@ package struct ClientConnection: ~Copyable {
     }
 
     /// Whether all content of the answer has been found: `end` needs no more bytes.
-    package var isBodyAtEnd: Bool { stream?.isAtEnd ?? body.isAtEnd }
+    package var isBodyAtEnd: Bool { isStream ? message.isAtEnd : body.isAtEnd }
 
     /// Bytes of content still to come; nil if not known.
     package var bodyRemaining: UInt64? { phase == .content ? body.remaining : nil }
@@ -126,33 +128,32 @@ package struct ClientConnection: ~Copyable {
         case .invalid(let fault): return fail(fault)
         case .complete where head.status == 101:
             phase = .ended
-            return .upgraded(.http1)
+            return .upgraded
         case .complete where head.isInterim:
             guard interimCount < Self.mostInterim else { return fail(HTTPFault(.statusLine).ofResponse) }
             interimCount += 1
             headBegun = false
-            return .interim(.http1)
+            return .interim
         case .complete:
             headBegun = false
             phase = .content
             // A stream carries one request, and END_STREAM ends the answer.
-            guard stream == nil else { return .head(.http1) }
+            guard !isStream else { return .head }
             keepAlive = head.keepAlive
             keepAliveSeconds = head.keepAliveSeconds
             body = BodyDecoder(head.framing)
-            return .head(.http1)
+            return .head
         }
     }
 
     private mutating func nextContent(_ input: inout ByteBuffer, _ trailers: inout FieldTable) -> ClientEvent {
-        if stream != nil { return nextOnStream(input, &trailers) }
-        switch body.advance(&input, &trailers) {
-        case .content(let count): return .content(.http1, count)
+        switch isStream ? message.advance(input, &trailers) : body.advance(&input, &trailers) {
+        case .content(let count): return .content(count)
         case .needMore: return .needMore
-        case .trailers(let length): return .trailers(.http1, length: length)
+        case .trailers(let length): return .trailers(length: length)
         case .end:
             phase = .ended
-            return .end(.http1)
+            return .end
         case .fault(let fault): return fail(fault.ofResponse)
         }
     }
@@ -164,7 +165,7 @@ package struct ClientConnection: ~Copyable {
             if case .end = body.inputClosed() {
                 phase = .ended
                 keepAlive = false
-                return .end(.http1)
+                return .end
             }
             return fail(HTTPFault(.truncated).ofResponse)
         case .idle, .head, .ended, .broken: return fail(HTTPFault(.truncated).ofResponse)
@@ -180,45 +181,9 @@ package struct ClientConnection: ~Copyable {
 // MARK: streams of HTTP/2
 
 extension ClientConnection {
-    /// Bytes of content that one event names at most, so that a slow client stops a stream soon.
-    private static var mostContent: Int { 64 * 1_024 }
-
-    /// Begins as a stream.
-    package mutating func streamBegan() { stream = StreamContent() }
-
-    /// `count` bytes of content were added to the input.
-    package mutating func contentArrived(_ count: Int) { stream?.unread += count }
-
-    /// Trailers were added to the input: `length` bytes of lines, with an empty one.
-    package mutating func trailersArrived(length: Int) { stream?.trailers = length }
-
-    /// No more will be added to the input.
-    package mutating func streamEnded() { stream?.hasEnded = true }
-
-    /// Whether no more will be added to the input.
-    package var hasStreamEnded: Bool { stream?.hasEnded ?? false }
-
-    /// Bytes of content in the input.
-    package var unreadContent: Int { stream?.unread ?? 0 }
-
-    private mutating func nextOnStream(_ input: borrowing ByteBuffer, _ trailers: inout FieldTable) -> ClientEvent {
-        guard var content = stream else { return .needMore }
-        defer { stream = content }
-        if content.unread > 0 {
-            let count = min(content.unread, Self.mostContent)
-            content.unread -= count
-            return .content(.http1, count)
-        }
-        if content.trailers > 0 {
-            let length = content.trailers
-            content.trailers = 0
-            if let fault = parseTrailers(input.readable, Slice(start: 0, count: length - 2), into: &trailers) {
-                return fail(fault.ofResponse)
-            }
-            return .trailers(.http1, length: length)
-        }
-        guard content.hasEnded else { return .needMore }
-        phase = .ended
-        return .end(.http1)
+    /// Begins as a stream. One event names so much content at most that a slow client stops a stream soon.
+    package mutating func streamBegan() {
+        isStream = true
+        message = StreamMessage(most: 64 * 1_024)
     }
 }

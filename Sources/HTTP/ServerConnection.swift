@@ -7,16 +7,16 @@ package enum ServerEvent: Equatable, Sendable {
     /// The first bytes of a head have arrived, and not all: the header timeout begins.
     case headBegun
     /// The head that was passed in holds a request: the first `head.length` bytes of the input, which the caller consumes.
-    case head(StreamID)
+    case head
     /// The first so many bytes of the input are content. The caller consumes them before it calls again.
-    case content(StreamID, Int)
+    case content(Int)
     /// The table that was passed in holds trailer fields: the first `length` bytes of the input, which the caller consumes.
     /// `end` follows.
-    case trailers(StreamID, length: Int)
+    case trailers(length: Int)
     /// The request is complete. Where its answer is over already, the connection waits for the next one.
-    case end(StreamID)
+    case end
     /// The exchange cannot be completed: end it and close, so that the answer so far does not look complete.
-    case reset(StreamID)
+    case reset
     /// The request is malformed. End the exchange, if one has begun, and answer with this error.
     case fault(HTTPFault)
     /// Close when everything written has gone out; `lingering` as in `ServerAction`.
@@ -28,7 +28,7 @@ package enum ServerEvent: Equatable, Sendable {
 /// Its state lies in place: a connection at rest costs some 100 bytes and no allocation.
 ///
 /// It is also the server's side of one stream of HTTP/2, which is one request and its answer. There `HTTP2Core` has
-/// removed the framing: the input is content, with trailers behind it, and the answer is a head and content as they stand.
+/// removed the framing: the input is that of a `StreamMessage`, and the answer is a head and content as they stand.
 package struct ServerConnection: ~Copyable {
     private let pin = AddressPin()
     private var messages = ServerMessageState() {
@@ -43,8 +43,10 @@ package struct ServerConnection: ~Copyable {
     private var headBegun = false
     /// Empty lines since the last request.
     private var emptyLines: UInt8 = 0
-    /// HTTP/2: the request's content; nil for HTTP/1.
-    private var stream: StreamContent?
+    /// Whether it is the server's side of a stream.
+    private var isStream = false
+    /// The request of a stream, as far as it has arrived.
+    package var message = StreamMessage()
 
     package init() {}
 
@@ -57,7 +59,7 @@ package struct ServerConnection: ~Copyable {
     package var isHeadBegun: Bool { headBegun }
 
     /// Whether all content of the request has been read: `end` needs no more bytes.
-    package var isBodyAtEnd: Bool { stream?.isAtEnd ?? body.isAtEnd }
+    package var isBodyAtEnd: Bool { isStream ? message.isAtEnd : body.isAtEnd }
 
     /// Bytes of content still to come; nil if not known.
     package var bodyRemaining: UInt64? { body.remaining }
@@ -108,7 +110,7 @@ package struct ServerConnection: ~Copyable {
             _ = messages.headReceived(
                 hasBody: head.framing.hasContent, keepAlive: head.keepAlive, minorVersion: head.minorVersion,
                 expectsContinue: head.expectsContinue)
-            return .head(.http1)
+            return .head
         }
     }
 
@@ -125,14 +127,13 @@ package struct ServerConnection: ~Copyable {
     }
 
     private mutating func nextContent(_ input: inout ByteBuffer, _ trailers: inout FieldTable) -> ServerEvent {
-        if stream != nil { return nextOnStream(&input, &trailers) }
-        switch body.advance(&input, &trailers) {
-        case .content(let count): return .content(.http1, count)
+        switch isStream ? message.advance(input, &trailers) : body.advance(&input, &trailers) {
+        case .content(let count): return .content(count)
         case .needMore: return .needMore
-        case .trailers(let length): return .trailers(.http1, length: length)
+        case .trailers(let length): return .trailers(length: length)
         case .end:
             _ = messages.bodyReceived()
-            return .end(.http1)
+            return .end
         case .fault(let fault):
             input.removeAll()
             return faulted(fault)
@@ -143,12 +144,12 @@ package struct ServerConnection: ~Copyable {
     private mutating func discardContent(_ input: inout ByteBuffer, _ trailers: inout FieldTable) -> ServerEvent {
         while true {
             switch nextContent(&input, &trailers) {
-            case .content(_, let count):
+            case .content(let count):
                 input.discard(count)
                 if case .closeAfterFlush(let lingering) = messages.discarded(count) { return .close(lingering: lingering) }
-            case .trailers(_, let length): input.discard(length)
+            case .trailers(let length): input.discard(length)
             // After a drain has begun there is no next request.
-            case .end(let stream): return messages.isIdle ? .end(stream) : .close(lingering: true)
+            case .end: return messages.isIdle ? .end : .close(lingering: true)
             case let event: return event
             }
         }
@@ -158,7 +159,7 @@ package struct ServerConnection: ~Copyable {
     package mutating func faulted(_ fault: HTTPFault) -> ServerEvent {
         switch messages.requestFaulted() {
         case .refuse: .fault(fault)
-        case .abort: .reset(.http1)
+        case .abort: .reset
         case .closeAfterFlush(let lingering): .close(lingering: lingering)
         case .readHead, .readBody, .sendContinue, .discardBody, .waitForAnswer, .carryOn: .needMore
         }
@@ -185,58 +186,52 @@ package struct ServerConnection: ~Copyable {
     // MARK: bytes out
 
     /// Writes `100 Continue` (RFC 9110 §15.2.1).
-    package func sendContinue(on stream: StreamID, into out: inout ByteBuffer) {
+    package func sendContinue(into out: inout ByteBuffer) {
         out.append("HTTP/1.1 100 Continue\r\n\r\n" as StaticString)
     }
 
     /// The head of the final answer is about to be written, for content with this framing; returns its `Connection` field.
-    package mutating func sendHead(_ framing: BodyFraming, on stream: StreamID) -> Persistence {
+    package mutating func sendHead(_ framing: BodyFraming) -> Persistence {
         answerFraming = framing
         let persistence = messages.answerStarted(untilClose: endsWithConnection, unread: body.remaining)
-        return self.stream == nil ? persistence : .implied
+        return isStream ? .implied : persistence
     }
 
     /// Writes content in the answer's framing.
-    package func sendContent(_ content: RawSpan, on stream: StreamID, into out: inout ByteBuffer) {
+    package func sendContent(_ content: RawSpan, into out: inout ByteBuffer) {
         out.appendContent(content, chunked: answerFraming == .chunked)
     }
 
     /// Writes the end of the answer's content.
-    package func sendEnd(on stream: StreamID, into out: inout ByteBuffer) {
+    package func sendEnd(into out: inout ByteBuffer) {
         if answerFraming == .chunked { out.append(ChunkWriter.lastChunk) }
     }
 
     /// The last byte of the answer was given to the socket or its queue; returns what the connection does next.
-    package mutating func answerSent(on stream: StreamID) -> ServerAction { messages.answerFinished() }
+    package mutating func answerSent() -> ServerAction { messages.answerFinished() }
 
     /// The answer cannot be completed.
-    package mutating func sendReset(on stream: StreamID) -> ServerAction { messages.answerBroken() }
-
-    /// Backpressure: bytes of content that may be written to `stream` now. At 0 its exchange reads no more from the upstream until
-    /// the client has taken some. `hasUnsent`: bytes wait for the client's socket.
-    ///
-    /// HTTP/1 has no window, so the socket alone decides.
-    package func room(_ stream: StreamID, hasUnsent: Bool) -> Int { hasUnsent ? 0 : .max }
+    package mutating func sendReset() -> ServerAction { messages.answerBroken() }
 
     /// Whether each piece of content is written with a frame of its own.
     package var framesContent: Bool { answerFraming == .chunked }
 
     /// Whether trailers can end the answer.
-    package var mayHaveTrailers: Bool { framesContent || stream != nil }
+    package var mayHaveTrailers: Bool { framesContent || isStream }
 
     /// Whether trailers can end the answer before its content is complete: no length of it was announced.
-    package var endsByTrailers: Bool { framesContent || stream != nil && answerFraming == .untilClose }
+    package var endsByTrailers: Bool { framesContent || isStream && answerFraming == .untilClose }
 
     /// Whether the answer's content has a length and goes out without framing: then it may be spliced.
     package var sendsKnownLength: Bool {
         switch answerFraming {
-        case .length: stream == nil
+        case .length: !isStream
         case .none, .chunked, .untilClose: false
         }
     }
 
     /// Whether the end of the connection ends the answer.
-    package var endsWithConnection: Bool { answerFraming == .untilClose && stream == nil }
+    package var endsWithConnection: Bool { answerFraming == .untilClose && !isStream }
 }
 
 // MARK: streams of HTTP/2
@@ -244,65 +239,14 @@ package struct ServerConnection: ~Copyable {
 extension ServerConnection {
     /// Begins as a stream, with the request `head`.
     package mutating func streamBegan(_ head: borrowing RequestHead) {
-        var content = StreamContent()
-        if case .length(let length) = head.framing, length > 0 || head.awaitsEnd { content.left = length }
-        stream = content
+        isStream = true
+        if case .length(let length) = head.framing, length > 0 || head.awaitsEnd { message = StreamMessage(announced: length) }
         _ = messages.headReceived(
             hasBody: head.framing.hasContent || head.awaitsEnd, keepAlive: true, minorVersion: 1, expectsContinue: head.expectsContinue)
     }
 
     /// Begins as a stream whose request cannot be read; `faulted` follows.
-    package mutating func streamBegan() { stream = StreamContent() }
-
-    /// `count` bytes of content were added to the input.
-    package mutating func contentArrived(_ count: Int) { stream?.arrived(count) }
-
-    /// Content that has arrived is not needed: the caller drops the input.
-    package mutating func dropContent() {
-        stream?.unread = 0
-        stream?.trailers = 0
-    }
-
-    /// `count` bytes of content were taken from the input by a tunnel.
-    package mutating func contentTaken(_ count: Int) { stream?.unread -= count }
-
-    /// Whether the request has `content-length: 0` and has not ended: its head alone would be a whole request to an upstream.
-    package var awaitsEndOfEmpty: Bool { stream?.awaitsEnd == true && unreadContent == 0 }
-
-    /// Bytes of content in the input.
-    package var unreadContent: Int { stream?.unread ?? 0 }
-
-    /// Trailers were added to the input: `length` bytes of lines, with an empty one.
-    package mutating func trailersArrived(length: Int) { stream?.trailers = length }
-
-    /// Whether no more will be added to the input.
-    package var hasStreamEnded: Bool { stream?.hasEnded ?? false }
-
-    /// No more will be added to the input.
-    package mutating func streamEnded() { stream?.hasEnded = true }
-
-    private mutating func nextOnStream(_ input: inout ByteBuffer, _ trailers: inout FieldTable) -> ServerEvent {
-        guard var content = stream else { return .needMore }
-        defer { stream = content }
-        // The last of the content waits for the end: should more follow, the upstream must not have taken the request for a whole one.
-        if content.awaitsEnd { return .needMore }
-        if content.unread > 0 {
-            defer { content.unread = 0 }
-            return .content(.http1, content.unread)
-        }
-        if content.trailers > 0 {
-            let length = content.trailers
-            content.trailers = 0
-            if let fault = parseTrailers(input.readable, Slice(start: 0, count: length - 2), into: &trailers) {
-                input.removeAll()
-                return faulted(fault)
-            }
-            return .trailers(.http1, length: length)
-        }
-        guard content.hasEnded else { return .needMore }
-        _ = messages.bodyReceived()
-        return .end(.http1)
-    }
+    package mutating func streamBegan() { isStream = true }
 }
 
 extension ByteBuffer {

@@ -92,9 +92,9 @@ private struct Transcript {
         var transcript = Transcript()
         func answer(_ connection: inout ServerConnection) -> Bool {
             if answersEarly { connection.bodyAbandoned() }
-            _ = connection.sendHead(.length(0), on: .http1)
+            _ = connection.sendHead(.length(0))
             transcript.add("answered")
-            if case .closeAfterFlush = connection.answerSent(on: .http1) {
+            if case .closeAfterFlush = connection.answerSent() {
                 transcript.add("close")
                 return false
             }
@@ -114,10 +114,10 @@ private struct Transcript {
                     } else {
                         _ = connection.bodyWanted(hasArrived: true)
                     }
-                case .content(_, let count):
+                case .content(let count):
                     transcript.add(content: input.readable.extracting(0..<count))
                     input.discard(count)
-                case .trailers(_, let length):
+                case .trailers(let length):
                     transcript.add("trailers \(Described.lines(trailers, input.readable).joined())")
                     input.discard(length)
                 case .end:
@@ -184,7 +184,7 @@ private struct Transcript {
         var input = ByteBuffer()
         var transcript = Transcript()
         var hasEnded = false
-        connection.requestSent(.get, on: .http1)
+        connection.requestSent(.get)
         for piece in pieces {
             input.append(Array(piece))
             reading: while true {
@@ -199,10 +199,10 @@ private struct Transcript {
                 case .upgraded:
                     transcript.add("upgraded")
                     return transcript.lines
-                case .content(_, let count):
+                case .content(let count):
                     transcript.add(content: input.readable.extracting(0..<count))
                     input.discard(count)
-                case .trailers(_, let length):
+                case .trailers(let length):
                     transcript.add("trailers \(Described.lines(trailers, input.readable).joined())")
                     input.discard(length)
                 case .end:

@@ -79,9 +79,6 @@ struct Client: ~Copyable {
     var readsHead: Bool { if case .head = http.reading { true } else { false } }
     var readsBody: Bool { if case .body = http.reading { true } else { false } }
 
-    /// Backpressure: bytes of content that `stream` takes now; see `ServerConnection.room`.
-    func room(on stream: StreamID) -> Int { http.room(stream, hasUnsent: hasUnsent) }
-
     /// Sends the first `count` bytes of `input` behind what waits, and consumes them.
     mutating func send(_ count: Int, of input: inout ByteBuffer) -> SendOutcome {
         guard !awaitsPipe else {

@@ -140,8 +140,8 @@ extension Worker {
                 begin(client, isSampled: isSampled, &input, &scratch)
                 guard downstream.clients.isCurrent(handle) else { return }
                 continue reading
-            case .content(_, let count): pump(.request, downstream.clients[client].exchange.index, count, of: &input, &scratch)
-            case .trailers(_, let length):
+            case .content(let count): pump(.request, downstream.clients[client].exchange.index, count, of: &input, &scratch)
+            case .trailers(let length):
                 pumpTrailers(.request, downstream.clients[client].exchange.index, length, of: &input, &scratch)
             case .end: requestEnded(client, &scratch)
             case .reset: cut(client, &scratch)
@@ -241,7 +241,7 @@ extension Worker {
         case .sendContinue:
             downstream.startBodyClock(client, at: now.monotonic, settings)
             var out = scratch.takeOutput()
-            downstream.clients[client].http.sendContinue(on: .http1, into: &out)
+            downstream.clients[client].http.sendContinue(into: &out)
             sendToClient(client, out.count, of: &out, &scratch)
             scratch.putBackOutput(out)
         case .refuse: refuse(client, HTTPFault(.truncated), &scratch)

@@ -81,7 +81,7 @@ extension Worker {
         case .content(let id, let count):
             if let stream = owner(of: id, session) {
                 downstream.clients[stream].input.append(input.readable.extracting(0..<count))
-                downstream.clients[stream].http.contentArrived(count)
+                downstream.clients[stream].http.message.arrived(count)
                 input.discard(count)
                 continueStream(stream, &scratch)
             } else {
@@ -91,10 +91,10 @@ extension Worker {
             // A WebSocket has no trailers.
             guard let stream = owner(of: id, session), !asksForTunnel(stream) else { return }
             downstream.clients[stream].input.append(scratch.section.head)
-            downstream.clients[stream].http.trailersArrived(length: scratch.section.head.byteCount)
+            downstream.clients[stream].http.message.trailersArrived(length: scratch.section.head.byteCount)
         case .end(let id):
             guard let stream = owner(of: id, session) else { return }
-            downstream.clients[stream].http.streamEnded()
+            downstream.clients[stream].http.message.ended()
             continueStream(stream, &scratch)
         case .reset(let id, _):
             if let stream = owner(of: id, session) { abandon(stream, &scratch) }
@@ -177,7 +177,7 @@ extension Worker {
     mutating func continueStream(_ stream: ClientIndex, _ scratch: inout Scratch) {
         let handle = downstream.clients.handle(stream)
         guard let end = downstream.clients[stream].stream else { return }
-        let before = downstream.clients[stream].http.unreadContent
+        let before = downstream.clients[stream].http.message.unread
         var input = ByteBuffer()
         swap(&input, &downstream.clients[stream].input)
         if downstream.clients[stream].phase == .open, downstream.clients[stream].readsBody {
@@ -186,7 +186,7 @@ extension Worker {
         } else if downstream.clients[stream].phase == .tunnel {
             tunnelReceived(stream, &input, &scratch)
             guard downstream.clients.isCurrent(handle) else { return }
-            if downstream.clients[stream].phase == .tunnel, downstream.clients[stream].http.hasStreamEnded, wantsRead(stream) {
+            if downstream.clients[stream].phase == .tunnel, downstream.clients[stream].http.message.hasEnded, wantsRead(stream) {
                 clientLeftTunnel(stream, &scratch)
                 guard downstream.clients.isCurrent(handle) else { return }
             }
@@ -194,15 +194,15 @@ extension Worker {
             // Frames that came before the answer wait for it.
             return swap(&input, &downstream.clients[stream].input)
         } else {
-            downstream.clients[stream].http.dropContent()
+            downstream.clients[stream].http.message.drop()
             input.removeAll()
             if downstream.clients[stream].phase == .lingering {
-                downstream.dropped(before, of: stream, hasEnded: downstream.clients[stream].http.hasStreamEnded)
+                downstream.dropped(before, of: stream, hasEnded: downstream.clients[stream].http.message.hasEnded)
                 guard downstream.clients.isCurrent(handle) else { return }
             }
         }
         if !input.isEmpty { swap(&input, &downstream.clients[stream].input) }
-        let taken = before - downstream.clients[stream].http.unreadContent
+        let taken = before - downstream.clients[stream].http.message.unread
         guard taken > 0 else { return }
         downstream.sessions[end.session].http2.consumed(taken, of: end.id, into: &downstream.clients[end.connection].output)
         downstream.settleLater(end.connection)

@@ -50,7 +50,7 @@ extension Downstream {
 
     /// Backpressure: whether the client takes more content of its answer.
     func hasRoom(_ client: ClientIndex) -> Bool {
-        guard let stream = clients[client].stream else { return clients[client].room(on: .http1) > 0 }
+        guard let stream = clients[client].stream else { return !clients[client].hasUnsent }
         return !clients[client].hasUnsent && clients[stream.connection].output.count < Self.mostBacklog && !lacksWindow(client)
     }
 

@@ -78,10 +78,10 @@ extension Worker {
                 var event = upstreams.connections[upstream].http.next(&input, &scratch.response, &scratch.trailers, settings.headLimits)
                 if inputEnded, case .needMore = event { event = upstreams.connections[upstream].http.inputClosed() }
                 switch event {
-                case .content(_, let count) where isWholeForClient(exchange, upstream):
+                case .content(let count) where isWholeForClient(exchange, upstream):
                     // It stays in `input` until the end, which comes next, has given back what the request held.
                     last = count
-                case .content(_, let count):
+                case .content(let count):
                     pump(.answer, exchange, count, of: &input, &scratch)
                     // All streams of the connection are read, so what the client does not take is held here.
                     if isStream, exchanges.isCurrent(handle), !hasRoom(.answer, exchange) { return answerPaused(handle, upstream, &scratch) }
@@ -98,7 +98,7 @@ extension Worker {
                     input.discard(scratch.response.length)
                     guard openIfStream(exchange, form, &scratch) else { return }
                 case .upgraded: return tunnelBegan(exchange, upstream, &input, &scratch)
-                case .trailers(_, let length): hasTrailers = pumpTrailers(.answer, exchange, length, of: &input, &scratch)
+                case .trailers(let length): hasTrailers = pumpTrailers(.answer, exchange, length, of: &input, &scratch)
                 case .end: return try answerReceived(exchange, upstream, hasTrailers: hasTrailers, last: last, of: &input, &scratch)
                 case .fault(let fault):
                     guard sendGathered(handle, &scratch) else { return }
@@ -157,7 +157,7 @@ extension Worker {
             return swap(&head, &exchanges[exchange].filter.head)
         }
         let framing = scratch.response.framing.relayed(to: exchanges[exchange].version)
-        let persistence = downstream.clients[client].http.sendHead(framing, on: exchanges[exchange].stream)
+        let persistence = downstream.clients[client].http.sendHead(framing)
         ForwardedResponse.write(
             scratch.response, bytes, framing: framing, requestID: exchanges[exchange].requestID.readable,
             edits: exchanges[exchange].answerEdits, persistence: persistence, filtered: fields, into: &scratch.output)
@@ -186,12 +186,11 @@ extension Worker {
     /// The answer was sent, or waits in the client's output: the connection may turn to the next request.
     mutating func finishAnswer(_ exchange: ExchangeIndex, reusable: Bool, _ scratch: inout Scratch) {
         let client = exchanges[exchange].client.index
-        let stream = exchanges[exchange].stream
         releaseUpstream(exchange, reusable: reusable)
         if exchanges[exchange].pending.capacity >= Scratch.leastSpare { scratch.recycle(&exchanges[exchange].pending) }
         closeExchange(exchange, isComplete: true)
         let handle = downstream.clients.handle(client)
-        apply(downstream.clients[client].http.answerSent(on: stream), client, &scratch)
+        apply(downstream.clients[client].http.answerSent(), client, &scratch)
         if downstream.clients.isCurrent(handle), downstream.clients[client].phase == .open, downstream.clients[client].readsHead {
             downstream.startIdling(client, at: now.monotonic, timeout: settings.idleTimeout)
         }

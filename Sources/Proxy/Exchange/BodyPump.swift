@@ -90,7 +90,7 @@ extension Worker {
         if exchanges[exchange].filter.isJudging { watch(exchange, input.readable.extracting(0..<count)) }
         if downstream.clients[client].http.framesContent || scratch.output.count + count <= Self.mostGathered {
             downstream.clients[client].http.sendContent(
-                input.readable.extracting(0..<count), on: exchanges[exchange].stream, into: &scratch.output)
+                input.readable.extracting(0..<count), into: &scratch.output)
             return input.discard(count)
         }
         if sendGathered(exchanges.handle(exchange), &scratch) { sendToClient(client, count, of: &input, &scratch) }
@@ -208,7 +208,7 @@ extension Worker {
             copyAnswer(exchange, last, of: &input, &scratch)
             guard exchanges.isCurrent(handle) else { return }
         }
-        if !hasTrailers { downstream.clients[client].http.sendEnd(on: exchanges[exchange].stream, into: &scratch.output) }
+        if !hasTrailers { downstream.clients[client].http.sendEnd(into: &scratch.output) }
         guard sendGathered(handle, &scratch) else { return }
         finishAnswer(exchange, reusable: isReusable, &scratch)
     }

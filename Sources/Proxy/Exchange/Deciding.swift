@@ -145,7 +145,7 @@ extension Worker {
     mutating func sendOff(_ client: ClientIndex, _ scratch: inout Scratch) -> Bool {
         let handle = downstream.clients[client].exchange
         guard !handle.isNone, exchanges[handle.index].state.phase == .connecting, exchanges[handle.index].upstream.isNone,
-            !downstream.clients[client].http.awaitsEndOfEmpty
+            !downstream.clients[client].http.message.awaitsEndOfEmpty
         else { return false }
         dispatch(handle.index, &scratch)
         return !exchanges.isCurrent(handle) || !exchanges[handle.index].state.hasWholeRequest

@@ -11,7 +11,6 @@ package struct Exchange: ~Copyable {
     private let pin = AddressPin()
     var state = ExchangeState()
     var client = Handle<Client>.none
-    var stream = StreamID.http1
     /// The connection that carries it; none before one is chosen, and for an answer of the gateway's own.
     var upstream = Handle<UpstreamConnection>.none
     var endpoint = EndpointIndex(pool: 0, number: 0)

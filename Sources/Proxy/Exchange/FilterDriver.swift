@@ -39,7 +39,7 @@ extension Exchange {
     /// Completes the head that waits.
     private mutating func releaseHead(_ http: inout ServerConnection, into out: inout ByteBuffer) {
         guard state.answer == .held else { return }
-        let persistence = http.sendHead(filteredFraming, on: stream)
+        let persistence = http.sendHead(filteredFraming)
         state.answerReleased()
         out.append(filter.head.readable)
         out.append(persistence)

@@ -88,7 +88,7 @@ extension Worker {
         let client = exchanges[exchange].client.index
         // If the end of the connection ends the answer, only a reset shows that it is incomplete.
         if downstream.clients[client].http.endsWithConnection { downstream.clients[client].connection.resetOnClose() }
-        apply(downstream.clients[client].http.sendReset(on: exchanges[exchange].stream), client, &scratch)
+        apply(downstream.clients[client].http.sendReset(), client, &scratch)
     }
 
     // MARK: writing
@@ -125,7 +125,7 @@ extension Worker {
     ) {
         let client = exchanges[exchange].client.index
         downstream.clients[client].http.bodyAbandoned()
-        let persistence = downstream.clients[client].http.sendHead(.length(UInt64(body.byteCount)), on: exchanges[exchange].stream)
+        let persistence = downstream.clients[client].http.sendHead(.length(UInt64(body.byteCount)))
         var out = scratch.takeOutput()
         OwnResponse.write(
             status: status, contentType: contentType, body: body, isHead: exchanges[exchange].method == .head,

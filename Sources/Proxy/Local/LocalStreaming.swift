@@ -16,7 +16,7 @@ extension Worker {
         exchanges[exchange].record.status = status
         let client = exchanges[exchange].client.index
         let framing = BodyFraming.untilClose.relayed(to: exchanges[exchange].version)
-        let persistence = downstream.clients[client].http.sendHead(framing, on: exchanges[exchange].stream)
+        let persistence = downstream.clients[client].http.sendHead(framing)
         var out = scratch.takeOutput()
         OwnResponse.writeStreamHead(
             status: status, isChunked: framing == .chunked, requestID: exchanges[exchange].requestID.readable,
@@ -38,10 +38,10 @@ extension Worker {
         switch part {
         case .content(let bytes):
             exchanges[handle.index].passed(bytes.count, .answer)
-            downstream.clients[client.index].http.sendContent(bytes.rawBytes, on: exchanges[handle.index].stream, into: &scratch.output)
+            downstream.clients[client.index].http.sendContent(bytes.rawBytes, into: &scratch.output)
             if sendGathered(handle, &scratch) { resumeSource(client.index) }
         case .end:
-            downstream.clients[client.index].http.sendEnd(on: exchanges[handle.index].stream, into: &scratch.output)
+            downstream.clients[client.index].http.sendEnd(into: &scratch.output)
             if sendGathered(handle, &scratch) { finishAnswer(handle.index, reusable: false, &scratch) }
             resumeClient(client, &scratch)
         }

@@ -41,7 +41,7 @@ extension Worker {
         case .none: return cutStream(exchange, &scratch)
         case .events:
             write(exchange, &scratch) { $0.append(reason.comment) }
-            downstream.clients[client].http.sendEnd(on: exchanges[exchange].stream, into: &scratch.output)
+            downstream.clients[client].http.sendEnd(into: &scratch.output)
         case .messages: reason.writeGRPCTrailers(into: &downstream.clients[client].trailers)
         }
         vacate(exchange)
@@ -117,7 +117,7 @@ extension Worker {
         exchanges[exchange].passed(content.count, .answer)
         exchanges[exchange].live?.movedAt = now.monotonic
         downstream.clients[exchanges[exchange].client.index].http.sendContent(
-            content.readable, on: exchanges[exchange].stream, into: &scratch.output)
+            content.readable, into: &scratch.output)
     }
 
     // MARK: content
@@ -136,7 +136,7 @@ extension Worker {
         }
         guard let gap = exchanges[exchange].frames.advanceToGap(in: input.readable.extracting(0..<count)) else { return count }
         downstream.clients[exchanges[exchange].client.index].http.sendContent(
-            input.readable.extracting(0..<gap), on: exchanges[exchange].stream, into: &scratch.output)
+            input.readable.extracting(0..<gap), into: &scratch.output)
         input.discard(gap)
         guard exchanges[exchange].live?.end == nil else {
             exchanges[exchange].record.bytesOut -= UInt64(count - gap)

@@ -56,7 +56,7 @@ extension Worker {
         guard case .done(request.count) = upstreams.connections[upstream].connection.send(request) else {
             return lost(upstream, .brokenWhileSending, &scratch)
         }
-        upstreams.connections[upstream].http.requestSent(.get, on: .http1)
+        upstreams.connections[upstream].http.requestSent(.get)
         refreshUpstreamInterest(upstream)
     }
 

@@ -105,7 +105,7 @@ extension Worker {
 
     /// Writes what waits of the request, as far as windows and backlog allow. `isTurn`: one frame at most.
     mutating func writeRequest(_ exchange: ExchangeIndex, _ end: UpstreamIndex, isTurn: Bool) {
-        if upstreams.connections[end].stream?.id == .http1 {
+        if upstreams.connections[end].stream?.id == StreamID.none {
             var request = ByteBuffer()
             swap(&request, &exchanges[exchange].replayBuffer)
             guard let length = upstreams.openStream(end, request.readable, isWhole: exchanges[exchange].isHeadAlone) else {

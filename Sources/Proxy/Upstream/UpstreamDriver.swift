@@ -111,7 +111,7 @@ extension Worker {
         let exchange = upstreams.connections[upstream].exchange.index
         upstreams.connections[upstream].phase = .busy
         upstreams.connections[upstream].http.requestSent(
-            exchanges[exchange].method, on: .http1, mayUpgrade: exchanges[exchange].asksForTunnel)
+            exchanges[exchange].method, mayUpgrade: exchanges[exchange].asksForTunnel)
         exchanges[exchange].state.connected()
         if exchanges[exchange].holdings.contains(.pending) { release(.pending, exchange) }
         if exchanges[exchange].isForHTTP2 != upstreams.connections[upstream].isStream { exchanges[exchange].reframe() }

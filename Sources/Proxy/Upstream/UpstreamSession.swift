@@ -52,8 +52,8 @@ struct UpstreamSession: ~Copyable {
 struct UpstreamStream {
     let connection: UpstreamIndex
     let session: UpstreamSessionIndex
-    /// `http1` while it waits for the connection.
-    var id = StreamID.http1
+    /// `none` while it waits for the connection.
+    var id = StreamID.none
     /// The session's `writes` when its head was written.
     var writtenAt: UInt32 = 0
     /// Whether it is in the session's `touched`.
@@ -254,7 +254,7 @@ extension Upstreams {
     mutating func releaseStream(_ end: UpstreamIndex, mayReset: Bool = true) -> HTTP2Release {
         guard let stream = connections[end].stream, !stream.isDetached else { return .over }
         var release = HTTP2Release.over
-        if stream.id == .http1 {
+        if stream.id == .none {
             sessions[stream.session].waiting.removeAll { $0 == end }
         } else {
             release = sessions[stream.session].http2.release(

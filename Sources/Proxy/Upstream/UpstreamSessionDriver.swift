@@ -80,13 +80,13 @@ extension Worker {
                 arrived(scratch.section.head, id, session)
             }
         case .content(let id, let count):
-            if let end = arrived(input.readable.extracting(0..<count), id, session) { upstreams.connections[end].http.contentArrived(count) }
+            if let end = arrived(input.readable.extracting(0..<count), id, session) { upstreams.connections[end].http.message.arrived(count) }
             input.discard(count)
         case .trailers(let id):
             let length = scratch.section.head.byteCount
-            if let end = arrived(scratch.section.head, id, session) { upstreams.connections[end].http.trailersArrived(length: length) }
+            if let end = arrived(scratch.section.head, id, session) { upstreams.connections[end].http.message.trailersArrived(length: length) }
         case .end(let id):
-            if let end = arrived(RawSpan(), id, session) { upstreams.connections[end].http.streamEnded() }
+            if let end = arrived(RawSpan(), id, session) { upstreams.connections[end].http.message.ended() }
         case .reset(let id, let code): resetStream(id, code, upstream, session, &scratch)
         case .badAnswer(let id, let fault): endStream(id, .badAnswer(fault), upstream, session, &scratch)
         case .roomGrew(let id):
@@ -156,15 +156,15 @@ extension Worker {
     mutating func relayStream(_ end: UpstreamIndex, _ scratch: inout Scratch) {
         let handle = upstreams.connections.handle(end)
         let exchange = upstreams.connections[end].exchange.index
-        let before = upstreams.connections[end].http.unreadContent
-        let hasEndAlone = before == 0 && upstreams.connections[end].http.hasStreamEnded
+        let before = upstreams.connections[end].http.message.unread
+        let hasEndAlone = before == 0 && upstreams.connections[end].http.message.hasEnded
         guard hasRoom(.answer, exchange) || hasEndAlone else { return refreshUpstreamInterest(end) }
         var input = ByteBuffer()
         swap(&input, &upstreams.connections[end].input)
         relayAnswer(exchange, end, &input, &scratch)
         guard upstreams.connections.isCurrent(handle) else { return }
         if !input.isEmpty { swap(&input, &upstreams.connections[end].input) }
-        upstreams.consumed(before - upstreams.connections[end].http.unreadContent, of: end)
+        upstreams.consumed(before - upstreams.connections[end].http.message.unread, of: end)
     }
 
     private mutating func resetStream(

@@ -158,7 +158,7 @@ extension Worker {
             // Stale only if nothing has come since the request was sent: others' answers keep a connection in use that it may have broken.
             upstreams.connections[end].wasUsed =
                 upstreams.sessions[session].wasUsed && (loss != .closedUnanswered || heardNothing(session, since: end))
-            if upstreams.connections[end].http.hasStreamEnded {
+            if upstreams.connections[end].http.message.hasEnded {
                 upstreams.detachStream(end)
             } else {
                 upstreams.resumable.append(clientServed(by: end))
@@ -176,7 +176,7 @@ extension Worker {
 
     /// The loss for one stream of a connection that was lost.
     private func streamLoss(_ end: UpstreamIndex, _ session: UpstreamSessionIndex, _ loss: UpstreamLoss) -> UpstreamLoss {
-        guard let stream = upstreams.connections[end].stream, stream.id != .http1 else { return loss }
+        guard let stream = upstreams.connections[end].stream, stream.id != .none else { return loss }
         if upstreams.connections[end].http.hasBegunAnswer || !upstreams.connections[end].input.isEmpty { return .brokenAnswer }
         return stream.writtenAt == upstreams.sessions[session].writes ? .unprocessed : loss
     }

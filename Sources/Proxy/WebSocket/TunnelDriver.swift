@@ -40,7 +40,7 @@ extension Worker {
     ) {
         let client = exchanges[exchange].client.index
         let isHTTP2 = downstream.clients[client].isStream
-        _ = downstream.clients[client].http.sendHead(.untilClose, on: exchanges[exchange].stream)
+        _ = downstream.clients[client].http.sendHead(.untilClose)
         ForwardedResponse.writeAcceptance(
             scratch.response, bytes, isHTTP2: isHTTP2, accept: accept,
             saysBearer: exchanges[exchange].offersBearer && !acceptance.hasSubprotocol,
@@ -81,7 +81,7 @@ extension Worker {
         }
         if exchanges[exchange].tunnel!.fromClient.isOver { exchanges[exchange].noteTunnelEnd(.client) }
         if step.isFaulty || exchanges[exchange].tunnel!.fromClient.isOver { input.removeAll() }
-        downstream.clients[client].http.contentTaken(before - input.count)
+        if downstream.clients[client].isStream { downstream.clients[client].http.message.taken(before - input.count) }
         if step.isFaulty { return failTunnel(exchange, .fault(of: .client), &scratch) }
         if step.controls > 0, !exchanges[exchange].tunnel!.mayControl(step.controls, at: now.monotonic) {
             return failTunnel(exchange, .abuse, &scratch)

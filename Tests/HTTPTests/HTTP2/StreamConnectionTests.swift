@@ -24,7 +24,7 @@ import Wire
 
         mutating func receive(_ content: String) {
             input.append(content)
-            http.contentArrived(content.utf8.count)
+            http.message.arrived(content.utf8.count)
         }
     }
 
@@ -34,13 +34,13 @@ import Wire
     func content() {
         var stream = Stream(Self.post)
         stream.receive("0\r\n\r\n")
-        #expect(stream.next() == .content(.http1, 5))
+        #expect(stream.next() == .content(5))
         stream.input.discard(5)
         #expect(stream.next() == .needMore)
         #expect(stream.isAtEnd == false)
-        stream.http.streamEnded()
+        stream.http.message.ended()
         #expect(stream.isAtEnd == true)
-        #expect(stream.next() == .end(.http1))
+        #expect(stream.next() == .end)
         #expect(stream.http.reading == .nothing)
     }
 
@@ -48,14 +48,14 @@ import Wire
     func lastPiece() {
         var stream = Stream("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n")
         stream.receive("hel")
-        #expect(stream.next() == .content(.http1, 3))
+        #expect(stream.next() == .content(3))
         stream.input.discard(3)
         stream.receive("lo")
         #expect(stream.next() == .needMore)
-        stream.http.streamEnded()
-        #expect(stream.next() == .content(.http1, 2))
+        stream.http.message.ended()
+        #expect(stream.next() == .content(2))
         stream.input.discard(2)
-        #expect(stream.next() == .end(.http1))
+        #expect(stream.next() == .end)
     }
 
     @Test("Trailers come behind all content, and before the end")
@@ -63,34 +63,34 @@ import Wire
         var stream = Stream(Self.post)
         stream.receive("hello")
         stream.input.append("x-end: yes\r\n\r\n" as StaticString)
-        stream.http.trailersArrived(length: 14)
-        stream.http.streamEnded()
-        #expect(stream.next() == .content(.http1, 5))
+        stream.http.message.trailersArrived(length: 14)
+        stream.http.message.ended()
+        #expect(stream.next() == .content(5))
         stream.input.discard(5)
-        #expect(stream.next() == .trailers(.http1, length: 14))
+        #expect(stream.next() == .trailers(length: 14))
         #expect(stream.trailers.count == 1)
         stream.input.discard(14)
-        #expect(stream.next() == .end(.http1))
+        #expect(stream.next() == .end)
     }
 
     @Test("An answer has no framing and no Connection field, and its end does not depend on the connection's")
     func answer() {
         var stream = Stream("GET / HTTP/1.1\r\nhost: a\r\n\r\n")
-        #expect(stream.http.sendHead(BodyFraming.chunked.relayed(to: .http2), on: .http1) == .implied)
+        #expect(stream.http.sendHead(BodyFraming.chunked.relayed(to: .http2)) == .implied)
         let marks = [stream.http.framesContent, stream.http.endsWithConnection, stream.http.sendsKnownLength]
         #expect(marks == [false, false, false])
         var out = ByteBuffer()
-        stream.http.sendContent([65].rawBytes, on: .http1, into: &out)
-        stream.http.sendEnd(on: .http1, into: &out)
+        stream.http.sendContent([65].rawBytes, into: &out)
+        stream.http.sendEnd(into: &out)
         #expect(out.readable.text == "A")
-        #expect(stream.http.answerSent(on: .http1) == .readHead)
+        #expect(stream.http.answerSent() == .readHead)
     }
 
     @Test("An answer before the end of the request ends the stream")
     func early() {
         var stream = Stream(Self.post)
         stream.http.bodyAbandoned()
-        #expect(stream.http.sendHead(.length(0), on: .http1) == .implied)
-        #expect(stream.http.answerSent(on: .http1) == .discardBody, "the driver of a stream ends it")
+        #expect(stream.http.sendHead(.length(0)) == .implied)
+        #expect(stream.http.answerSent() == .discardBody, "the driver of a stream ends it")
     }
 }

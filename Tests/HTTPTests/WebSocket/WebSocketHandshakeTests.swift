@@ -146,13 +146,13 @@ import Wire
         let bytes = Array((["HTTP/1.1 101 Switching Protocols"] + Self.answer).joined(separator: "\r\n").utf8) + Array("\r\n\r\n".utf8)
         for mayUpgrade in [false, true] {
             var connection = ClientConnection()
-            connection.requestSent(.get, on: .http1, mayUpgrade: mayUpgrade)
+            connection.requestSent(.get, mayUpgrade: mayUpgrade)
             var input = ByteBuffer()
             input.append(bytes)
             var head = ResponseHead()
             var trailers = FieldTable()
             let event = connection.next(&input, &head, &trailers, HeadLimits())
-            #expect(event == (mayUpgrade ? .upgraded(.http1) : .fault(HTTPFault(502, .upgraded))))
+            #expect(event == (mayUpgrade ? .upgraded : .fault(HTTPFault(502, .upgraded))))
             let isReusable = connection.isReusable
             #expect(!isReusable)
         }
