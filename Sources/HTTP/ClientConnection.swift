@@ -58,6 +58,8 @@ package struct ClientConnection: ~Copyable {
     private var isStream = false
     /// The answer of a stream behind its head, as far as it has arrived.
     package var message = StreamMessage()
+    /// Of a stream: whether the head that `next` is passed is already that at the start of the input.
+    package var isHeadRead = false
 
     package init() {}
 
@@ -120,7 +122,9 @@ package struct ClientConnection: ~Copyable {
 
     private mutating func nextHead(_ bytes: RawSpan, _ head: inout ResponseHead, _ limits: HeadLimits) -> ClientEvent {
         guard !bytes.isEmpty, !headBegun || scan.isDue(bytes, limits: limits) else { return .needMore }
-        switch head.parse(bytes, requestMethod: method, limits: limits, mayUpgrade: mayUpgrade) {
+        let outcome = isHeadRead ? .complete : head.parse(bytes, requestMethod: method, limits: limits, mayUpgrade: mayUpgrade)
+        isHeadRead = false
+        switch outcome {
         case .incomplete:
             if !headBegun { scan = HeadScan() }
             headBegun = true

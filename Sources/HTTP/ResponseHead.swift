@@ -47,6 +47,29 @@ package struct ResponseHead: ~Copyable {
         }
     }
 
+    /// Takes the answer that `section` holds, which must be without a fault: the outcome and the properties are those of parsing
+    /// `section.head`, but its lines are known already.
+    mutating func take(_ section: inout FieldSection, requestMethod: Method, limits: HeadLimits) -> HeadOutcome {
+        length = section.head.byteCount
+        minorVersion = 1
+        // The status line has none.
+        reason = Slice(start: 13, count: 0)
+        fields.take(&section.table)
+        do throws(HeadStop) {
+            status = try Self.status(section.head)
+            guard status != 101 else { throw .fault(.upgraded) }
+            guard fields.count <= limits.fields else { throw .fault(.tooManyFields) }
+            guard length <= limits.headBytes else { throw .fault(.headTooLarge) }
+            try interpret(section.head, requestMethod)
+            return .complete
+        } catch {
+            switch error {
+            case .fault(let reason): return .invalid(HTTPFault(502, reason))
+            case .incomplete: return .incomplete
+            }
+        }
+    }
+
     /// Reads the status line (RFC 9112 §4); returns the offset of the first field line. The space before an empty reason
     /// may be missing, as it is from many servers.
     @inline(__always)

@@ -119,6 +119,45 @@ import Wire
         #expect(!removesCORS)
     }
 
+    /// A client of HTTP/2 gets the fields that one of HTTP/1 gets.
+    @Test(arguments: [true, false]) func aBlockHasTheFieldsOfTheLines(_ removesCORS: Bool) throws {
+        let cors = "HTTP/1.1 200 OK\r\nVary: Accept, origin\r\nAccess-Control-Allow-Origin: *\r\nX-A: \(String(repeating: "v", count: 300))\r\n\r\n"
+        for answer in Self.heads.map(\.answer) + [cors] {
+            let bytes = Array(answer.utf8)
+            var head = ResponseHead()
+            let outcome = head.parse(bytes.rawBytes, requestMethod: .get, limits: HeadLimits())
+            try #require(outcome == .complete)
+            var edits = FieldEdits()
+            if removesCORS { edits.removeCORS() }
+            edits.add("Vary", "Origin")
+            let (framing, id) = (head.framing.relayed(to: .http2), Array("id-1".utf8))
+            var text = ByteBuffer()
+            var lines = ByteBuffer()
+            var fields = ByteBuffer()
+            var block = ByteBuffer()
+            ForwardedResponse.write(
+                head, bytes.rawBytes, framing: framing, requestID: id.rawBytes, edits: edits, persistence: .implied, into: &text)
+            ForwardedResponse.writeBlock(
+                head, bytes.rawBytes, framing: framing, requestID: id.rawBytes, edits: edits, filtered: nil, lines: &lines, into: &fields)
+            HPACKEncoder().status(head.status, into: &block)
+            block.append(fields.readable)
+            HPACKEncoder().lines(lines.readable, into: &block)
+            var decoder = HPACKDecoder()
+            var section = FieldSection()
+            try decoder.decode(block.readable, as: .response(hasContent: false), into: &section)
+            let (decoded, written, fault) = (section.head.text, text.readable.text, section.fault)
+            #expect(Self.fields(decoded) == Self.fields(written) && fault == nil, "\(answer)")
+        }
+    }
+
+    /// Each line behind the first, its name in lower case.
+    private static func fields(_ head: String) -> [String] {
+        head.split(separator: "\r\n" as Character).dropFirst().filter { !$0.isEmpty }.map { line in
+            let parts = line.split(separator: ":", maxSplits: 1)
+            return parts[0].lowercased() + ":" + parts[1]
+        }.sorted()
+    }
+
     @Test func aHintIsPassedOnWithoutAWordOfOurOwn() throws {
         let bytes = Array("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: close\r\n\r\n".utf8)
         var head = ResponseHead()

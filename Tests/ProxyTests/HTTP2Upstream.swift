@@ -33,6 +33,7 @@ final class HTTP2Upstream {
 
     let line: Line
     private var waiting: [UInt8] = []
+    private var gathered: [UInt8]?
     private var decoder = HPACKDecoder()
 
     /// Reads the preface and, unless `settings` is nil, greets.
@@ -50,7 +51,16 @@ final class HTTP2Upstream {
     static func word(_ value: Int) -> [UInt8] { [24, 16, 8, 0].map { UInt8(value >> $0 & 255) } }
 
     func send(_ type: Int, _ flags: Int, _ stream: Int, _ payload: [UInt8] = []) throws {
-        try line.send(Array(Self.word(payload.count).dropFirst()) + [UInt8(type), UInt8(flags)] + Self.word(stream) + payload)
+        let frame = Array(Self.word(payload.count).dropFirst()) + [UInt8(type), UInt8(flags)] + Self.word(stream) + payload
+        if gathered == nil { try line.send(frame) } else { gathered! += frame }
+    }
+
+    /// Sends the frames of `body` at once.
+    func atOnce(_ body: () throws -> Void) throws {
+        gathered = []
+        try body()
+        try line.send(gathered!)
+        gathered = nil
     }
 
     /// Fields as literals without an index.

@@ -179,6 +179,36 @@ struct HTTP2UpstreamTests {
         client.close()
     }
 
+    /// A head that was parsed before its stream has its turn is that of its own stream, however the frames of others come between.
+    @Test(arguments: 0..<6) func answersThatComeAtOnceKeepTheirHeads(_ seed: UInt64) throws {
+        let bench = try HTTP2Bench()
+        defer { bench.end() }
+        var random = SplitMix64(seed: seed)
+        let clients = try (0..<6).map { try bench.ask("/\($0)") }
+        let upstream = try bench.accept()
+        var frames = try (0..<6).map { _ in
+            let request = try upstream.request()
+            let path = String(request.head.dropFirst(5).prefix(1))
+            var frames: [() throws -> Void] = [
+                { try upstream.sendHead(request.stream, [(":status", "21\(path)"), ("x-path", path), ("content-length", "4")]) },
+                { try upstream.sendData(request.stream, "\(path)\(path)") }, { try upstream.sendData(request.stream, "\(path)\(path)", ends: true) },
+            ]
+            if Int(path)! % 2 == 0 { frames.insert({ try upstream.sendHead(request.stream, [(":status", "103"), ("link", path)]) }, at: 0) }
+            return frames
+        }
+        try upstream.atOnce {
+            while let index = frames.indices.filter({ !frames[$0].isEmpty }).randomElement(using: &random) { try frames[index].removeFirst()() }
+        }
+        for (path, client) in clients.enumerated() {
+            if path % 2 == 0 { #expect(try client.receiveMessage().contains("link: \(path)\r\n")) }
+            let answer = try client.receiveMessage()
+            #expect(answer.status == 210 + path && answer.value(of: "x-path") == "\(path)")
+            #expect(answer.body == String(repeating: "\(path)", count: 4))
+        }
+        for client in clients { client.close() }
+        #expect(bench.isAtRest())
+    }
+
     @Test func anUpstreamThatOpensNoWindowHoldsBackOneBody() throws {
         let bench = try HTTP2Bench()
         defer { bench.end() }

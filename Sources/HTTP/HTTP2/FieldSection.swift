@@ -1,7 +1,7 @@
 package import Wire
 
 /// A decoded field section, laid out as an HTTP/1.1 head, so that one parser gives one meaning to both protocols; beside it the table
-/// of its fields, so that a request's lines are not parsed again. One value is reused for every section of a worker.
+/// of its fields, so that a head's lines are not parsed again. One value is reused for every section of a worker.
 ///
 /// Pseudo-fields become the request line and `host`, or the status line; an extended CONNECT for a WebSocket (RFC 8441) becomes the
 /// handshake of HTTP/1.1, without a key. No field that means framing in HTTP/1 comes from the peer:
@@ -14,7 +14,7 @@ package struct FieldSection: ~Copyable {
     private var kind = FieldSectionKind.trailers
     private var limits = FieldSectionLimits()
     private var lines = ByteBuffer()
-    /// The fields of a request by their places in `lines`. `RequestHead` takes it.
+    /// The fields of a head by their places in `lines`. `RequestHead` or `ResponseHead` takes it.
     var table = FieldTable()
     private(set) var requestLine = RequestLineSlices()
     private var pseudoFields = PseudoFields()
@@ -81,10 +81,10 @@ package struct FieldSection: ~Copyable {
         note(start, nameCount, known)
     }
 
-    /// Notes the last line, which begins at `start` and has `blanks` behind its value, in the table of a request.
+    /// Notes the last line, which begins at `start` and has `blanks` behind its value, in the table of a head.
     @inline(__always)
     private mutating func note(_ start: Int, _ nameCount: Int, _ known: FieldName, blanks: Int = 0) {
-        guard isRequest else { return }
+        guard kind != .trailers else { return }
         guard table.count < table.capacity else { return fail(.tooManyFields) }
         let colon = start &+ nameCount
         table.append(

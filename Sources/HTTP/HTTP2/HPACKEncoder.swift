@@ -49,17 +49,34 @@ package struct HPACKEncoder: Sendable {
         if path.equals("/") { out.append(0x80 | 4) } else { appendLiteral(nameIndex: 4, path, into: &out) }
     }
 
-    /// Appends the field of a line, its name in lower case.
+    /// Appends the fields of lines `name: value` from `start` on, but those of `dropped` names, up to an empty one or the end; returns its
+    /// offset.
+    @discardableResult
+    package func lines(_ lines: RawSpan, from start: Int = 0, dropping dropped: UInt64 = 0, into out: inout ByteBuffer) -> Int {
+        var start = start
+        while start < lines.byteCount, lines[start] != ByteClass.carriageReturn {
+            let line = HTTP1Line(lines, from: start)
+            field(line, of: lines, dropping: dropped, into: &out)
+            start = line.next
+        }
+        return start
+    }
+
+    /// Appends the field of a line, its name in lower case, unless its name is one of `dropped`. Of `TE` only `trailers` is then kept.
     @inline(__always)
-    func field(_ line: HTTP1Line, of lines: RawSpan, into out: inout ByteBuffer) {
+    func field(_ line: HTTP1Line, of lines: RawSpan, dropping dropped: UInt64, into out: inout ByteBuffer) {
         let nameCount = line.colon &- line.start
         let value = lines.extracting(line.first..<line.end)
         guard nameCount > 0, nameCount <= WordTriple.longest, value.byteCount < 0x7F else {
-            return field(lines.extracting(line.start..<line.colon), value, into: &out)
+            let name = lines.extracting(line.start..<line.colon)
+            let known = FieldName.recognise(name)
+            if known.bit & dropped == 0 { Self.field(name, value, known: known, into: &out) }
+            return
         }
         // The lengths take one octet each. The index of a name takes two, because a prefix of four bits holds no more than 14.
         let words = WordTriple(lines, line.start, nameCount)
         let known = names.find(words, nameCount)
+        guard known.bit & dropped == 0 || known == .te && value.equalsIgnoringCase("trailers") else { return }
         let form: UInt64 = known.isCredential ? 0x10 : 0x00
         let valueCount = UInt64(truncatingIfNeeded: value.byteCount)
         if known.hpackIndex >= 0x0F {
@@ -75,13 +92,13 @@ package struct HPACKEncoder: Sendable {
 
     /// Appends a field, its name in lower case.
     package func field(_ name: RawSpan, _ value: RawSpan, into out: inout ByteBuffer) {
-        field(name, value, known: FieldName.recognise(name), into: &out)
+        Self.field(name, value, known: FieldName.recognise(name), into: &out)
     }
 
     /// Appends a field whose name is recognised already. Credentials are marked as never indexed, for the hops behind this one
     /// (RFC 7541 §7.1.3).
     @inline(__always)
-    package func field(_ name: RawSpan, _ value: RawSpan, known: FieldName, into out: inout ByteBuffer) {
+    package static func field(_ name: RawSpan, _ value: RawSpan, known: FieldName, into out: inout ByteBuffer) {
         let form: UInt8 = known.isCredential ? 0x10 : 0x00
         let index = known.hpackIndex
         if index > 0 {

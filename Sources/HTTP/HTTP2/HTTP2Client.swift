@@ -2,7 +2,7 @@ package import Wire
 
 /// The role of a client, towards an upstream: answers in, requests out, and streams that were abandoned.
 ///
-/// A decoded `FieldSection` is an HTTP/1.1 head, which `ResponseHead` reads: answers have one meaning in both protocols.
+/// A decoded `FieldSection` is an HTTP/1.1 head, which `ResponseHead` takes: answers have one meaning in both protocols.
 extension HTTP2Core {
     /// Writes the preface, SETTINGS, and the connection's receive window. Requests may follow at once (RFC 9113 §3.4).
     package func start(into out: inout ByteBuffer) {
@@ -49,7 +49,7 @@ extension HTTP2Core {
             while true {
                 if let event = try advance(&input, &section, limits, at: now, into: &out) { return event }
                 guard let index = streams.find(current) else { continue }
-                if let event = try readAnswer(section, &head, limits, of: index, at: now, into: &out) { return event }
+                if let event = try readAnswer(&section, &head, limits, of: index, at: now, into: &out) { return event }
             }
         } catch {
             return failed(error, &input, into: &out)
@@ -57,13 +57,13 @@ extension HTTP2Core {
     }
 
     private mutating func readAnswer(
-        _ section: borrowing FieldSection, _ head: inout ResponseHead, _ limits: HeadLimits, of index: Int, at now: MonotonicTime,
+        _ section: inout FieldSection, _ head: inout ResponseHead, _ limits: HeadLimits, of index: Int, at now: MonotonicTime,
         into out: inout ByteBuffer
     ) throws(HTTP2Fault) -> HTTP2Event? {
         if let fault = section.fault {
             return try failStream(current, fault.ofAnswer, fault.isOverLimit ? .cancel : .protocolError, at: now, into: &out)
         }
-        switch head.parse(section.head, requestMethod: streams[index].method, limits: limits) {
+        switch head.take(&section, requestMethod: streams[index].method, limits: limits) {
         case .complete: break
         case .incomplete: return try failStream(current, .statusLine, at: now, into: &out)
         case .invalid(let fault): return try failStream(current, fault.reason, at: now, into: &out)
@@ -123,7 +123,7 @@ extension HTTP2Core {
         sending.encoder.request(
             method: bytes.extracting(line.method), isSecure: isSecure, authority: bytes.extracting(Self.host(bytes, from: line.next)),
             path: bytes.extracting(line.target), into: &out)
-        let length = encodeFields(bytes, from: line.next, into: &out) + 2
+        let length = sending.encoder.lines(bytes, from: line.next, dropping: FieldName.ofHTTP1Alone, into: &out) + 2
         sending.endSection(from: start, of: &stream, ends: endsStream, into: &out)
         // A request whose client sent its head and its end apart keeps them apart: servers of gRPC refuse or hang on HEADERS that end it.
         stream.lastFlags = 0
@@ -141,22 +141,6 @@ extension HTTP2Core {
             start = line.next
         }
         return 0..<0
-    }
-
-    /// Encodes the field lines from `start` on that have a meaning in HTTP/2; returns the offset of the empty line.
-    private func encodeFields(_ bytes: RawSpan, from start: Int, into out: inout ByteBuffer) -> Int {
-        var start = start
-        while start < bytes.byteCount, bytes[start] != ByteClass.carriageReturn {
-            let line = HTTP1Line(bytes, from: start)
-            let name = bytes.extracting(start..<line.colon)
-            let value = bytes.extracting(line.first..<line.end)
-            let known = FieldName.recognise(name)
-            if known == .te ? value.equalsIgnoringCase("trailers") : !known.isOfHTTP1Alone {
-                sending.encoder.field(name, value, known: known, into: &out)
-            }
-            start = line.next
-        }
-        return start
     }
 
     // MARK: streams that were abandoned
@@ -219,10 +203,9 @@ private struct HTTP1RequestLine {
 }
 
 extension FieldName {
-    /// Whether the field has no place in HTTP/2 (RFC 9113 §8.2.2), or another form: `Host` is `:authority`.
-    fileprivate var isOfHTTP1Alone: Bool {
-        let connection = Self.connection.bit | Self.keepAlive.bit | Self.proxyConnection.bit
-        return bit & (connection | Self.transferEncoding.bit | Self.upgrade.bit | Self.host.bit) != 0
+    /// Bits of the fields that have no place in HTTP/2 (RFC 9113 §8.2.2), or another form: `Host` is `:authority`.
+    fileprivate static var ofHTTP1Alone: UInt64 {
+        connection.bit | keepAlive.bit | proxyConnection.bit | transferEncoding.bit | upgrade.bit | host.bit | te.bit
     }
 }
 

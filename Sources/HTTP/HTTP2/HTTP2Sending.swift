@@ -105,7 +105,7 @@ struct HTTP2Sending {
     /// Writes trailer fields, lines without an empty one, which end the message.
     mutating func trailers(_ lines: RawSpan, of stream: inout HTTP2Stream, into out: inout ByteBuffer) {
         let start = beginSection(of: stream.number, into: &out)
-        _ = encode(lines, from: 0, into: &out)
+        encoder.lines(lines, into: &out)
         endSection(from: start, of: &stream, ends: true, into: &out)
     }
 
@@ -114,17 +114,6 @@ struct HTTP2Sending {
         let start = out.count
         HTTP2FrameHeader(length: 0, type: .headers, stream: number).write(into: &out)
         encoder.begin(&out)
-        return start
-    }
-
-    /// Encodes lines `name: value` from `start` on, up to an empty one or the end; returns its offset.
-    func encode(_ lines: RawSpan, from start: Int, into out: inout ByteBuffer) -> Int {
-        var start = start
-        while start < lines.byteCount, lines[start] != ByteClass.carriageReturn {
-            let line = HTTP1Line(lines, from: start)
-            encoder.field(line, of: lines, into: &out)
-            start = line.next
-        }
         return start
     }
 

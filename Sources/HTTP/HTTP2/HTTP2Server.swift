@@ -113,6 +113,15 @@ extension HTTP2Core {
 
     // MARK: answers out
 
+    /// Writes a head, interim or final, whose fields are the block `fields` of HPACK.
+    package mutating func sendHead(_ status: Int, _ fields: RawSpan, on stream: StreamID, into out: inout ByteBuffer) {
+        guard let index = streams.find(stream.number), !streams[index].isReset else { return }
+        let start = sending.beginSection(of: stream.number, into: &out)
+        sending.encoder.status(status, into: &out)
+        out.append(fields)
+        sending.endSection(from: start, of: &streams[index], ends: false, into: &out)
+    }
+
     /// Writes the head, interim or final, with which `bytes` begin: a whole one of HTTP/1.1.
     ///
     /// - Returns: the head's length, and whether it is the final one.
@@ -122,7 +131,7 @@ extension HTTP2Core {
         }
         let start = sending.beginSection(of: stream.number, into: &out)
         sending.encoder.status(Int(status), into: &out)
-        let length = sending.encode(bytes, from: lineEnd + 1, into: &out) + 2
+        let length = sending.encoder.lines(bytes, from: lineEnd + 1, into: &out) + 2
         if let index = streams.find(stream.number), !streams[index].isReset {
             sending.endSection(from: start, of: &streams[index], ends: false, into: &out)
         } else {

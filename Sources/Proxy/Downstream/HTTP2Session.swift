@@ -62,6 +62,14 @@ extension Downstream {
 
     // MARK: sending
 
+    /// Writes a head of an answer, whose fields are a block of HPACK. It needs no window, so it leaves before what waits for one.
+    mutating func sendHead(_ status: Int, _ fields: RawSpan, isFinal: Bool, to client: ClientIndex) {
+        guard let stream = clients[client].stream else { return }
+        sessions[stream.session].http2.sendHead(status, fields, on: stream.id, into: &clients[stream.connection].output)
+        if isFinal { clients[client].stream?.hasHead = true }
+        settleLater(stream.connection)
+    }
+
     /// Writes the first `count` bytes of `input`, heads and content of an answer, as frames of the stream; what the windows do not
     /// allow waits in its output.
     mutating func sendOnStream(

@@ -112,9 +112,8 @@ extension Worker {
 
     /// Sends what has come of the answer; the rest waits for the upstream, or for the client to have room.
     private mutating func answerPaused(_ exchange: Handle<Exchange>, _ upstream: UpstreamIndex, _ scratch: inout Scratch) {
-        let client = exchanges[exchange.index].client.index
         if exchanges[exchange.index].filter.isFiltering {
-            exchanges[exchange.index].writeFiltered(&downstream.clients[client].http, into: &scratch.output)
+            exchanges[exchange.index].writeFiltered(to: &downstream, into: &scratch.output)
         }
         if sendGathered(exchange, &scratch) { refreshUpstreamInterest(upstream) }
     }
@@ -129,9 +128,16 @@ extension Worker {
     /// Passes interim answers on to clients of HTTP/1.1 and later, but for `100 Continue`, which the gateway sends itself.
     private mutating func passInterim(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
         guard scratch.response.status != 100, exchanges[exchange].version != .http10 else { return }
+        let client = exchanges[exchange].client.index
+        guard !downstream.clients[client].isStream else {
+            ForwardedResponse.writeInterimBlock(
+                scratch.response, bytes, edits: exchanges[exchange].answerEdits, lines: &scratch.lines, into: &scratch.block)
+            scratch.encodeLines()
+            return downstream.sendHead(scratch.response.status, scratch.block.readable, isFinal: false, to: client)
+        }
         var hint = ByteBuffer()
         ForwardedResponse.writeInterim(scratch.response, bytes, edits: exchanges[exchange].answerEdits, into: &hint)
-        sendToClient(exchanges[exchange].client.index, hint.count, of: &hint, &scratch)
+        sendToClient(client, hint.count, of: &hint, &scratch)
     }
 
     /// Writes the head for the client, or gives it to the filter, which may hold it back or refuse the answer.
@@ -148,19 +154,42 @@ extension Worker {
             try beginFilter(exchange, bytes, &scratch)
         }
         let fields = exchanges[exchange].filteredFields(scratch.response, bytes)
-        guard exchanges[exchange].state.answer == .started else {
-            var head = ByteBuffer()
-            swap(&head, &exchanges[exchange].filter.head)
-            ForwardedResponse.write(
-                scratch.response, bytes, framing: exchanges[exchange].filteredFraming, requestID: exchanges[exchange].requestID.readable,
-                edits: exchanges[exchange].answerEdits, persistence: nil, filtered: fields, into: &head)
-            return swap(&head, &exchanges[exchange].filter.head)
+        let isHeld = exchanges[exchange].state.answer != .started
+        let framing = isHeld ? exchanges[exchange].filteredFraming : scratch.response.framing.relayed(to: exchanges[exchange].version)
+        let persistence = isHeld ? nil : downstream.clients[client].http.sendHead(framing)
+        if downstream.clients[client].isStream {
+            encodeHead(exchange, bytes, framing, fields, isHeld: isHeld, &scratch)
+        } else {
+            writeHead(exchange, bytes, framing, fields, persistence, &scratch)
         }
-        let framing = scratch.response.framing.relayed(to: exchanges[exchange].version)
-        let persistence = downstream.clients[client].http.sendHead(framing)
+    }
+
+    /// Writes the head as lines. Without `persistence` the filter holds it back, and completes it later.
+    private mutating func writeHead(
+        _ exchange: ExchangeIndex, _ bytes: RawSpan, _ framing: BodyFraming, _ filtered: FilteredFields?, _ persistence: Persistence?,
+        _ scratch: inout Scratch
+    ) {
+        var head = ByteBuffer()
+        if persistence == nil { swap(&head, &exchanges[exchange].filter.head) } else { swap(&head, &scratch.output) }
         ForwardedResponse.write(
             scratch.response, bytes, framing: framing, requestID: exchanges[exchange].requestID.readable,
-            edits: exchanges[exchange].answerEdits, persistence: persistence, filtered: fields, into: &scratch.output)
+            edits: exchanges[exchange].answerEdits, persistence: persistence, filtered: filtered, into: &head)
+        if persistence == nil { swap(&head, &exchanges[exchange].filter.head) } else { swap(&head, &scratch.output) }
+    }
+
+    /// Writes the head for the client of a stream as a field block.
+    private mutating func encodeHead(
+        _ exchange: ExchangeIndex, _ bytes: RawSpan, _ framing: BodyFraming, _ filtered: FilteredFields?, isHeld: Bool,
+        _ scratch: inout Scratch
+    ) {
+        ForwardedResponse.writeBlock(
+            scratch.response, bytes, framing: framing, requestID: exchanges[exchange].requestID.readable,
+            edits: exchanges[exchange].answerEdits, filtered: filtered, lines: &scratch.lines, into: &scratch.block)
+        scratch.encodeLines()
+        guard !isHeld else { return exchanges[exchange].filter.head.append(scratch.block.readable) }
+        let client = exchanges[exchange].client.index
+        downstream.sendHead(scratch.response.status, scratch.block.readable, isFinal: true, to: client)
+        downstream.sendOnStream(client, 0, of: &scratch.output, at: now.monotonic, timeout: settings.sendTimeout)
     }
 
     // MARK: backpressure

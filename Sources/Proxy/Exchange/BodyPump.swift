@@ -196,7 +196,7 @@ extension Worker {
         let handle = exchanges.handle(exchange)
         let client = exchanges[exchange].client.index
         if exchanges[exchange].filter.isFiltering {
-            try exchanges[exchange].endFiltered(&downstream.clients[client].http, into: &scratch.output)
+            try exchanges[exchange].endFiltered(to: &downstream, into: &scratch.output)
         }
         let isReusable =
             upstreams.connections[upstream].http.isReusable && input.count == last

@@ -23,27 +23,31 @@ extension Exchange {
     }
 
     /// Writes the content that may go out, behind the head if that still waits.
-    mutating func writeFiltered(_ http: inout ServerConnection, into out: inout ByteBuffer) {
+    mutating func writeFiltered(to downstream: inout Downstream, into out: inout ByteBuffer) {
         guard filter.ready > 0 else { return }
-        releaseHead(&http, into: &out)
-        passed(filter.handOn(to: &out, isChunked: http.framesContent), .answer)
+        releaseHead(to: &downstream, into: &out)
+        passed(filter.handOn(to: &out, isChunked: downstream.clients[client.index].http.framesContent), .answer)
     }
 
     /// Ends the content of the answer.
-    mutating func endFiltered(_ http: inout ServerConnection, into out: inout ByteBuffer) throws(FilterFailure) {
+    mutating func endFiltered(to downstream: inout Downstream, into out: inout ByteBuffer) throws(FilterFailure) {
         try filter.finish()
-        writeFiltered(&http, into: &out)
-        releaseHead(&http, into: &out)
+        writeFiltered(to: &downstream, into: &out)
+        releaseHead(to: &downstream, into: &out)
     }
 
-    /// Completes the head that waits.
-    private mutating func releaseHead(_ http: inout ServerConnection, into out: inout ByteBuffer) {
+    /// Completes the head that waits: the lines of HTTP/1, or the field block of HTTP/2.
+    private mutating func releaseHead(to downstream: inout Downstream, into out: inout ByteBuffer) {
         guard state.answer == .held else { return }
-        let persistence = http.sendHead(filteredFraming)
+        let persistence = downstream.clients[client.index].http.sendHead(filteredFraming)
         state.answerReleased()
-        out.append(filter.head.readable)
-        out.append(persistence)
-        out.append("\r\n")
+        if downstream.clients[client.index].isStream {
+            downstream.sendHead(filter.status, filter.head.readable, isFinal: true, to: client.index)
+        } else {
+            out.append(filter.head.readable)
+            out.append(persistence)
+            out.append("\r\n")
+        }
         filter.head.removeAll()
     }
 
@@ -83,10 +87,9 @@ extension Worker {
     /// Decompresses and filters what waits, as long as the client has room; returns whether the exchange still exists.
     mutating func unpackWaiting(_ exchange: Handle<Exchange>, _ scratch: inout Scratch) throws(FilterFailure) -> Bool {
         let index = exchange.index
-        let client = exchanges[index].client.index
         while exchanges[index].filter.isWaiting, hasRoom(.answer, index) {
             try exchanges[index].filter.unpack()
-            exchanges[index].writeFiltered(&downstream.clients[client].http, into: &scratch.output)
+            exchanges[index].writeFiltered(to: &downstream, into: &scratch.output)
             guard scratch.output.count < Self.mostGathered || sendGathered(exchange, &scratch) else { return false }
         }
         return true

@@ -17,15 +17,33 @@ enum ForwardedResponse {
         // A 204 has no length (RFC 9110 §8.6), whatever its sender thinks.
         let hasLength = framing.mayHaveLength && head.status != 204
         copyFields(head.fields, bytes, hasLength: hasLength, edits, filtered, &out)
-        if let filtered { filtered.writeAnswer(head.fields, bytes, into: &out) }
-        out.append("X-Request-Id: ")
-        out.append(requestID)
-        out.append("\r\n")
-        out.append(edits.http1)
+        writeOwn(head.fields, bytes, requestID: requestID, edits, filtered, &out)
         if framing == .chunked { out.append("Transfer-Encoding: chunked\r\n") }
         guard let persistence else { return }
         out.append(persistence)
         out.append("\r\n")
+    }
+
+    /// Writes the fields of the same head for HTTP/2: the upstream's as a block, the gateway's own as lines, which complete it.
+    static func writeBlock(
+        _ head: borrowing ResponseHead, _ bytes: RawSpan, framing: BodyFraming, requestID: RawSpan, edits: borrowing FieldEdits,
+        filtered: FilteredFields?, lines: inout ByteBuffer, into block: inout ByteBuffer
+    ) {
+        let hasLength = framing.mayHaveLength && head.status != 204
+        encodeFields(head.fields, bytes, hasLength: hasLength, edits, filtered, lines: &lines, into: &block)
+        writeOwn(head.fields, bytes, requestID: requestID, edits, filtered, &lines)
+    }
+
+    /// Writes the fields of the gateway's own.
+    private static func writeOwn(
+        _ fields: borrowing FieldTable, _ bytes: RawSpan, requestID: RawSpan, _ edits: borrowing FieldEdits, _ filtered: FilteredFields?,
+        _ out: inout ByteBuffer
+    ) {
+        if let filtered { filtered.writeAnswer(fields, bytes, into: &out) }
+        out.append("X-Request-Id: ")
+        out.append(requestID)
+        out.append("\r\n")
+        out.append(edits.http1)
     }
 
     /// Writes the acceptance of a WebSocket: the upstream's 101, or 200 over HTTP/2 (RFC 8441 §5).
@@ -75,23 +93,51 @@ enum ForwardedResponse {
         out.append("\r\n")
     }
 
+    /// Writes the fields of an interim answer for HTTP/2, likewise.
+    static func writeInterimBlock(
+        _ head: borrowing ResponseHead, _ bytes: RawSpan, edits: borrowing FieldEdits, lines: inout ByteBuffer, into block: inout ByteBuffer
+    ) {
+        encodeFields(head.fields, bytes, hasLength: false, edits, nil, lines: &lines, into: &block)
+    }
+
+    /// Adds the upstream's fields to a block of HTTP/2. A `Vary` that loses a name goes to `lines`.
+    private static func encodeFields(
+        _ fields: borrowing FieldTable, _ bytes: RawSpan, hasLength: Bool, _ edits: borrowing FieldEdits, _ filtered: FilteredFields?,
+        lines: inout ByteBuffer, into block: inout ByteBuffer
+    ) {
+        lines.removeAll()
+        block.removeAll()
+        let firstLength = hasLength ? fields.first(.contentLength) ?? -1 : -1
+        for index in 0..<fields.count {
+            let field = fields[index]
+            if passes(field, bytes, isFirstLength: index == firstLength, edits, filtered) {
+                HPACKEncoder.field(bytes[field.name], bytes[field.value], known: field.known, into: &block)
+            }
+            if edits.removesCORS, field.known == .vary, !field.endsHere { writeVary(bytes[field.value], &lines) }
+        }
+    }
+
     private static func copyFields(
         _ fields: borrowing FieldTable, _ bytes: RawSpan, hasLength: Bool, _ edits: borrowing FieldEdits, _ filtered: FilteredFields?,
         _ out: inout ByteBuffer
     ) {
         var run = FieldRun()
         let firstLength = hasLength ? fields.first(.contentLength) ?? -1 : -1
-        let removesCORS = edits.removesCORS
         for index in 0..<fields.count {
             let field = fields[index]
-            let isReplaced = removesCORS && isOfCORS(field, bytes)
-            let passes =
-                !isReplaced && field.isForwarded(edits) && passes(field, bytes, isFirstLength: index == firstLength)
-                && (filtered == nil || filtered!.passesAnswer(field, bytes))
-            run.add(field, bytes, &out, if: passes)
-            if isReplaced, field.known == .vary, !field.endsHere { writeVary(bytes[field.value], &out) }
+            run.add(field, bytes, &out, if: passes(field, bytes, isFirstLength: index == firstLength, edits, filtered))
+            if edits.removesCORS, field.known == .vary, !field.endsHere { writeVary(bytes[field.value], &out) }
         }
         run.flush(bytes, &out)
+    }
+
+    /// Whether the client gets a field unchanged.
+    @inline(__always)
+    private static func passes(
+        _ field: Field, _ bytes: RawSpan, isFirstLength: Bool, _ edits: borrowing FieldEdits, _ filtered: FilteredFields?
+    ) -> Bool {
+        !(edits.removesCORS && isOfCORS(field, bytes)) && field.isForwarded(edits) && passes(field, bytes, isFirstLength: isFirstLength)
+            && (filtered == nil || filtered!.passesAnswer(field, bytes))
     }
 
     private static func isOfCORS(_ field: Field, _ bytes: RawSpan) -> Bool {

@@ -71,13 +71,13 @@ extension Worker {
         if upstreams.connections[upstream].check != nil, takesGRPCProbe(event, upstream, &input, &scratch) { return nil }
         switch event {
         case .needMore: break
-        case .interim(let id): arrived(scratch.section.head, id, session)
+        case .interim(let id): headArrived(id, session, &scratch)
         case .head(let id):
             if upstreams.connections[upstream].isProbe {
                 probeAnswered(upstream, scratch.response, scratch.section.head)
             } else {
                 upstreams.sessions[session].wasUsed = true
-                arrived(scratch.section.head, id, session)
+                headArrived(id, session, &scratch)
             }
         case .content(let id, let count):
             if let end = arrived(input.readable.extracting(0..<count), id, session) { upstreams.connections[end].http.message.arrived(count) }
@@ -121,6 +121,21 @@ extension Worker {
         return end
     }
 
+    /// Keeps the head in `scratch.response` for the end of its stream. One is held at a time, so the stream of the one before has its turn
+    /// now: most upstreams send the content of an answer directly behind its head.
+    private mutating func headArrived(_ id: StreamID, _ session: UpstreamSessionIndex, _ scratch: inout Scratch) {
+        let length = scratch.section.head.byteCount
+        guard let end = arrived(scratch.section.head, id, session) else { return }
+        let handle = upstreams.connections.handle(end)
+        let former = scratch.heldEnd
+        if upstreams.connections.isCurrent(former) { relayIfTouched(former.index, &scratch) }
+        // The turn has exchanged the heads, if it used the one before.
+        if former.isNone || scratch.heldEnd == former { swap(&scratch.response, &scratch.heldResponse) }
+        scratch.heldEnd = .none
+        guard former != handle, upstreams.connections.isCurrent(handle), upstreams.connections[end].input.count == length else { return }
+        scratch.heldEnd = handle
+    }
+
     private mutating func settingsCame(_ upstream: UpstreamIndex, _ session: UpstreamSessionIndex, _ scratch: inout Scratch) {
         let endpoint = upstreams.connections[upstream].endpoint
         upstreams.directory[endpoint].streamsPerConnection = upstreams.sessions[session].http2.mostStreams
@@ -139,6 +154,7 @@ extension Worker {
         var touched: [Handle<UpstreamConnection>] = []
         swap(&touched, &upstreams.sessions[session].touched)
         for end in touched where upstreams.connections.isCurrent(end) { relayIfTouched(end.index, &scratch) }
+        scratch.heldEnd = .none
         touched.removeAll(keepingCapacity: true)
         guard upstreams.connections.isCurrent(handle), upstreams.connections[upstream].session == session else { return }
         swap(&touched, &upstreams.sessions[session].touched)
@@ -156,13 +172,16 @@ extension Worker {
     mutating func relayStream(_ end: UpstreamIndex, _ scratch: inout Scratch) {
         let handle = upstreams.connections.handle(end)
         let exchange = upstreams.connections[end].exchange.index
+        let isHeadRead = scratch.takeHead(of: handle)
         let before = upstreams.connections[end].http.message.unread
         let hasEndAlone = before == 0 && upstreams.connections[end].http.message.hasEnded
         guard hasRoom(.answer, exchange) || hasEndAlone else { return refreshUpstreamInterest(end) }
         var input = ByteBuffer()
         swap(&input, &upstreams.connections[end].input)
+        upstreams.connections[end].http.isHeadRead = isHeadRead
         relayAnswer(exchange, end, &input, &scratch)
         guard upstreams.connections.isCurrent(handle) else { return }
+        upstreams.connections[end].http.isHeadRead = false
         if !input.isEmpty { swap(&input, &upstreams.connections[end].input) }
         upstreams.consumed(before - upstreams.connections[end].http.message.unread, of: end)
     }

@@ -18,6 +18,14 @@ struct Scratch: ~Copyable {
     /// The body of a refusal while it is written.
     var refusal = ByteBuffer(capacity: 512)
     var response = ResponseHead()
+    /// The head of an answer of HTTP/2 whose stream has its turn later, and the stream's end, whose input begins with it: as it came last
+    /// of those that were read, it need not be parsed again.
+    var heldResponse = ResponseHead()
+    var heldEnd = Handle<UpstreamConnection>.none
+    /// The field block of an answer's head for a client of HTTP/2, and lines of the gateway's own for it, while it is written.
+    var block = ByteBuffer(capacity: 1_024)
+    var lines = ByteBuffer(capacity: 512)
+    private let encoder = HPACKEncoder()
     var trailers = FieldTable()
     var decision = Decision()
     /// `traceparent` (W3C Trace Context) for the upstream of the request that was decided about last.
@@ -62,6 +70,22 @@ struct Scratch: ~Copyable {
     mutating func putBackOutput(_ buffer: consuming ByteBuffer) {
         buffer.removeAll()
         output = buffer
+    }
+
+    /// Completes `block` by the fields of `lines`.
+    mutating func encodeLines() {
+        var whole = ByteBuffer()
+        swap(&whole, &block)
+        encoder.lines(lines.readable, into: &whole)
+        swap(&whole, &block)
+    }
+
+    /// Puts the held head into `response`, if the input of this end begins with it.
+    mutating func takeHead(of end: Handle<UpstreamConnection>) -> Bool {
+        guard heldEnd == end else { return false }
+        heldEnd = .none
+        swap(&response, &heldResponse)
+        return true
     }
 
     /// Keeps the memory of a large buffer that is used up; frees that of any other.

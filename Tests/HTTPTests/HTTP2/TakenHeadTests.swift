@@ -63,4 +63,48 @@ import Wire
         }
         #expect(accepted > 100 && refused > 100)
     }
+
+    private func described(_ outcome: HeadOutcome, _ head: borrowing ResponseHead, _ bytes: RawSpan) -> String {
+        switch outcome {
+        case .incomplete: return "incomplete"
+        case .invalid(let fault): return "\(fault.status) \(fault.text)"
+        case .complete: break
+        }
+        let fields = (0..<head.fields.count).map { index in
+            let field = head.fields[index]
+            return "\(field.known) \(bytes[field.name].text): \(bytes[field.value].text)\(field.endsHere ? " ends" : "")"
+        }
+        return "\(head.status) [\(bytes[head.reason].text)] \(head.framing) \(String(describing: head.contentLength)) \(head.keepAlive) "
+            + "\(head.length) \(head.minorVersion)\n" + fields.joined(separator: "\n")
+    }
+
+    @Test("An answer that is taken from its field section is the one that its lines are parsed to", arguments: 1...4)
+    func answersAgree(seed: UInt64) {
+        var random = SplitMix64(seed: seed)
+        var encoder = RandomEncoder(seed: seed)
+        var reader = BlockReader()
+        var (accepted, refused) = (0, 0)
+        var taken = ResponseHead()
+        var parsed = ResponseHead()
+        for round in 0..<fuzzRounds / 4 {
+            let status = ["200", "200", "204", "304", "103", "101", "999", "099", "404"].randomElement(using: &random)!
+            let fields = [FieldPair(":status", status)] + (0..<Int.random(in: 0...6, using: &random)).map { _ in
+                FieldPair(names.randomElement(using: &random)!, values.randomElement(using: &random)!)
+            }
+            _ = reader.read(encoder.encode(fields), as: .response(hasContent: Bool.random(using: &random)))
+            guard reader.section.fault == nil else { continue }
+            let bytes = reader.section.head.array
+            let limit = [HeadLimits(), HeadLimits(fields: 3)][round % 2]
+            let method = [Method.get, .head][round / 2 % 2]
+            let got = described(taken.take(&reader.section, requestMethod: method, limits: limit), taken, bytes.rawBytes)
+            let outcome = parsed.parse(bytes.rawBytes, requestMethod: method, limits: limit)
+            let wanted = described(outcome, parsed, bytes.rawBytes)
+            guard got == wanted else {
+                Issue.record("seed \(seed): \(fields) came to\n\(got)\nand not to\n\(wanted)")
+                return
+            }
+            if outcome == .complete { accepted += 1 } else { refused += 1 }
+        }
+        #expect(accepted > 100 && refused > 100)
+    }
 }
