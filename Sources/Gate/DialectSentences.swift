@@ -123,7 +123,7 @@ extension Dialect {
         case .unavailable(.keys, _): "The access token cannot be checked at the moment. Try again later."
         case .unavailable(.accounts, _): "The account cannot be looked up at the moment. Try again later."
         case .unavailable(.refresh, _): "The access token cannot be refreshed at the moment. Try again later."
-        case .unavailable(.limits, _), .unavailable(.upstream, _), .unavailable(.overload, _), .unavailable(.draining, _):
+        case .unavailable(.limits, _), .unavailable(.upstream, _), .unavailable(.overload, _):
             "The service is not available at the moment. Try again later."
         case .timeout: "The service behind the gateway did not answer in time."
         case .versionNotSupported: "The version of HTTP is not supported."

@@ -94,7 +94,6 @@ package enum Refusal: Equatable, Sendable {
         /// The upstream has no usable address.
         case upstream
         case overload
-        case draining
     }
 
     case badRequest(BadRequest)

@@ -17,7 +17,7 @@ let everyRefusal: [Refusal] =
         .headersTooLarge, .rateLimited(retryAfterSeconds: 7), .internalError, .notImplemented, .badGateway,
         .unavailable(.keys, retryAfterSeconds: 10), .unavailable(.limits, retryAfterSeconds: 0),
         .unavailable(.upstream, retryAfterSeconds: 1), .unavailable(.overload, retryAfterSeconds: 1),
-        .unavailable(.draining, retryAfterSeconds: 1), .timeout, .versionNotSupported, .upstreamError(status: 410),
+        .timeout, .versionNotSupported, .upstreamError(status: 410),
     ]
 
 /// A path without a route has the format of the contract below whose base it is.
