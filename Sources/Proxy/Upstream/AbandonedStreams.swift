@@ -81,7 +81,7 @@ extension Worker {
     /// Closes the connection of an exchange. A stream whose request is not over is reset, within its client's share of the resets; else it
     /// is abandoned, and takes over what the exchange holds of `max-connections`.
     mutating func leave(_ upstream: UpstreamIndex, _ exchange: ExchangeIndex) {
-        if let stream = upstreams.connections[upstream].stream, stream.id != .http1, !stream.isDetached {
+        if let stream = upstreams.connections[upstream].stream, stream.id != .none, !stream.isDetached {
             leave(upstream, stream, exchange)
         }
         upstreams.close(upstream)
