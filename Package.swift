@@ -112,7 +112,7 @@ let package = Package(
                 "tollgate", "Accounts", "Admin", "Cluster", "Credentials", "Fetch", "Gate", "HTTP", "Issuers", "Mail", "MemoryStore", "Proxy", "Settings", "Storage", "System", "Telemetry",
                 "Threads", "Transport", "Wire",
             ],
-            swiftSettings: tests),
+            exclude: ["Cases"], swiftSettings: tests),
         // Test support: an in-memory store, and a process that writes to a database until a test kills it.
         .target(
             name: "MemoryStore", dependencies: ["Accounts", "Credentials", "Wire"], path: "Tests/MemoryStore",

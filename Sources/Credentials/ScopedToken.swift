@@ -15,8 +15,8 @@ package struct ScopedToken: Hashable, Sendable {
     /// Stands in the audit log.
     package let name: String
     /// Never printed.
-    package let bytes: [UInt8]
-    package let scopes: Set<AdminScope>
+    package var bytes: [UInt8]
+    package var scopes: Set<AdminScope>
 
     /// The least length in bytes of a token.
     package static let leastBytes = 16

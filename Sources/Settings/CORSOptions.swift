@@ -22,37 +22,22 @@ package enum CORSChoice: Hashable, Sendable {
 /// The CORS options of a route line. `rule` combines them with `TOLLGATE_CORS`.
 package struct CORSOptions: Hashable, Sendable {
     /// nil: as `TOLLGATE_CORS` says.
-    var choice: CORSChoice?
-    var allowsCredentials = false
-    var requestFields: [String] = []
-    var exposedFields: [String] = []
-    var maxAgeSeconds: UInt32 = 600
+    package var choice: CORSChoice?
+    /// All but the origins.
+    package var rule = CORSRule(.any)
     /// The first option that means nothing without origins.
-    var dependent: String?
+    private var dependent: String?
 
-    static let options: [LineOption] = [
-        LineOption(
-            "cors", "https://app.example.org,https://*.example.org",
-            "the origins whose pages may call the route, `*` for all, or `off`; by default as `TOLLGATE_CORS` says"),
-        LineOption("cors-credentials", "off or on", "whether those pages may send cookies; not with `*`"),
-        LineOption("cors-headers", "NAME,NAME", "request fields that those pages may send besides the usual ones"),
-        LineOption("cors-expose", "NAME,NAME", "response fields of the upstream that those pages may read"),
-        LineOption("cors-max-age", "10m", "the time for which a browser may remember the answer to a preflight"),
-    ]
-
-    static func read(_ line: inout OptionLine) -> CORSOptions {
-        var read = CORSOptions()
-        read.choice = line.value("cors") { text throws(ParseError) in
+    static func readChoice(_ line: inout OptionLine, _ route: inout RouteDeclaration) {
+        route.cors.choice = line.value("cors") { text throws(ParseError) in
             try choice(text.split(separator: ",", omittingEmptySubsequences: false).map(String.init))
         }
-        read.allowsCredentials = line.choice("cors-credentials", ["off", "on"]) == "on"
-        read.requestFields = line.list("cors-headers") { text throws(ParseError) in try fieldName(text) } ?? []
-        read.exposedFields = line.list("cors-expose") { text throws(ParseError) in try fieldName(text) } ?? []
-        if let milliseconds = line.duration("cors-max-age", 0...86_400_000) { read.maxAgeSeconds = UInt32(milliseconds / 1_000) }
+    }
+
+    mutating func noteDependent(_ line: OptionLine) {
         // An invalid `cors=` has been reported.
-        guard read.choice != nil || !line.has("cors") else { return read }
-        read.dependent = ["cors-credentials", "cors-headers", "cors-expose", "cors-max-age"].first { line.has($0) }
-        return read
+        guard choice != nil || !line.has("cors") else { return }
+        dependent = ["cors-credentials", "cors-headers", "cors-expose", "cors-max-age"].first { line.has($0) }
     }
 
     /// The origins of a setting, separated by spaces or commas; nil for none.
@@ -70,7 +55,7 @@ package struct CORSOptions: Hashable, Sendable {
         }
     }
 
-    private static func fieldName(_ text: String) throws(ParseError) -> String {
+    static func fieldName(_ text: String) throws(ParseError) -> String {
         let isName = !text.isEmpty && text.utf8.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || $0 == 45 || $0 == 95 }
         guard isName else { throw ParseError("is no list of field names, write names like X-Device,X-App-Version") }
         return text
@@ -82,16 +67,13 @@ package struct CORSOptions: Hashable, Sendable {
             guard let dependent else { return nil }
             throw ParseError("has \(dependent)= and no origins for it, add cors=https://app.example.org or set TOLLGATE_CORS")
         }
-        guard origins != .any || !allowsCredentials else {
+        guard origins != .any || !rule.allowsCredentials else {
             let place = choice == nil ? "TOLLGATE_CORS=*" : "cors=*"
             throw ParseError(
                 "has cors-credentials=on with \(place): pages of every origin would act as the user, name the origins in cors=")
         }
-        var rule = CORSRule(origins)
-        rule.allowsCredentials = allowsCredentials
-        rule.requestFields = requestFields
-        rule.furtherExposed = exposedFields
-        rule.maxAgeSeconds = maxAgeSeconds
+        var rule = rule
+        rule.origins = origins
         return rule
     }
 }

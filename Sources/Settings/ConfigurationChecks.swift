@@ -171,32 +171,6 @@ extension ConfigurationReader {
             findings.warn(Finding(route.origin, route.variable, "has auth=internal and there is no TOLLGATE_INTERNAL_<NAME>, every request is refused"))
         }
     }
-
-    /// Reports settings that this version does not implement: a warning, or a fault where ignoring them would be unsafe.
-    mutating func readUnbuilt() {
-        for setting in Setting.all where setting.stage != .built {
-            for entry in unbuiltEntries(setting) where !entry.value.isEmpty { report(entry, setting.stage) }
-        }
-    }
-
-    private func unbuiltEntries(_ setting: Setting) -> [EnvEntry] {
-        if setting.isFamily { return values.family(setting).map(\.entry) }
-        guard setting.isSecret else { return [values.entry(setting)].filter { $0.origin != .builtIn } }
-        return values.secret(setting).map {
-            [EnvEntry(name: setting.name, value: $0.bytes.rawBytes.text, origin: $0.origin)]
-        } ?? []
-    }
-
-    private mutating func report(_ entry: EnvEntry, _ stage: SettingStage) {
-        switch stage {
-        case .refused(let prefixes) where !prefixes.contains(where: { entry.value.hasPrefix($0) }):
-            let message = "is not built yet in this version and must not be ignored, remove it or leave it empty"
-            findings.fault(Finding(entry.origin, entry.name, message))
-        case .refused, .ignored:
-            findings.warn(Finding(entry.origin, entry.name, "is not built yet in this version, it has no effect"))
-        case .built: break
-        }
-    }
 }
 
 extension TrustDeclaration {

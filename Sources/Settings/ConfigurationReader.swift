@@ -38,8 +38,7 @@ struct ConfigurationReader {
     }
 
     mutating func readAll() {
-        for setting in Setting.all where setting.stage == .built { setting.reader.read(&self, setting) }
-        readUnbuilt()
+        for setting in Setting.all { setting.reader.read(&self, setting) }
         if configuration.issuer.isEmpty { configuration.issuer = configuration.publicURL }
         checkSecrets()
         checkProxies()

@@ -14,7 +14,7 @@ package struct EffectiveSetting: Hashable, Sendable {
 extension SettingValues {
     /// All settings, in the order of the table; of a family those that are set.
     var effective: [EffectiveSetting] {
-        Setting.all.filter { $0.stage == .built }.flatMap { setting -> [EffectiveSetting] in
+        Setting.all.flatMap { setting -> [EffectiveSetting] in
             if setting.isSecret {
                 return [setting.effective(setting.name, nil, secret(setting)?.origin ?? .builtIn)]
             }

@@ -1,62 +1,46 @@
+internal import Gate
 internal import Wire
-
-/// A `key=` of route, upstream, trust, provider and internal lines.
-package struct LineOption: Hashable, Sendable {
-    package let key: String
-    /// The values, the default first, or an example.
-    package let values: String
-    /// Its meaning, in Markdown, without a full stop.
-    package let doc: String
-    package let stage: SettingStage
-    /// How often it may occur in a line.
-    package let maximumCount: Int
-
-    init(_ key: String, _ values: String, _ doc: String, stage: SettingStage = .built, maximumCount: Int = 1) {
-        self.key = key
-        self.values = values
-        self.doc = doc
-        self.stage = stage
-        self.maximumCount = maximumCount
-    }
-}
 
 /// A line split into words and `key=value` options, with the findings so far.
 ///
 /// The typed readers return nil for a missing option and for an invalid one, and report the invalid one.
 struct OptionLine {
     let entry: EnvEntry
+    let context: OptionContext
     /// The words that are no options, in order.
     private(set) var words: [String] = []
     /// The values of each option, in order.
     private var options: [String: [String]] = [:]
     private(set) var findings = Findings()
 
-    init(_ entry: EnvEntry, knows: [LineOption]) {
+    init<Target: OptionTarget>(_ entry: EnvEntry, _: Target.Type, _ sources: SettingSources, tiers: TierList = .standard) {
         self.entry = entry
-        for word in entry.value.split(whereSeparator: { $0 == " " || $0 == "\t" }) { add(word, knows) }
+        context = OptionContext(origin: entry.origin, tiers: tiers, sources: sources)
+        for word in entry.value.split(whereSeparator: { $0 == " " || $0 == "\t" }) { add(word, Target.options) }
     }
 
-    private mutating func add(_ word: Substring, _ knows: [LineOption]) {
+    /// Options of earlier versions, and what to write now.
+    private static let removed = ["filter-require": "filter-unlabelled=drop"]
+
+    private mutating func add<Target>(_ word: Substring, _ known: [LineOption<Target>]) {
         guard let equals = word.firstIndex(of: "="), let first = word.first, first.isLetter, isKey(word[..<equals]) else {
             return words.append(String(word))
         }
         let key = String(word[..<equals]), value = String(word[word.index(after: equals)...])
-        guard let option = knows.first(where: { $0.key == key }) else {
-            let names = knows.map(\.key)
-            let nearest = names.first { $0.hasPrefix(key + "-") } ?? nearestName(to: key, in: names) ?? ""
-            return fault("\(quoted(key)) is no option here, the nearest is \(nearest)")
-        }
+        guard let option = known.first(where: { $0.key == key }) else { return reportUnknown(key, known.map(\.key)) }
         guard options[key, default: []].count < option.maximumCount else {
             let most = option.maximumCount
             let times = most == 1 ? "twice, keep one of them" : "more than \(most) times, keep \(most) at most"
             return fault("\(key)= is given \(times)")
         }
         guard !value.isEmpty else { return fault("\(key)= has no value, write \(option.values) or leave it out") }
-        switch option.stage {
-        case .built: options[key, default: []].append(value)
-        case .ignored: warn("\(key)= is not built yet in this version, it has no effect")
-        case .refused: fault("\(key)= is not built yet in this version and must not be ignored, remove it")
-        }
+        options[key, default: []].append(value)
+    }
+
+    private mutating func reportUnknown(_ key: String, _ names: [String]) {
+        if let now = Self.removed[key], names.contains(where: now.hasPrefix) { return fault("\(key)= is no longer an option, use \(now)") }
+        let nearest = names.first { $0.hasPrefix(key + "-") } ?? nearestName(to: key, in: names) ?? ""
+        fault("\(quoted(key)) is no option here, the nearest is \(nearest)")
     }
 
     private func isKey(_ text: Substring) -> Bool {
@@ -99,16 +83,13 @@ struct OptionLine {
         }
     }
 
-    /// A duration in milliseconds.
-    mutating func duration(_ key: String, _ range: ClosedRange<UInt64>) -> UInt64? {
-        value(key) { text throws(ParseError) in try TypedText.duration(text, range) }
+    /// Sets in `target` what the line says, and reports what it cannot.
+    mutating func read<Target: OptionTarget>(into target: inout Target) {
+        for option in Target.options where has(option.key) { option.read(&self, &target) }
     }
 
-    mutating func count(_ key: String, _ range: ClosedRange<Int>) -> Int? {
-        value(key) { text throws(ParseError) in try TypedText.count(text, range) }
-    }
-
-    mutating func choice(_ key: String, _ choices: [String]) -> String? {
-        value(key) { text throws(ParseError) in try TypedText.choice(text, choices) }
+    /// Reports words that are no options, in a line that has nothing but options; `right` is what to write.
+    mutating func refuseWords(_ right: String) {
+        for word in words { fault("\(quoted(word)) is no option, write \(right)") }
     }
 }

@@ -20,8 +20,8 @@ package struct ProviderDeclaration: Hashable, Sendable {
     /// The provider as an issuer whose keys are fetched.
     package var source: TrustDeclaration {
         TrustDeclaration(
-            name: keysName, issuer: issuers.first, audiences: clientIDs, keySource: keySource,
-            algorithms: AlgorithmSet([.RS256, .ES256]), origin: origin)
+            name: keysName, issuer: issuers.first, audiences: clientIDs, keySource: keySource, algorithms: AlgorithmSet([.RS256, .ES256]),
+            origin: origin)
     }
 }
 
@@ -41,12 +41,29 @@ extension ProviderName {
     }
 }
 
-extension LineOption {
-    package static let provider: [LineOption] = [
-        LineOption("client-ids", "com.example.app,com.example.web", "the apps whose ID tokens are accepted (`aud`)"),
-        LineOption("issuer", "the provider's own", "the exact `iss`, in place of the provider's"),
-        LineOption("jwks", "a URL or a file", "the key set, in place of the provider's"),
-    ]
+extension ProviderDeclaration: OptionTarget {
+    package static let bare = Self(.apple, origin: .builtIn)
+
+    package static let options = table {
+        LineOption(
+            "client-ids", list: \.clientIDs, "com.example.app,com.example.web", "the apps whose ID tokens are accepted (`aud`)"
+        ) { $0 }
+        LineOption("issuer", "the provider's own", "the exact `iss`, in place of the provider's") { line, provider in
+            if let issuer = line.text("issuer") { provider.issuers = [issuer] }
+        } value: { provider, _ in
+            OptionValue(list: provider.issuers)
+        }
+        LineOption("jwks", "a URL or a file", "the key set, in place of the provider's") { line, provider in
+            if let text = line.text("jwks") { provider.keySource = TrustLine.jwksSource(&line, text) }
+        } value: { provider, _ in
+            provider.keySource.place.map { OptionValue($0) }
+        }
+    }
+
+    /// With the provider's own issuers and keys.
+    fileprivate init(_ name: ProviderName, origin: Origin) {
+        self.init(name: name, clientIDs: [], issuers: name.defaultIssuers, keySource: .url(name.defaultKeys), origin: origin)
+    }
 }
 
 /// Parser of `TOLLGATE_PROVIDER_<NAME>`.
@@ -54,19 +71,17 @@ enum ProviderLine {
     /// nil if the line is empty or its name is no provider's.
     static func parse(_ entry: EnvEntry, name: String, _ sources: SettingSources) -> (ProviderDeclaration?, Findings) {
         if entry.value.isEmpty { return (nil, Findings()) }
-        var line = OptionLine(entry, knows: LineOption.provider)
-        guard let provider = ProviderName(rawValue: name) else {
+        var line = OptionLine(entry, ProviderDeclaration.self, sources)
+        guard let name = ProviderName(rawValue: name) else {
             line.fault("names no provider, the providers are APPLE and GOOGLE")
             return (nil, line.findings)
         }
-        for word in line.words { line.fault("\(quoted(word)) is no option, write key=value, like client-ids=com.example.app") }
-        let ids = line.text("client-ids").map { $0.split(separator: ",", omittingEmptySubsequences: false).map(String.init) }
-        if ids == nil || ids?.contains("") == true {
+        line.refuseWords("key=value, like client-ids=com.example.app")
+        var provider = ProviderDeclaration(name, origin: entry.origin)
+        line.read(into: &provider)
+        if provider.clientIDs.isEmpty || provider.clientIDs.contains("") {
             line.fault("needs the apps whose tokens are accepted, write client-ids=com.example.app, separated by commas")
         }
-        let declaration = ProviderDeclaration(
-            name: provider, clientIDs: ids ?? [], issuers: line.text("issuer").map { [$0] } ?? provider.defaultIssuers,
-            keySource: TrustLine.jwksSource(&line, line.text("jwks") ?? provider.defaultKeys, sources), origin: entry.origin)
-        return (declaration, line.findings)
+        return (provider, line.findings)
     }
 }

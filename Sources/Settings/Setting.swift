@@ -26,15 +26,6 @@ package enum SettingType: Hashable, Sendable {
     case line
 }
 
-/// Whether this version implements a setting.
-package enum SettingStage: Hashable, Sendable {
-    case built
-    /// Not built yet and safe to ignore: a warning.
-    case ignored
-    /// Not built yet and unsafe to ignore: a fault, unless the value is empty or begins with one of these prefixes.
-    case refused(exceptPrefixes: [String])
-}
-
 /// A row of the table of settings. Parsing, reload, `check`, help and `docs/settings.md` are all derived from it.
 package struct Setting: Sendable {
     /// The variable. A family's name ends in `_` and stands for `NAME_<ANYTHING>`.
@@ -50,7 +41,6 @@ package struct Setting: Sendable {
     package let doc: String
     /// Whether the value is a secret: never printed, and may come from a file named by `<NAME>_FILE`.
     package let isSecret: Bool
-    package let stage: SettingStage
     /// Whether a change needs a restart: a reload keeps the running value and logs a warning with the name.
     package let needsRestart: Bool
     /// Whether the name is a prefix, followed by the name of a route, an upstream and so on.
@@ -58,7 +48,7 @@ package struct Setting: Sendable {
 
     init(
         _ name: String, _ type: SettingType, _ reader: SettingReader, default defaultValue: String = "", shown: String? = nil,
-        secret: Bool = false, stage: SettingStage = .built, restart needsRestart: Bool = false, _ doc: String
+        secret: Bool = false, restart needsRestart: Bool = false, _ doc: String
     ) {
         self.name = name
         self.type = type
@@ -67,7 +57,6 @@ package struct Setting: Sendable {
         self.shownDefault = shown
         self.doc = doc
         self.isSecret = secret
-        self.stage = stage
         self.needsRestart = needsRestart
         self.isFamily = name.hasSuffix("_")
     }

@@ -20,21 +20,18 @@ package enum SettingsReference {
         return text
     }
 
-    /// The keys of route, upstream, trust, internal and admin token lines, for a terminal.
+    /// The keys of lines with options, for a terminal.
     package static var lines: String {
-        let families: [(Setting, String, [LineOption])] = [
-            (.route, "[METHODS] [HOST]/PATH key=value …", LineOption.route),
-            (.upstream, "URL… key=value …", LineOption.upstream), (.trust, "key=value …", LineOption.trust),
-            (.internalCaller, "key=value …", LineOption.internalCaller), (.scopedAdminToken, "key=value …", LineOption.adminToken),
-        ]
-        return families.map { setting, grammar, options in
-            var text = "\(setting.shownName)=\"\(grammar)\"\n"
-            for option in options {
-                let later = option.stage == .built ? "" : " (not built yet)"
-                text += "    \(option.key)=    \(option.values): \(option.doc.replacing("`", with: ""))\(later)\n"
-            }
-            return text
-        }.joined(separator: "\n")
+        [
+            keys(.route, RouteDeclaration.self, "[METHODS] [HOST]/PATH key=value …"), keys(.upstream, UpstreamDeclaration.self, "URL… key=value …"),
+            keys(.trust, TrustDeclaration.self), keys(.internalCaller, InternalDeclaration.self), keys(.provider, ProviderDeclaration.self),
+            keys(.scopedAdminToken, AdminTokenDeclaration.self),
+        ].joined(separator: "\n")
+    }
+
+    private static func keys<Target: OptionTarget>(_ setting: Setting, _: Target.Type, _ grammar: String = "key=value …") -> String {
+        let rows = Target.options.map { "    \($0.key)=    \($0.values): \($0.doc.replacing("`", with: ""))\n" }
+        return "\(setting.shownName)=\"\(grammar)\"\n" + rows.joined()
     }
 
     private static func defaultText(_ setting: Setting) -> String {
@@ -47,11 +44,6 @@ package enum SettingsReference {
         if case .choice(let choices) = setting.type { text += " One of `\(choices.joined(separator: "`, `"))`." }
         if setting.isSecret { text += " `\(setting.name)_FILE` reads it from a file." }
         if setting.needsRestart { text += " A change needs a restart." }
-        switch setting.stage {
-        case .built: break
-        case .ignored: text += " *Not built yet: a warning.*"
-        case .refused: text += " *Not built yet: refused.*"
-        }
         return text
     }
 

@@ -1,3 +1,4 @@
+package import Gate
 package import Wire
 
 /// The address of an upstream.
@@ -22,73 +23,140 @@ package struct UpstreamBase: Hashable, Sendable {
     package var text: String
 }
 
-/// The load balancing policy of an upstream (`balance=`): least requests, or round robin.
-package enum Balance: String, Hashable, Sendable, CaseIterable { case least, round }
-
-/// An upstream, as a `TOLLGATE_UPSTREAM_…` line declares it. Times are in milliseconds.
+/// An upstream, as a `TOLLGATE_UPSTREAM_…` line declares it.
 package struct UpstreamDeclaration: Hashable, Sendable {
-    package var name: String
+    /// The part that the workers get.
+    package var settings: UpstreamSettings
     package var bases: [UpstreamBase]
-    package var balance: Balance = .least
-    /// The kind of active health checks; nil for none.
-    package var health: HealthCheck?
-    /// From the end of the request to the first byte of the response, and between its parts.
-    package var timeoutMilliseconds: UInt32 = 30_000
-    package var connectTimeoutMilliseconds: UInt32 = 2_000
-    /// The number of retries of an idempotent request, 0 to 5.
-    package var retries: UInt8 = 1
-    /// The maximum number of connections of all workers to all addresses; nil for no bound.
-    package var maxConnections: Int?
-    /// Ejections, and the bounds on requests and retries.
-    package var limits = UpstreamLimits()
     /// Whether requests go over HTTP/2: by ALPN to https, by prior knowledge to http.
     package var speaksHTTP2 = false
-    /// Whether the upstream receives its own name as `Host` in place of the client's.
-    package var sendsOwnHost = false
     /// Whether it tells paths apart by case, last slash and blanks at the end (`paths=exact`).
     package var pathsAreExact = false
     /// PEM file of the CA for the upstream's certificate; nil for the system's.
     package var authorityFile: String?
     package var origin: Origin
+
+    package var name: String { settings.name }
+
+    init(name: String, bases: [UpstreamBase], origin: Origin) {
+        settings = UpstreamSettings(name: name)
+        self.bases = bases
+        self.origin = origin
+    }
 }
 
-extension UpstreamDeclaration {
-    /// A kind of active health checks (`health=`).
-    package enum HealthCheck: Hashable, Sendable {
-        /// GET of this path, with an answer from 200 to 399.
-        case path(String)
-        /// The standard health service of gRPC.
-        case grpc
+extension UpstreamDeclaration: OptionTarget {
+    package static let bare = Self(name: "", bases: [], origin: .builtIn)
 
-        /// As it is written.
-        package var text: String {
-            switch self {
-            case .path(let path): path
-            case .grpc: "grpc"
+    package static let options = table {
+        LineOption(
+            "balance", \.settings.balance, .choice([("least", .leastOutstanding), ("round", .roundRobin)]),
+            "the address with the fewest requests under way, or round robin"
+        ).column
+        LineOption(
+            "health", ifSet: \.settings.health, .healthCheck, "a path, or grpc",
+            "probed every few seconds; an address that fails the probe gets no requests. `grpc` is the standard health service of gRPC and needs `http2=on`"
+        ).column
+        LineOption(
+            "timeout", \.settings.timeout, .duration(1...86_400_000, isNumber: true),
+            "the time until the first byte of the response, and between its parts"
+        ).json("timeout_ms")
+        LineOption(
+            "connect-timeout", \.settings.connectTimeout, .duration(1...600_000, isNumber: true),
+            "the time for the connection and the TLS handshake"
+        ).json("connect_timeout_ms")
+        LineOption("retries", \.settings.retries, .count(0...5), "the number of retries of an idempotent request that got no response, up to 5")
+        LineOption(
+            "max-connections", \.settings.maxConnections, .bound(1...1_000_000), values: "unbounded",
+            "the maximum number of connections of all workers to all addresses, health checks excepted; beyond it 503")
+        LineOption(
+            "http2", \.speaksHTTP2, .flag(), "HTTP/2, many requests on one connection: by ALPN over https://, by prior knowledge otherwise"
+        ).column
+        LineOption(
+            "host", \.settings.sendsOwnHost, .choice([("client", false), ("upstream", true)]),
+            "the `Host` that the upstream receives: the client's, or the address's own")
+        LineOption(
+            "paths", \.pathsAreExact, .flag([("loose", false), ("exact", true)]),
+            "`exact` if it tells paths apart by case, last slash and blanks at the end; otherwise a path that differs only in these from one of a stricter route is refused"
+        ).json("paths_exact")
+        LineOption("tls-ca", ifSet: \.authorityFile, .path, "a PEM file", "the CA of its certificate; the system's CAs by default")
+        LineOption(
+            "eject-failures", orOff: \.settings.outliers.failures, .count(1...1_000),
+            "the number of failures in a row that eject an address: no response, 502, 503, 504, or `UNAVAILABLE` of gRPC")
+        LineOption(
+            "eject-after", \.settings.outliers.interval, .duration(1_000...300_000),
+            "the time of the first ejection, which doubles each time up to 5 minutes; also the window of `eject-success` and `eject-latency`")
+        LineOption(
+            "eject-max", \.settings.outliers.mostEjected, .percentage(),
+            "the share of the addresses that may be ejected at a time, at least one unless it is 0%; one always stays")
+        LineOption(
+            "eject-success", orOff: \.settings.outliers.leastSuccess, .percentage(1...100),
+            "the share of successes in a window below which an address is ejected, if the others are above it")
+        LineOption(
+            "eject-latency", orOff: \.settings.outliers.latency, .latency, values: "off, 3x or 500ms",
+            "the median time to the head of a response above which an address is ejected: so many times that of the others, or so much while the others are below")
+        LineOption("panic", \.settings.outliers.panic, .percentage(), "the share of available addresses below which all are used")
+        LineOption(
+            "slow-start", \.settings.outliers.slowStart, .duration(0...3_600_000),
+            "the time in which the share of an address that is new or comes back rises from a tenth")
+        LineOption(
+            "max-requests", \.settings.maxRequests, .bound(1...1_000_000), values: "unbounded",
+            "the maximum number of requests of all workers under way; beyond it 503")
+        LineOption(
+            "max-pending", \.settings.maxPending, .bound(1...1_000_000), values: "unbounded",
+            "the maximum number of those that wait for a connection; beyond it 503")
+        LineOption("retry-budget", \.settings.retryPercent, .percentage(), "the retries that requests earn; ten are saved in each worker")
+        LineOption("retry-min", \.settings.leastRetries, .count(0...1_000), "the number of retries under way up to which the budget is not asked")
+    }
+}
+
+extension OptionForm where Value == UpstreamSettings.HealthCheck {
+    fileprivate static var healthCheck: Self {
+        Self(plain: { text throws(ParseError) in
+            if text == "grpc" { return .grpc }
+            // A path in origin form (RFC 9112 §3.2.1), with an optional query.
+            guard text.hasPrefix("/"), text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") }) else {
+                throw ParseError("is no path, write one like /healthz")
+            }
+            return .path(text)
+        }) { OptionValue($0.text) }
+    }
+}
+
+extension UpstreamSettings.HealthCheck {
+    /// As it is written.
+    package var text: String {
+        switch self {
+        case .path(let path): path
+        case .grpc: "grpc"
+        }
+    }
+}
+
+extension OptionForm where Value == OutlierRules.LatencyRule {
+    fileprivate static var latency: Self {
+        Self(plain: { text throws(ParseError) in
+            if text.hasSuffix("x"), let factor = UInt64(text.dropLast()), text.utf8.first?.isASCIIDigit == true {
+                guard (2...100).contains(factor) else { throw ParseError("is out of range, write a factor from 2x to 100x") }
+                return .factor(factor)
+            }
+            guard DurationText.parse(text) != nil else {
+                throw ParseError("is no bound on the time to a response, write off, a factor like 3x or a duration like 500ms")
+            }
+            return .bound(milliseconds: try TypedText.duration(text, 1...600_000))
+        }) { rule in
+            switch rule {
+            case .factor(let factor): OptionValue("\(factor)x")
+            case .bound(let milliseconds): OptionValue(DurationText.text(milliseconds))
             }
         }
     }
 }
 
-extension LineOption {
-    package static let upstream: [LineOption] = [
-        LineOption("balance", "least or round", "the address with the fewest requests under way, or round robin"),
-        LineOption("health", "a path, or grpc", "probed every few seconds; an address that fails the probe gets no requests. `grpc` is the standard health service of gRPC and needs `http2=on`"),
-        LineOption("timeout", "30s", "the time until the first byte of the response, and between its parts"),
-        LineOption("connect-timeout", "2s", "the time for the connection and the TLS handshake"),
-        LineOption("retries", "1", "the number of retries of an idempotent request that got no response, up to 5"),
-        LineOption("max-connections", "unbounded", "the maximum number of connections of all workers to all addresses, health checks excepted; beyond it 503"),
-        LineOption("http2", "off or on", "HTTP/2, many requests on one connection: by ALPN over https://, by prior knowledge otherwise"),
-        LineOption("host", "client or upstream", "the `Host` that the upstream receives: the client's, or the address's own"),
-        LineOption("paths", "loose or exact", "`exact` if it tells paths apart by case, last slash and blanks at the end; otherwise a path that differs only in these from one of a stricter route is refused"),
-        LineOption("tls-ca", "a PEM file", "the CA of its certificate; the system's CAs by default"),
-    ] + upstreamLimits
-}
-
 /// Parser of `TOLLGATE_UPSTREAM_<NAME>`: `URL… key=value…`.
 enum UpstreamLine {
-    static func parse(_ entry: EnvEntry, name: String) -> (UpstreamDeclaration, Findings) {
-        var line = OptionLine(entry, knows: LineOption.upstream)
+    static func parse(_ entry: EnvEntry, name: String, _ sources: SettingSources) -> (UpstreamDeclaration, Findings) {
+        var line = OptionLine(entry, UpstreamDeclaration.self, sources)
         var bases: [UpstreamBase] = []
         for word in line.words {
             let base = line.parse(word, word) { text throws(ParseError) in try UpstreamBase(text) }
@@ -97,40 +165,12 @@ enum UpstreamLine {
         }
         if line.words.isEmpty { line.fault("has no address, write one like http://127.0.0.1:9001") }
         var upstream = UpstreamDeclaration(name: name, bases: bases, origin: entry.origin)
-        read(&line, into: &upstream)
-        return (upstream, line.findings)
-    }
-
-    private static func read(_ line: inout OptionLine, into upstream: inout UpstreamDeclaration) {
-        if let balance = line.choice("balance", Balance.allCases.map(\.rawValue)) {
-            upstream.balance = balance == Balance.round.rawValue ? .round : .least
-        }
-        if let timeout = line.duration("timeout", 1...86_400_000) { upstream.timeoutMilliseconds = UInt32(timeout) }
-        if let timeout = line.duration("connect-timeout", 1...600_000) {
-            upstream.connectTimeoutMilliseconds = UInt32(timeout)
-        }
-        if let retries = line.count("retries", 0...5) { upstream.retries = UInt8(retries) }
-        upstream.maxConnections = line.count("max-connections", 1...1_000_000)
-        upstream.limits = line.upstreamLimits()
-        upstream.speaksHTTP2 = line.choice("http2", ["off", "on"]) == "on"
-        upstream.sendsOwnHost = line.choice("host", ["client", "upstream"]) == "upstream"
-        upstream.pathsAreExact = line.choice("paths", ["loose", "exact"]) == "exact"
-        upstream.health = line.value("health") { text throws(ParseError) in
-            text == "grpc" ? .grpc : .path(try originPath(text))
-        }
-        if upstream.health == .grpc, !upstream.speaksHTTP2 { line.fault("health=grpc needs HTTP/2, write http2=on beside it") }
-        upstream.authorityFile = line.text("tls-ca").map(upstream.origin.path)
-        if line.has("tls-ca"), !upstream.bases.contains(where: \.isTLS) {
+        line.read(into: &upstream)
+        if upstream.settings.health == .grpc, !upstream.speaksHTTP2 { line.fault("health=grpc needs HTTP/2, write http2=on beside it") }
+        if line.has("tls-ca"), !bases.contains(where: \.isTLS) {
             line.fault("tls-ca= is for https:// addresses and there is none, remove it or write https://")
         }
-    }
-
-    /// A path in origin form (RFC 9112 §3.2.1), with an optional query.
-    static func originPath(_ text: String) throws(ParseError) -> String {
-        guard text.hasPrefix("/"), text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") }) else {
-            throw ParseError("is no path, write one like /healthz")
-        }
-        return text
+        return (upstream, line.findings)
     }
 }
 

@@ -1,3 +1,4 @@
+import Gate
 import Telemetry
 import Testing
 import Wire

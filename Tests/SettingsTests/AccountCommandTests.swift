@@ -154,7 +154,7 @@ import struct Foundation.URL
     }
 
     @Test func aTierAndAProvenEmailAreThereFromTheStart() async throws {
-        let id = try await create("ada@example.org", ["--tier", "premium", "--until", "2030-01-01T00:00:00Z", "--verified"])
+        let id = try await create("ada@example.org", ["--tier", "premium", "--until", "2030-01-01T00:00:00Z", "--email-verified"])
         let account = try #require(try await store().account(id))
         #expect(account.emailConfirmedAt != nil)
         #expect(account.openedBy == nil)
@@ -188,7 +188,7 @@ import struct Foundation.URL
     // MARK: list
 
     @Test func accountsAreListedPageByPage() async throws {
-        let ids = [try await create("a@example.org"), try await create("b@example.org", ["--verified"]), try await create("c@example.org")]
+        let ids = [try await create("a@example.org"), try await create("b@example.org", ["--email-verified"]), try await create("c@example.org")]
         let all = try await run("user list")
         #expect(all.exitCode == 0)
         let rows = all.output.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
@@ -231,7 +231,7 @@ import struct Foundation.URL
     // MARK: tokens
 
     @Test func aTokenWithASessionIsTheAccountsAndEndsWithIt() async throws {
-        let id = try await create("ada@example.org", ["--verified"])
+        let id = try await create("ada@example.org", ["--email-verified"])
         var tokens: [String] = []
         for name in ["ada@example.org", id.text] {
             let minted = try await run(["token", "mint", "--session", "--sub", name, "--ttl", "5h", "--json"])

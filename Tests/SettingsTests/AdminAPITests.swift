@@ -33,7 +33,7 @@ import Wire
             Array(Self.refused.filter { query.requestID == nil || query.requestID == $0.requestID }.prefix(query.limit))
         }
         gateway.upstreams = { Self.upstreams }
-        gateway.writeRoutes = { CheckCommand.writeRoutes(configuration, &$0, $1) }
+        gateway.writeRoutes = { configuration.writeRoutes(&$0, $1) }
         api = AdminAPI(
             token: { AdminToken(bytes: Array("the-admin-token".utf8), isNew: false) }, directory: AccountDirectory(context: context),
             administration: Administration(context: context, work: work, actor: .adminAPI()),

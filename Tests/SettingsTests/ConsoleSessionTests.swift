@@ -31,7 +31,7 @@ struct ConsoleDesk {
         var gateway = AdminGateway(startedAt: WallTime(seconds: 1_799_999_000), now: { now.time.withLock { $0 } }) {
             ProcessMetrics(build: BuildInfo(version: "1", commit: "", swift: ""))
         }
-        gateway.writeRoutes = { CheckCommand.writeRoutes(configuration, &$0, $1) }
+        gateway.writeRoutes = { configuration.writeRoutes(&$0, $1) }
         change(&gateway)
         api = AdminAPI(
             token: { now.token.withLock { $0.map { AdminToken(bytes: $0, isNew: false) } } }, directory: AccountDirectory(context: context),

@@ -1,3 +1,4 @@
+import Gate
 import Proxy
 import Telemetry
 import Testing

@@ -1,3 +1,4 @@
+import Gate
 import Glibc
 import Proxy
 import Synchronization
@@ -27,7 +28,7 @@ import Wire
     }
 
     private func upstream(_ value: String) -> UpstreamDeclaration {
-        UpstreamLine.parse(EnvEntry(name: "U", value: value, origin: .environment), name: "u").0
+        load("TOLLGATE_UPSTREAM_U=\"\(value)\"").partial.settings.upstreams[0]
     }
 
     @Test func onlyChangedAddressesAreReported() throws {

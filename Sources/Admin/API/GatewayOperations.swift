@@ -71,12 +71,15 @@ extension AdminOperation {
         ])),
         ("Route", .object([
             .has("name", .text), .has("methods", .array(.text)), .may("host", .text), .has("path", .text), .has("upstream", .text),
-            .has("auth", .text), .may("tier", .text), .may("limit", .text), .may("limit_by", .text), .may("filter", .array(.text)),
-            .may("filter_unlabelled", .text), .may("filter_strict", .boolean), .may("strip", .text), .has("claims", .array(.text)),
-            .may("max_age", .text), .has("identity", .text), .has("authorization", .text), .may("cors", .object([
+            .has("auth", .text), .may("tier", .text), .may("limit", .text), .may("limit_by", .text), .has("claims", .array(.text)),
+            .may("max_age", .text), .has("identity", .text), .has("forward", .array(.text)), .has("keep", .array(.text)), .may("strip", .text),
+            .may("timeout", .text), .has("body_limit", .integer), .may("retries", .integer), .has("errors", .text), .has("encoded_slash", .text),
+            .has("filter", .array(.text)), .may("filter_strict", .boolean), .may("filter_unlabelled", .text), .has("shadow", .array(.text)),
+            .has("stream_expiry", .text), .may("stream_warning", .text), .may("sse_heartbeat", .text), .has("websocket", .boolean),
+            .may("websocket_max", .integer), .has("authorization", .text), .may("cors", .object([
                 .has("origins", .text), .has("credentials", .boolean), .has("headers", .array(.text)), .has("expose", .array(.text)),
                 .has("max_age_s", .integer),
-            ])), .has("body_limit", .integer), .has("errors", .text), .has("counts", .object([
+            ])), .has("counts", .object([
                 .has("requests", .integer), .has("refused", .integer), .has("2xx", .integer), .has("3xx", .integer), .has("4xx", .integer),
                 .has("5xx", .integer), .has("p50", .nullable(.number), "Seconds"), .has("p99", .nullable(.number), "Seconds"),
             ])),

@@ -1,3 +1,4 @@
+import Gate
 import Wire
 
 /// The place of an address among those of its upstream, from its SRV record (RFC 2782). All addresses of other base URLs have the

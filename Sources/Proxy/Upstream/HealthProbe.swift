@@ -1,3 +1,4 @@
+import Gate
 import HTTP
 import System
 import Transport

@@ -1,33 +1,8 @@
+import Gate
 package import Telemetry
 package import Wire
 
-/// When an address of an upstream is ejected, for how long, how many may be out at a time, and how they come back: configuration, the
-/// same on every worker.
-package struct OutlierRules: Equatable, Sendable {
-    /// How long an address may take to the heads of its answers (`eject-latency=`).
-    package enum LatencyRule: Equatable, Sendable {
-        /// Its median may be so many times that of the others.
-        case factor(UInt64)
-        /// Its median may be so many milliseconds while that of the others is below.
-        case bound(milliseconds: UInt64)
-    }
-
-    /// Failures in a row that eject an address; nil for any number.
-    package var failures: Int? = 5
-    /// Milliseconds of a first ejection, of a window, and until a step of the back-off is forgotten.
-    package var interval: UInt64 = 10_000
-    /// Percentage of the addresses that may be ejected at a time; above 0 it is at least one address.
-    package var mostEjected = 10
-    /// Percentage of the addresses below which absences are ignored.
-    package var panic = 50
-    /// Milliseconds in which the load of an address that is new or has come back rises.
-    package var slowStart: UInt64 = 0
-    /// Percentage of successes below which an address is ejected; nil for any.
-    package var leastSuccess: Int? = 85
-    package var latency: LatencyRule?
-
-    package init() {}
-
+extension OutlierRules {
     /// Answers of an address in a window, and of the others together, below which nothing is concluded.
     static let leastAnswers = 50
     /// Addresses in use below which a window shows no outlier: of two that differ, either may be the odd one.

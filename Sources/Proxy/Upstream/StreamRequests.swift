@@ -1,4 +1,5 @@
 import HTTP
+import Gate
 import Transport
 import Wire
 

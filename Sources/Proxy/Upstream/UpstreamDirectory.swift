@@ -1,3 +1,4 @@
+package import Gate
 import Telemetry
 package import Transport
 package import Wire

@@ -1,41 +1,6 @@
+import Gate
 import Transport
 import Wire
-
-/// Configuration of one upstream, the same on every worker: timeouts, retries, balancing, health checks.
-package struct UpstreamSettings: Sendable {
-    package enum Balance: Sendable { case leastOutstanding, roundRobin }
-    /// A path that is fetched, or the standard health service of gRPC.
-    package enum HealthCheck: Equatable, Sendable { case path(String), grpc }
-
-    /// The configured name, lower case: the metrics' label.
-    package var name: String
-    package var balance = Balance.leastOutstanding
-    /// Milliseconds to establish a connection, with TLS where it is spoken.
-    package var connectTimeout: UInt64 = 2_000
-    /// Milliseconds to the first byte of an answer, and between two.
-    package var timeout: UInt64 = 30_000
-    /// Retries of a request that may be sent again.
-    package var retries = 1
-    /// Connections of all workers to all addresses, without health checks; above it a request is refused with 503.
-    package var maxConnections = Int.max
-    /// The kind of active health checks; nil for none.
-    package var health: HealthCheck?
-    package var healthInterval: UInt64 = 5_000
-    /// Requests of all workers under way; above it a request is refused with 503.
-    package var maxRequests = Int.max
-    /// Requests of all workers that wait for a connection, likewise.
-    package var maxPending = Int.max
-    /// Retries for a hundred requests.
-    package var retryPercent = 20
-    /// Retries under way in all workers below which another may always be made.
-    package var leastRetries = 3
-    /// When addresses are ejected, and how they come back.
-    package var outliers = OutlierRules()
-    /// Whether `Host` is the address's own and not the client's.
-    package var sendsOwnHost = false
-
-    package init(name: String) { self.name = name }
-}
 
 /// An endpoint by the index of its pool in the directory and its own in the pool.
 struct EndpointIndex: Equatable, Sendable {

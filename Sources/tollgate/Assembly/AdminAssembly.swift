@@ -31,7 +31,7 @@ extension AccountsAssembly {
         gateway.refusals = { await workers.refusals($0) }
         gateway.newRefusals = { await workers.newRefusals(since: $0, limit: $1) }
         gateway.upstreams = { await workers.upstreams() }
-        gateway.writeRoutes = { CheckCommand.writeRoutes(active.configuration, &$0, $1) }
+        gateway.writeRoutes = { active.configuration.writeRoutes(&$0, $1) }
         let explainer = Explainer(active: active, readiness: readiness)
         gateway.explain = { await explainer.explain($0) }
         gateway.controls = AdminControls(active: active, health: health, workers: workers, keySets: keySets, cluster: cluster)

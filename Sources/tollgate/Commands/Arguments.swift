@@ -76,7 +76,8 @@ extension Arguments {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         let name = String(parts[0].drop { $0 == "-" })
         guard parts[0].hasPrefix("--"), let option = command.options.first(where: { $0.name == name }) else {
-            let nearest = nearestName(to: name, in: command.options.map(\.name)) ?? ""
+            let names = command.options.map(\.name)
+            let nearest = names.first { $0.hasSuffix("-\(name)") } ?? nearestName(to: name, in: names) ?? ""
             throw fault("\(quoted(parts[0])) is no option of `\(command.rawValue)`, the nearest is --\(nearest)")
         }
         var value = parts.count > 1 ? parts[1] : nil

@@ -133,7 +133,6 @@ extension Command {
                 CommandOption(name: "tier", value: "TIER", doc: "one of TOLLGATE_TIERS, the lowest by default"),
                 CommandOption.until,
                 CommandOption(name: "email-verified", value: nil, doc: "marks the email as verified"),
-                CommandOption(name: "verified", value: nil, doc: "the same"),
             ]
         case .userImport:
             [CommandOption(name: "issuer", value: "NAME", doc: "the trust line whose subjects the ids are that are no UUIDs; the only one by default")]

@@ -180,7 +180,6 @@ extension SettingsReference {
                 json.field("default", setting.defaultValue)
                 json.field("doc", setting.doc)
                 json.field("secret", setting.isSecret)
-                json.field("built", setting.stage == .built)
                 json.endObject()
             }
             json.endArray()

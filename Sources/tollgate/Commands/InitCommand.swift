@@ -112,7 +112,7 @@ struct InitCommand {
                 json.beginObject()
                 json.field("file", file.path)
                 json.findings(loaded.findings)
-                CheckCommand.writeRoutes(configuration, &json)
+                configuration.writeRoutes(&json)
                 json.array("next", steps) { $0.string($1) }
                 json.endObject()
             }

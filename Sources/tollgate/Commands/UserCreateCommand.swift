@@ -23,7 +23,7 @@ struct UserCreateCommand: AccountCommand {
         account.id = try arguments.value("id").map { text throws(UsageFault) in try Self.id(text) }
         account.email = try arguments.value("email").map { text throws(UsageFault) in try Self.email(text) }
         account.username = try arguments.value("username").flatMap { text throws(UsageFault) in try Self.username(text) }
-        account.isEmailConfirmed = arguments.has("email-verified") || arguments.has("verified")
+        account.isEmailConfirmed = arguments.has("email-verified")
         guard account.email != nil || account.id != nil || !identities.isEmpty else {
             throw Self.fault("`user create` needs --email EMAIL, or --id or --identity for an account without one")
         }

@@ -59,7 +59,7 @@ enum RemoteProbes {
     private static func upstream(_ upstream: UpstreamDeclaration, _ base: UpstreamBase) -> ProbeReport {
         let subject = "\(upstream.name) \(base.text)"
         var path: String?
-        if case .path(let text)? = upstream.health { path = text }
+        if case .path(let text)? = upstream.settings.health { path = text }
         do {
             // libcurl speaks HTTP/1.1 here, and finds no services.
             if case .service(let name) = base.endpoint {

@@ -1,4 +1,5 @@
 internal import Proxy
+internal import Gate
 internal import Telemetry
 internal import Wire
 

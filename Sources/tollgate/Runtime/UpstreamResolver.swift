@@ -1,3 +1,4 @@
+internal import Gate
 internal import Proxy
 internal import Settings
 internal import Synchronization
@@ -65,7 +66,7 @@ final class UpstreamResolver: Sendable {
         var round = LookUpRound(earlier: answers)
         let snapshots = upstreams.map { upstream in
             UpstreamSnapshot(
-                settings: UpstreamSettings(upstream), addresses: resolve(upstream, contexts[upstream], &round),
+                settings: upstream.settings, addresses: resolve(upstream, contexts[upstream], &round),
                 connections: connections(upstream.name))
         }
         state.withLock { state in
@@ -303,43 +304,5 @@ extension UpstreamAddress {
         self.init(
             address: address, tls: base.isTLS ? tls : nil, serverName: serverName, authority: base.hostField,
             pathPrefix: base.pathPrefix, speaksHTTP2: upstream.speaksHTTP2, rank: rank)
-    }
-}
-
-extension UpstreamSettings {
-    init(_ declaration: UpstreamDeclaration) {
-        self.init(name: declaration.name)
-        balance = declaration.balance == .round ? .roundRobin : .leastOutstanding
-        connectTimeout = UInt64(declaration.connectTimeoutMilliseconds)
-        timeout = UInt64(declaration.timeoutMilliseconds)
-        retries = Int(declaration.retries)
-        maxConnections = declaration.maxConnections ?? .max
-        adopt(declaration.limits)
-        health = declaration.health.map { check in
-            switch check {
-            case .path(let path): .path(path)
-            case .grpc: .grpc
-            }
-        }
-        sendsOwnHost = declaration.sendsOwnHost
-    }
-
-    private mutating func adopt(_ limits: UpstreamLimits) {
-        maxRequests = limits.maxRequests ?? .max
-        maxPending = limits.maxPending ?? .max
-        retryPercent = limits.retryPercent
-        leastRetries = limits.retryMin
-        outliers.failures = limits.ejectFailures
-        outliers.interval = UInt64(limits.ejectAfterMilliseconds)
-        outliers.mostEjected = limits.ejectMax
-        outliers.panic = limits.panic
-        outliers.slowStart = UInt64(limits.slowStartMilliseconds)
-        outliers.leastSuccess = limits.ejectSuccess
-        outliers.latency = limits.ejectLatency.map { latency in
-            switch latency {
-            case .factor(let factor): .factor(UInt64(factor))
-            case .milliseconds(let bound): .bound(milliseconds: UInt64(bound))
-            }
-        }
     }
 }

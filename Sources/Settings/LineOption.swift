@@ -1,0 +1,154 @@
+package import Gate
+internal import Wire
+
+/// The declaration that a line with options makes: a route, an upstream, an outside issuer and so on.
+package protocol OptionTarget: Sendable {
+    /// As a line without options leaves it.
+    static var bare: Self { get }
+    /// The table of its options. Parsing, `check` in text and JSON, the admin API, help and `docs/settings.md` are loops over it.
+    static var options: [LineOption<Self>] { get }
+}
+
+/// A row of a table of options: a `key=` of a kind of line. Its default stands in `Target.bare`.
+package struct LineOption<Target: OptionTarget>: Sendable {
+    typealias Path<Value> = any WritableKeyPath<Target, Value> & Sendable
+    typealias Read = @Sendable (inout OptionLine, inout Target) -> Void
+
+    package let key: String
+    /// The values, the default first, or an example.
+    package let values: String
+    /// Its meaning, in Markdown, without a full stop.
+    package let doc: String
+    /// How often it may occur in a line.
+    let maximumCount: Int
+    /// The member in JSON; with a dot, that of an object.
+    package var jsonName: String
+    /// Whether a column of its own shows it in the text of `check`.
+    package var hasColumn = false
+    let read: Read
+    /// The printed value; nil for one that is not set.
+    package let value: @Sendable (Target, TierList) -> OptionValue?
+    /// Whether it means anything beside the others.
+    package var applies: @Sendable (Target) -> Bool = { _ in true }
+
+    init(
+        _ key: String, _ values: String, _ doc: String, most maximumCount: Int = 1, read: @escaping Read,
+        value: @escaping @Sendable (Target, TierList) -> OptionValue?
+    ) {
+        self.key = key
+        self.values = values
+        self.doc = doc
+        self.maximumCount = maximumCount
+        self.read = read
+        self.value = value
+        jsonName = key.replacing("-", with: "_")
+    }
+}
+
+// MARK: - Rows by what they set
+
+extension LineOption {
+    init<Value>(_ key: String, _ path: Path<Value>, _ form: OptionForm<Value>, values: String? = nil, _ doc: String) {
+        let shown = form.show(Target.bare[keyPath: path], .standard)?.words.first ?? ""
+        let words = form.choices.isEmpty ? shown : alternatives([shown] + form.choices.filter { $0 != shown })
+        self.init(key, values ?? words, doc, read: Self.read(key, form) { $0[keyPath: path] = $1 }) { form.show($0[keyPath: path], $1) }
+    }
+
+    /// An option without which nothing is set.
+    init<Value>(_ key: String, ifSet path: Path<Value?>, _ form: OptionForm<Value>, _ values: String, _ doc: String) {
+        self.init(key, values, doc, read: Self.read(key, form) { $0[keyPath: path] = $1 }) { target, tiers in
+            target[keyPath: path].flatMap { form.show($0, tiers) }
+        }
+    }
+
+    /// An option that may be `off`, which is nil.
+    init<Value>(_ key: String, orOff path: Path<Value?>, _ form: OptionForm<Value>, values: String? = nil, _ doc: String) {
+        let shown = Target.bare[keyPath: path].flatMap { form.show($0, .standard)?.words.first }
+        let read = Self.read(key, form) { $0[keyPath: path] = $1 }
+        self.init(key, values ?? "\(shown ?? "") or off", doc) { line, target in
+            if line.text(key) == "off" { target[keyPath: path] = nil } else { read(&line, &target) }
+        } value: { target, tiers in
+            target[keyPath: path].map { form.show($0, tiers) } ?? .off
+        }
+    }
+
+    /// An option that may be repeated.
+    init<Value>(_ key: String, each path: Path<[Value]>, _ values: String, most: Int, _ doc: String, _ form: OptionForm<Value>) {
+        self.init(key, values, doc, most: most) { line, target in
+            let context = line.context
+            target[keyPath: path] = line.values(key) { text throws(ParseError) in try form.parse(text, context) }
+        } value: { target, tiers in
+            OptionValue(each: target[keyPath: path].flatMap { form.show($0, tiers)?.words ?? [] })
+        }
+    }
+
+    /// An option with parts that commas separate, each with its own fault.
+    init<Value, Part>(
+        _ key: String, list path: Path<Value>, _ values: String, _ doc: String, part: @escaping @Sendable (String) throws(ParseError) -> Part,
+        join: @escaping @Sendable ([Part]) -> Value, show: @escaping @Sendable (Value) -> [String]
+    ) {
+        self.init(key, values, doc) { line, target in
+            if let parts = line.list(key, part) { target[keyPath: path] = join(parts) }
+        } value: { target, _ in
+            OptionValue(list: show(target[keyPath: path]))
+        }
+    }
+
+    init(_ key: String, list path: Path<[String]>, _ values: String, _ doc: String, _ part: @escaping @Sendable (String) throws(ParseError) -> String) {
+        self.init(key, list: path, values, doc, part: part, join: { $0 }, show: { $0 })
+    }
+
+    /// An option that turns on what it names.
+    init(_ key: String, flags: [(word: String, path: Path<Bool>)], _ values: String, _ doc: String) {
+        let words = flags.map(\.word)
+        self.init(key, values, doc) { line, target in
+            let named: [String] = line.list(key) { text throws(ParseError) -> String in
+                guard words.contains(text) else {
+                    throw ParseError("is not known, write \(words.joined(separator: ", ")) or several with commas")
+                }
+                return text
+            } ?? []
+            for flag in flags where named.contains(flag.word) { target[keyPath: flag.path] = true }
+        } value: { target, _ in
+            OptionValue(list: flags.filter { target[keyPath: $0.path] }.map(\.word))
+        }
+    }
+
+    private static func read<Value>(
+        _ key: String, _ form: OptionForm<Value>, _ set: @escaping @Sendable (inout Target, Value) -> Void
+    ) -> Read {
+        { line, target in
+            let context = line.context
+            if let value = line.value(key, { text throws(ParseError) in try form.parse(text, context) }) { set(&target, value) }
+        }
+    }
+}
+
+// MARK: - Where and when a row is shown
+
+extension LineOption {
+    /// Shown in a column of its own.
+    var column: Self { changed { $0.hasColumn = true } }
+
+    /// Shown under this name in JSON.
+    func json(_ name: String) -> Self { changed { $0.jsonName = name } }
+
+    /// Shown only where it means something.
+    func when(_ applies: @escaping @Sendable (Target) -> Bool) -> Self { changed { $0.applies = applies } }
+
+    private func changed(_ change: (inout Self) -> Void) -> Self {
+        var row = self
+        change(&row)
+        return row
+    }
+}
+
+/// The rows of a table, checked by the compiler one by one.
+@resultBuilder enum OptionTable<Target: OptionTarget> {
+    static func buildExpression(_ row: LineOption<Target>) -> [LineOption<Target>] { [row] }
+    static func buildBlock(_ rows: [LineOption<Target>]...) -> [LineOption<Target>] { rows.flatMap(\.self) }
+}
+
+extension OptionTarget {
+    static func table(@OptionTable<Self> _ rows: () -> [LineOption<Self>]) -> [LineOption<Self>] { rows() }
+}

@@ -1,0 +1,91 @@
+package import Gate
+package import Wire
+
+/// The value of an option as `tollgate check` shows it.
+package struct OptionValue: Equatable, Sendable {
+    package enum JSON: Equatable, Sendable {
+        case text(String)
+        case number(Int)
+        case flag(Bool)
+        case list([String])
+        case null
+    }
+
+    /// As a line writes it; several for an option that is repeated.
+    package var words: [String]
+    /// nil: none.
+    package var json: JSON?
+
+    init(_ word: String, _ json: JSON? = nil) {
+        words = [word]
+        self.json = json ?? .text(word)
+    }
+
+    /// The parts of a comma-separated value; no word for none.
+    init(list parts: [String]) {
+        words = parts.isEmpty ? [] : [parts.joined(separator: ",")]
+        json = .list(parts)
+    }
+
+    /// The values of an option that is repeated.
+    init(each words: [String], _ json: JSON? = nil) {
+        self.words = words
+        self.json = json ?? .list(words)
+    }
+
+    static let off = Self("off", .null)
+
+    /// Something that JSON shows by leaving it out.
+    static func inTextAlone(_ word: String) -> Self {
+        var value = Self(word)
+        value.json = nil
+        return value
+    }
+}
+
+extension JSONWriter {
+    fileprivate mutating func value(_ json: OptionValue.JSON) {
+        switch json {
+        case .text(let text): string(text)
+        case .number(let number): self.number(number)
+        case .flag(let flag): bool(flag)
+        case .null: null()
+        case .list(let parts):
+            beginArray()
+            for part in parts { string(part) }
+            endArray()
+        }
+    }
+
+    /// The options of `target` that have a value, each as a member. A name `a.b` is the member `b` of an object `a`.
+    package mutating func options<Target: OptionTarget>(of target: Target, _ tiers: TierList) {
+        var open: Substring?
+        for option in Target.options where option.applies(target) {
+            guard let json = option.value(target, tiers)?.json else { continue }
+            let parts = option.jsonName.split(separator: ".")
+            let group = parts.count > 1 ? parts[0] : nil
+            if open != group {
+                if open != nil { endObject() }
+                if let group {
+                    key(String(group))
+                    beginObject()
+                }
+                open = group
+            }
+            key(String(parts[parts.count - 1]))
+            value(json)
+        }
+        if open != nil { endObject() }
+    }
+}
+
+extension OptionTarget {
+    /// The options without a column of their own that differ from the default, as a line writes them.
+    package func furtherOptions(_ tiers: TierList) -> String {
+        let bare = Self.bare
+        return Self.options.filter { !$0.hasColumn && $0.applies(self) }.flatMap { option -> [String] in
+            guard let value = option.value(self, tiers), value != option.value(bare, tiers) else { return [] }
+            return value.words.map { "\(option.key)=\($0)" }
+        }.joined(separator: " ")
+    }
+}
