@@ -84,7 +84,7 @@ extension ConfigurationReader {
         do throws(ParseError) {
             return try route.cors.rule(default: configuration.cors)
         } catch {
-            findings.fault(Finding(route.origin, route.variable, error.text))
+            findings.fault(route, error.text)
             return nil
         }
     }

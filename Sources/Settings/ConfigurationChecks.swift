@@ -33,13 +33,11 @@ extension ConfigurationReader {
 
     /// Requires a client CA and a TLS listener for `cert-san=`: without them no client sends a certificate.
     mutating func checkInternals() {
-        for caller in configuration.internals where caller.certificateName != nil {
-            let name = Setting.internalCaller.name + caller.name.uppercased()
+        for caller in configuration.internals where caller.caller.certificateName != nil {
             if configuration.tlsClientAuthority == nil {
-                let message = "has cert-san= and no authority to verify certificates by, set \(Setting.tlsClientCA.name)"
-                findings.fault(Finding(caller.origin, name, message))
+                findings.fault(caller, "has cert-san= and no authority to verify certificates by, set \(Setting.tlsClientCA.name)")
             } else if configuration.tlsListeners.isEmpty {
-                findings.warn(Finding(caller.origin, name, "has cert-san= and there is no TOLLGATE_LISTEN_TLS, it never matches"))
+                findings.warn(caller, "has cert-san= and there is no TOLLGATE_LISTEN_TLS, it never matches")
             }
         }
     }
@@ -74,9 +72,8 @@ extension ConfigurationReader {
     private mutating func checkScopedTokens() {
         var owners = configuration.adminToken.map { [$0: Setting.adminToken.name] } ?? [:]
         for declaration in configuration.scopedAdminTokens {
-            let name = Setting.scopedAdminToken.name + declaration.token.name.uppercased()
-            if let owner = owners.updateValue(name, forKey: declaration.token.bytes) {
-                findings.fault(Finding(declaration.origin, name, "has the token of \(owner), give each its own"))
+            if let owner = owners.updateValue(declaration.variable, forKey: declaration.token.bytes) {
+                findings.fault(declaration, "has the token of \(owner), give each its own")
             }
         }
     }
@@ -96,25 +93,21 @@ extension ConfigurationReader {
     /// Refuses a trust line with the gateway's own name; warns of one with its own issuer, and of `accounts=on` without effect.
     mutating func checkIssuers() {
         for trust in configuration.trusts {
-            let name = Setting.trust.name + trust.name.uppercased()
             if trust.name == TrustDeclaration.ownName {
-                let message = "has the name of the gateway's own tokens, choose another"
-                findings.fault(Finding(trust.origin, name, message))
+                findings.fault(trust, "has the name of the gateway's own tokens, choose another")
             }
             if trust.issuer == configuration.issuer {
-                let message = "has the issuer of the gateway's own tokens, set TOLLGATE_ISSUER if they are not the same"
-                findings.warn(Finding(trust.origin, name, message))
+                findings.warn(trust, "has the issuer of the gateway's own tokens, set TOLLGATE_ISSUER if they are not the same")
             }
             if trust.hasAccounts, !configuration.hasAccounts {
-                findings.warn(Finding(trust.origin, name, "has accounts=on and there are no accounts, mount a contract by TOLLGATE_CONTRACTS"))
+                findings.warn(trust, "has accounts=on and there are no accounts, mount a contract by TOLLGATE_CONTRACTS")
             }
             let rival = configuration.trusts.first { other in
                 trust.hasAccounts && other.hasAccounts && other.name != trust.name && trust.refresh != nil
                     && other.refresh?.contract == trust.refresh?.contract
             }
             if let rival, trust.name < rival.name {
-                let message = "and \(Setting.trust.name)\(rival.name.uppercased()) both have accounts=on and refresh-contract=\(trust.refresh?.contract.rawValue ?? ""): only refresh tokens that are JWTs with the iss of one of them are redeemed"
-                findings.warn(Finding(trust.origin, name, message))
+                findings.warn(trust, "and \(rival.variable) both have accounts=on and refresh-contract=\(trust.refresh?.contract.rawValue ?? ""): only refresh tokens that are JWTs with the iss of one of them are redeemed")
             }
         }
     }
@@ -134,14 +127,12 @@ extension ConfigurationReader {
             configuration.routes[number].rule.upstreamPathsAreExact = configuration.upstreams[index].pathsAreExact
             configuration.routes[number].rule.upstreamSpeaksHTTP2 = configuration.upstreams[index].speaksHTTP2
             if route.rule.takesWebSockets, configuration.upstreams[index].speaksHTTP2 {
-                let message = "has websocket=on, which needs an upstream over HTTP/1.1, and \(route.upstream) has http2=on: name another upstream"
-                findings.fault(Finding(route.origin, route.variable, message))
+                findings.fault(route, "has websocket=on, which needs an upstream over HTTP/1.1, and \(route.upstream) has http2=on: name another upstream")
             }
         } else if !route.upstream.isEmpty {
             let nearest = nearestName(to: route.upstream, in: names)
             let right = nearest.map { "the nearest is \($0)" } ?? "set TOLLGATE_UPSTREAM_\(route.upstream.uppercased())"
-            let message = "upstream=\(route.upstream) names no upstream, \(right)"
-            findings.fault(Finding(route.origin, route.variable, message))
+            findings.fault(route, "upstream=\(route.upstream) names no upstream, \(right)")
         }
     }
 
@@ -150,8 +141,7 @@ extension ConfigurationReader {
         guard configuration.jwtSecret != nil || configuration.signingAlgorithm.isSymmetric else { return }
         let setting = configuration.jwtSecret != nil ? Setting.jwtSecret.name : "\(Setting.signingAlgorithm.name)=HS256"
         for route in configuration.routes where route.rule.signsIdentity {
-            let message = "has identity=signed, which needs a key pair: with \(setting) an upstream that could verify the identity could also sign tokens of any user; remove \(setting), or identity=signed"
-            findings.fault(Finding(route.origin, route.variable, message))
+            findings.fault(route, "has identity=signed, which needs a key pair: with \(setting) an upstream that could verify the identity could also sign tokens of any user; remove \(setting), or identity=signed")
         }
     }
 
@@ -163,12 +153,11 @@ extension ConfigurationReader {
         }
         let used = Set(routes.map(\.upstream))
         for upstream in configuration.upstreams where !used.contains(upstream.name) {
-            let name = Setting.upstream.name + upstream.name.uppercased()
-            findings.warn(Finding(upstream.origin, name, "is used by no route"))
+            findings.warn(upstream, "is used by no route")
         }
         guard configuration.internals.isEmpty else { return }
         for route in routes where route.rule.auth == .internal {
-            findings.warn(Finding(route.origin, route.variable, "has auth=internal and there is no TOLLGATE_INTERNAL_<NAME>, every request is refused"))
+            findings.warn(route, "has auth=internal and there is no TOLLGATE_INTERNAL_<NAME>, every request is refused")
         }
     }
 }
@@ -176,9 +165,4 @@ extension ConfigurationReader {
 extension TrustDeclaration {
     /// The issuer name of the gateway's own tokens, reserved among trust lines.
     package static let ownName = "tollgate"
-}
-
-extension RouteDeclaration {
-    /// The route's variable.
-    package var variable: String { Setting.route.name + rule.name.uppercased() }
 }

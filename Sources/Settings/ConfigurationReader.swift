@@ -85,31 +85,9 @@ extension ConfigurationReader {
         }
     }
 
-    mutating func count(_ setting: Setting) -> Int? {
-        guard case .count(let range) = setting.type else { preconditionFailure("\(setting.name) is no count") }
-        return parse(setting, text(setting)) { text throws(ParseError) in try TypedText.count(text, range) }
-    }
-
-    mutating func percentage(_ setting: Setting) -> Int? {
-        guard case .percentage(let range) = setting.type else { preconditionFailure("\(setting.name) is no percentage") }
-        return parse(setting, text(setting)) { text throws(ParseError) in try TypedText.percentage(text, range) }
-    }
-
-    /// A size in bytes.
-    mutating func size(_ setting: Setting) -> Int? {
-        guard case .size(let range) = setting.type else { preconditionFailure("\(setting.name) is no size") }
-        return parse(setting, text(setting)) { text throws(ParseError) in try TypedText.size(text, range) }
-    }
-
-    /// A duration in milliseconds.
-    mutating func duration(_ setting: Setting) -> UInt64? {
-        guard case .duration(let range) = setting.type else { preconditionFailure("\(setting.name) is no duration") }
-        return parse(setting, text(setting)) { text throws(ParseError) in try TypedText.duration(text, range) }
-    }
-
-    mutating func url(_ setting: Setting, _ parser: (String) throws(ParseError) -> String = TypedText.webURL) -> String? {
-        let text = text(setting)
-        return text.isEmpty ? nil : parse(setting, text, parser)
+    mutating func parse<Value>(_ setting: Setting, _ form: OptionForm<Value>) -> Value? {
+        let context = OptionContext(origin: values.entry(setting).origin, tiers: configuration.tiers, sources: sources)
+        return parse(setting, text(setting)) { text throws(ParseError) in try form.parse(text, context) }
     }
 
     /// The entries of a family with valid names. Names are used in logs, headers and files, so only capitals, digits and `_` are

@@ -3,10 +3,37 @@ internal import Wire
 
 /// The declaration that a line with options makes: a route, an upstream, an outside issuer and so on.
 package protocol OptionTarget: Sendable {
+    /// The family of its lines.
+    static var family: Setting { get }
+    /// Whether no message may quote the line, because a secret may have slipped into it.
+    static var isSecret: Bool { get }
     /// As a line without options leaves it.
     static var bare: Self { get }
     /// The table of its options. Parsing, `check` in text and JSON, the admin API, help and `docs/settings.md` are loops over it.
     static var options: [LineOption<Self>] { get }
+    /// The name behind that of the family, in lower case.
+    var lineName: String { get }
+    var origin: Origin { get }
+
+    /// The declaration of a line, whose faults are reported in it; nil for none.
+    init?(_ line: inout OptionLine, name: String)
+}
+
+extension OptionTarget {
+    package static var isSecret: Bool { false }
+
+    /// Its variable.
+    package var variable: String { Self.family.name + lineName.uppercased() }
+}
+
+extension Findings {
+    package mutating func fault(_ declaration: some OptionTarget, _ message: String) {
+        fault(Finding(declaration.origin, declaration.variable, message))
+    }
+
+    package mutating func warn(_ declaration: some OptionTarget, _ message: String) {
+        warn(Finding(declaration.origin, declaration.variable, message))
+    }
 }
 
 /// A row of a table of options: a `key=` of a kind of line. Its default stands in `Target.bare`.

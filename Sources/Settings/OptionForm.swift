@@ -17,8 +17,6 @@ struct OptionForm<Value: Sendable>: Sendable {
     let show: @Sendable (Value, TierList) -> OptionValue?
     /// The words of a choice; none for any other form.
     var choices: [String] = []
-    /// Whether an empty text of a setting means none and not the default: true of lists.
-    var emptyIsNone = false
 
     init(_ parse: @escaping Parse, show: @escaping @Sendable (Value, TierList) -> OptionValue?) {
         self.parse = parse
@@ -84,6 +82,10 @@ extension OptionForm where Value: Equatable {
 
 extension OptionForm where Value == Bool {
     static func flag(_ cases: [(word: String, value: Bool)] = [("off", false), ("on", true)]) -> Self { choice(cases, isFlag: true) }
+}
+
+extension OptionForm where Value == LimitRate {
+    static var rate: Self { Self(plain: TypedText.rate) { OptionValue($0.text) } }
 }
 
 extension OptionForm where Value == String {

@@ -4,7 +4,7 @@ internal import Wire
 /// A line split into words and `key=value` options, with the findings so far.
 ///
 /// The typed readers return nil for a missing option and for an invalid one, and report the invalid one.
-struct OptionLine {
+package struct OptionLine {
     let entry: EnvEntry
     let context: OptionContext
     /// The words that are no options, in order.
@@ -13,9 +13,9 @@ struct OptionLine {
     private var options: [String: [String]] = [:]
     private(set) var findings = Findings()
 
-    init<Target: OptionTarget>(_ entry: EnvEntry, _: Target.Type, _ sources: SettingSources, tiers: TierList = .standard) {
+    init<Target: OptionTarget>(_ entry: EnvEntry, _: Target.Type, _ context: OptionContext) {
         self.entry = entry
-        context = OptionContext(origin: entry.origin, tiers: tiers, sources: sources)
+        self.context = context
         for word in entry.value.split(whereSeparator: { $0 == " " || $0 == "\t" }) { add(word, Target.options) }
     }
 
@@ -24,10 +24,12 @@ struct OptionLine {
 
     private mutating func add<Target>(_ word: Substring, _ known: [LineOption<Target>]) {
         guard let equals = word.firstIndex(of: "="), let first = word.first, first.isLetter, isKey(word[..<equals]) else {
-            return words.append(String(word))
+            return Target.isSecret ? reportSecret(known) : words.append(String(word))
         }
         let key = String(word[..<equals]), value = String(word[word.index(after: equals)...])
-        guard let option = known.first(where: { $0.key == key }) else { return reportUnknown(key, known.map(\.key)) }
+        guard let option = known.first(where: { $0.key == key }) else {
+            return Target.isSecret ? reportSecret(known) : reportUnknown(key, known.map(\.key))
+        }
         guard options[key, default: []].count < option.maximumCount else {
             let most = option.maximumCount
             let times = most == 1 ? "twice, keep one of them" : "more than \(most) times, keep \(most) at most"
@@ -35,6 +37,10 @@ struct OptionLine {
         }
         guard !value.isEmpty else { return fault("\(key)= has no value, write \(option.values) or leave it out") }
         options[key, default: []].append(value)
+    }
+
+    private mutating func reportSecret<Target>(_ known: [LineOption<Target>]) {
+        fault("has a part that is no option, write \(known.map { "\($0.key)=…" }.joined(separator: " "))")
     }
 
     private mutating func reportUnknown(_ key: String, _ names: [String]) {

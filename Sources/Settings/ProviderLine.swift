@@ -42,6 +42,8 @@ extension ProviderName {
 }
 
 extension ProviderDeclaration: OptionTarget {
+    package static let family = Setting.provider
+    package var lineName: String { name.rawValue }
     package static let bare = Self(.apple, origin: .builtIn)
 
     package static let options = table {
@@ -54,7 +56,7 @@ extension ProviderDeclaration: OptionTarget {
             OptionValue(list: provider.issuers)
         }
         LineOption("jwks", "a URL or a file", "the key set, in place of the provider's") { line, provider in
-            if let text = line.text("jwks") { provider.keySource = TrustLine.jwksSource(&line, text) }
+            if let text = line.text("jwks") { provider.keySource = TrustDeclaration.jwksSource(&line, text) }
         } value: { provider, _ in
             provider.keySource.place.map { OptionValue($0) }
         }
@@ -64,24 +66,19 @@ extension ProviderDeclaration: OptionTarget {
     fileprivate init(_ name: ProviderName, origin: Origin) {
         self.init(name: name, clientIDs: [], issuers: name.defaultIssuers, keySource: .url(name.defaultKeys), origin: origin)
     }
-}
 
-/// Parser of `TOLLGATE_PROVIDER_<NAME>`.
-enum ProviderLine {
     /// nil if the line is empty or its name is no provider's.
-    static func parse(_ entry: EnvEntry, name: String, _ sources: SettingSources) -> (ProviderDeclaration?, Findings) {
-        if entry.value.isEmpty { return (nil, Findings()) }
-        var line = OptionLine(entry, ProviderDeclaration.self, sources)
-        guard let name = ProviderName(rawValue: name) else {
+    package init?(_ line: inout OptionLine, name: String) {
+        if line.entry.value.isEmpty { return nil }
+        guard let provider = ProviderName(rawValue: name) else {
             line.fault("names no provider, the providers are APPLE and GOOGLE")
-            return (nil, line.findings)
+            return nil
         }
+        self.init(provider, origin: line.entry.origin)
         line.refuseWords("key=value, like client-ids=com.example.app")
-        var provider = ProviderDeclaration(name, origin: entry.origin)
-        line.read(into: &provider)
-        if provider.clientIDs.isEmpty || provider.clientIDs.contains("") {
+        line.read(into: &self)
+        if clientIDs.isEmpty || clientIDs.contains("") {
             line.fault("needs the apps whose tokens are accepted, write client-ids=com.example.app, separated by commas")
         }
-        return (provider, line.findings)
     }
 }

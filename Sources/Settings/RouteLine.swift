@@ -18,6 +18,8 @@ package struct RouteDeclaration: Sendable {
 }
 
 extension RouteDeclaration: OptionTarget {
+    package static let family = Setting.route
+    package var lineName: String { rule.name }
     package static let bare = Self(name: "", origin: .builtIn)
 
     package static let options = table {
@@ -26,8 +28,7 @@ extension RouteDeclaration: OptionTarget {
         LineOption("tier", ifSet: \.rule.tier, .tier, "a tier", "the lowest tier that may pass; others get 403").column
         LineOption(
             "limit", limits: \.rule.limits, "60/m, or free:60/m,premium:600/m",
-            "the rate limit; `+burst=10` sets the burst, `+by=address` overrides `limit-by`; up to \(LimitCharge.capacity) limits, all of which must admit"
-        ).column
+            "the rate limit; `+burst=10` sets the burst, `+by=address` overrides `limit-by`; up to \(LimitCharge.capacity) limits, all of which must admit").column
         LineOption("limit-by", \.rule.limitBy, .limitBy, values: LimitBy.forms, "the key of limits without `+by=`")
             .when { !$0.rule.limits.isEmpty || $0.rule.mostWebSockets != nil }
         LineOption(
@@ -64,8 +65,7 @@ extension RouteDeclaration: OptionTarget {
             .filter)
         LineOption(
             "filter-strict", \.rule.filterIsStrict, .flag([("on", true), ("off", false)]),
-            "whether a response with a body that is not JSON becomes 502"
-        ).when { !$0.rule.filters.isEmpty }
+            "whether a response with a body that is not JSON becomes 502").when { !$0.rule.filters.isEmpty }
         LineOption(
             "filter-unlabelled", \.rule.unlabelled, .unlabelled, values: "keep, drop or a tier",
             "the rule for elements without the field: by default `filter=tier` keeps them and a path drops them; a tier counts them as labelled with it")
@@ -95,16 +95,13 @@ extension RouteDeclaration: OptionTarget {
             .json("cors.credentials").when(hasCORS)
         LineOption(
             "cors-headers", list: \.cors.rule.requestFields, "NAME,NAME", "request fields that those pages may send besides the usual ones",
-            CORSOptions.fieldName
-        ).json("cors.headers").when(hasCORS)
+            CORSOptions.fieldName).json("cors.headers").when(hasCORS)
         LineOption(
             "cors-expose", list: \.cors.rule.furtherExposed, "NAME,NAME", "response fields of the upstream that those pages may read",
-            CORSOptions.fieldName
-        ).json("cors.expose").when(hasCORS)
+            CORSOptions.fieldName).json("cors.expose").when(hasCORS)
         LineOption(
             "cors-max-age", \.cors.rule.maxAgeSeconds, .duration(0...86_400_000, unit: 1_000, isNumber: true),
-            "the time for which a browser may remember the answer to a preflight"
-        ).json("cors.max_age_s").when(hasCORS)
+            "the time for which a browser may remember the answer to a preflight").json("cors.max_age_s").when(hasCORS)
     }
 
     private static func hasCORS(_ route: Self) -> Bool { route.rule.cors != nil }
@@ -217,19 +214,17 @@ extension OptionForm where Value == FilterPath {
     }
 }
 
-/// Parser of `TOLLGATE_ROUTE_<NAME>`: `[METHODS] [HOST]/PATH key=value…`.
-enum RouteLine {
-    static func parse(_ entry: EnvEntry, name: String, tiers: TierList, _ sources: SettingSources) -> (RouteDeclaration, Findings) {
-        var line = OptionLine(entry, RouteDeclaration.self, sources, tiers: tiers)
-        var route = RouteDeclaration(name: name, origin: entry.origin)
-        readPattern(&line, into: &route.rule)
-        line.read(into: &route)
-        checkFilter(&line, route.rule)
-        checkStreams(&line, route.rule)
-        checkTogether(&line, route.rule)
-        if route.upstream.isEmpty { line.fault("has no upstream=, write upstream=NAME") }
-        route.cors.noteDependent(line)
-        return (route, line.findings)
+extension RouteDeclaration {
+    /// Parses `[METHODS] [HOST]/PATH key=value…`.
+    package init(_ line: inout OptionLine, name: String) {
+        self.init(name: name, origin: line.entry.origin)
+        Self.readPattern(&line, into: &rule)
+        line.read(into: &self)
+        Self.checkFilter(&line, rule)
+        Self.checkStreams(&line, rule)
+        Self.checkTogether(&line, rule)
+        if upstream.isEmpty { line.fault("has no upstream=, write upstream=NAME") }
+        cors.noteDependent(line)
     }
 
     private static func readPattern(_ line: inout OptionLine, into rule: inout RouteRule) {

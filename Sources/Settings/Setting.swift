@@ -1,36 +1,7 @@
-/// The type of a setting's text.
-package enum SettingType: Hashable, Sendable {
-    /// Listen addresses separated by spaces.
-    case addresses
-    /// File paths separated by spaces.
-    case files
-    case folder
-    case text
-    case url
-    case count(ClosedRange<Int>)
-    case percentage(ClosedRange<Int>)
-    /// A size; the bounds are bytes.
-    case size(ClosedRange<Int>)
-    /// A duration; the bounds are milliseconds.
-    case duration(ClosedRange<UInt64>)
-    case choice([String])
-    /// `N/s`, `N/m`, `N/h` or `N/d`, optionally followed by `+burst=N`.
-    case rate
-    /// Words separated by spaces.
-    case words
-    /// CIDRs or single addresses, separated by spaces.
-    case networks
-    /// Contracts as `id@base`, separated by spaces.
-    case mounts
-    /// A line with its own grammar: a route, an upstream and so on.
-    case line
-}
-
 /// A row of the table of settings. Parsing, reload, `check`, help and `docs/settings.md` are all derived from it.
 package struct Setting: Sendable {
     /// The variable. A family's name ends in `_` and stands for `NAME_<ANYTHING>`.
     package let name: String
-    package let type: SettingType
     /// Parses the text into the configuration.
     let reader: SettingReader
     /// The text that applies when the variable is not set; empty for none.
@@ -47,11 +18,10 @@ package struct Setting: Sendable {
     package let isFamily: Bool
 
     init(
-        _ name: String, _ type: SettingType, _ reader: SettingReader, default defaultValue: String = "", shown: String? = nil,
+        _ name: String, _ reader: SettingReader, default defaultValue: String = "", shown: String? = nil,
         secret: Bool = false, restart needsRestart: Bool = false, _ doc: String
     ) {
         self.name = name
-        self.type = type
         self.reader = reader
         self.defaultValue = defaultValue
         self.shownDefault = shown
@@ -60,6 +30,12 @@ package struct Setting: Sendable {
         self.needsRestart = needsRestart
         self.isFamily = name.hasSuffix("_")
     }
+
+    /// Whether a secret is the URL of a server, with a password or without.
+    package var isURL: Bool { reader.isURL }
+
+    /// Whether an empty text means "none" and not "use the default".
+    var emptyMeansNone: Bool { isFamily || reader.isNoneIfEmpty }
 
     /// The name in documents; a family's ends in `<NAME>`.
     package var shownName: String { isFamily ? name + "<NAME>" : name }

@@ -12,6 +12,10 @@ struct SettingReader: Sendable {
     let isSame: @Sendable (Configuration, Configuration) -> Bool
     /// Copies the value from the second configuration to the first.
     let keep: @Sendable (inout Configuration, Configuration) -> Void
+    /// The words of a choice.
+    private(set) var choices: [String] = []
+    private(set) var isNoneIfEmpty = false
+    private(set) var isURL = false
 
     init<Value: Equatable & Sendable>(
         _ path: Path<Value>, isSame: @escaping @Sendable (Value, Value) -> Bool = { $0 == $1 },
@@ -34,13 +38,24 @@ struct SettingReader: Sendable {
     /// The reader of a setting that the row of another one reads.
     static let readByAnotherRow = SettingReader { _, _ in }
 
-    // MARK: texts
+    /// The reader of a list, which an empty text empties.
+    var emptyIsNone: Self { changed { $0.isNoneIfEmpty = true } }
 
-    static func text(_ path: Path<String>) -> Self { Self(path) { $0.text($1) } }
+    private func changed(_ change: (inout Self) -> Void) -> Self {
+        var reader = self
+        change(&reader)
+        return reader
+    }
 
-    /// A path.
-    static func folder(_ path: Path<String>) -> Self {
-        Self(path) { reader, setting in reader.values.entry(setting).origin.path(reader.text(setting)) }
+    // MARK: values
+
+    static func value<Value: Equatable>(_ path: Path<Value>, _ form: OptionForm<Value>) -> Self {
+        Self(path) { $0.parse($1, form) }.changed { $0.choices = form.choices }
+    }
+
+    /// A value; nil if the setting is empty.
+    static func value<Value: Equatable>(ifSet path: Path<Value?>, _ form: OptionForm<Value>) -> Self {
+        Self(path) { reader, setting in .some(reader.text(setting).isEmpty ? nil : reader.parse(setting, form)) }
     }
 
     static func words<Value: Equatable & Sendable>(_ path: Path<[Value]>, _ parse: @escaping Parse<Value>) -> Self {
@@ -53,56 +68,16 @@ struct SettingReader: Sendable {
             let files = reader.paths(setting)
             if files.count > 1 { reader.fault(setting, "names \(counted(files.count, "file")), put all certificates into one") }
             return .some(files.first)
-        }
-    }
-
-    static func choice<Value: Equatable & Sendable>(
-        _ path: Path<Value>, _ value: @escaping @Sendable (String) -> Value?
-    ) -> Self {
-        Self(path) { reader, setting in
-            guard case .choice(let choices) = setting.type else { preconditionFailure("\(setting.name) is no choice") }
-            return reader.parse(setting, reader.text(setting)) { text throws(ParseError) in try TypedText.choice(text, choices) }
-                .flatMap(value)
-        }
-    }
-
-    static func url(_ path: Path<String>) -> Self { Self(path) { $0.url($1) } }
-    static func url(_ path: Path<String?>) -> Self { Self(path) { .some($0.url($1)) } }
-    static func linkURL(_ path: Path<String?>) -> Self { Self(path) { .some($0.url($1, TypedText.linkURL)) } }
-
-    // MARK: numbers
-
-    static func count(_ path: Path<Int>) -> Self { Self(path) { $0.count($1) } }
-
-    /// A number; nil if the setting is empty.
-    static func count(_ path: Path<Int?>) -> Self {
-        Self(path) { reader, setting in .some(reader.text(setting).isEmpty ? nil : reader.count(setting)) }
-    }
-
-    /// A number for each tier.
-    static func countByTier(_ path: Path<[Int]>, _ range: ClosedRange<Int>) -> Self {
-        Self(path) { reader, setting in
-            let tiers = reader.configuration.tiers
-            return reader.parse(setting, reader.text(setting)) { text throws(ParseError) in try TypedText.countByTier(text, range, tiers) }
-        }
-    }
-
-    static func percentage(_ path: Path<Int>) -> Self { Self(path) { $0.percentage($1) } }
-    static func size(_ path: Path<Int>) -> Self { Self(path) { $0.size($1) } }
-
-    static func milliseconds(_ path: Path<UInt32>) -> Self { Self(path) { $0.duration($1).map { UInt32($0) } } }
-    static func seconds(_ path: Path<Int64>) -> Self { Self(path) { $0.duration($1).map { Int64($0 / 1000) } } }
-
-    static func rate(_ path: Path<LimitRate>) -> Self {
-        Self(path) { reader, setting in reader.parse(setting, reader.text(setting), TypedText.rate) }
+        }.emptyIsNone
     }
 
     // MARK: secrets
 
     static func secret(_ path: Path<[UInt8]?>) -> Self { Self(path) { .some($0.values.secret($1)?.bytes) } }
 
+    /// The URL of a server, unparsed.
     static func secretText(_ path: Path<String?>) -> Self {
-        Self(path) { .some($0.values.secret($1).map { String(decoding: $0.bytes, as: UTF8.self) }) }
+        Self(path) { .some($0.values.secret($1).map { String(decoding: $0.bytes, as: UTF8.self) }) }.changed { $0.isURL = true }
     }
 
     static func secretURL(_ path: Path<String?>) -> Self {
@@ -114,7 +89,7 @@ struct SettingReader: Sendable {
                 reader.secretFault(setting, error.text)
                 return .some(nil)
             }
-        }
+        }.changed { $0.isURL = true }
     }
 
     // MARK: lines
@@ -125,36 +100,37 @@ struct SettingReader: Sendable {
             let (listeners, found) = ListenerLine.parse(reader.values.entry(setting), allowing: options)
             reader.findings.add(found)
             return listeners
-        }
+        }.emptyIsNone
     }
 
-    /// A family of lines with one grammar. `parse` gets the entry and the name after the prefix, and returns nil for none.
-    static func lines<Declaration>(
-        _ path: Path<[Declaration]>,
-        _ parse: @escaping @Sendable (EnvEntry, String, borrowing ConfigurationReader) -> (Declaration?, Findings)
-    ) -> Self {
+    /// A family of lines.
+    static func lines<Declaration: OptionTarget>(_ path: Path<[Declaration]>) -> Self {
         Self { reader, setting in
             for (name, entry) in reader.family(setting) {
-                let (declaration, found) = parse(entry, name, reader)
-                reader.findings.add(found)
-                if let declaration { reader.configuration[keyPath: path].append(declaration) }
+                let context = OptionContext(origin: entry.origin, tiers: reader.configuration.tiers, sources: reader.sources)
+                var line = OptionLine(entry, Declaration.self, context)
+                if let declaration = Declaration(&line, name: name) { reader.configuration[keyPath: path].append(declaration) }
+                reader.findings.add(line.findings)
             }
         }
     }
 
     /// A family whose values another target parses.
     static func entries(_ path: Path<[EnvEntry]>) -> Self {
-        lines(path) { entry, _, _ in (entry.value.isEmpty ? nil : entry, Findings()) }
+        Self { reader, setting in
+            reader.configuration[keyPath: path] += reader.family(setting).map(\.entry).filter { !$0.value.isEmpty }
+        }
     }
 
     // MARK: one setting each
 
-    static let cors = SettingReader(\.cors) { reader, setting in
-        reader.parse(setting, reader.text(setting)) { text throws(ParseError) in try CORSOptions.choice(ofSetting: text) }
+    static let maxSessions = SettingReader(\.maxSessions) { reader, setting in
+        let tiers = reader.configuration.tiers
+        return reader.parse(setting, reader.text(setting)) { text throws(ParseError) in try TypedText.countByTier(text, 1...100_000, tiers) }
     }
 
-    static let databaseSchema = SettingReader(\.databaseSchema) { reader, setting in
-        reader.parse(setting, reader.text(setting), TypedText.schemaName)
+    static let cors = SettingReader(\.cors) { reader, setting in
+        reader.parse(setting, reader.text(setting)) { text throws(ParseError) in try CORSOptions.choice(ofSetting: text) }
     }
 
     static let tiers = SettingReader(\.tiers) { reader, setting in
@@ -175,5 +151,5 @@ struct SettingReader: Sendable {
         }
         let origin = reader.values.entry(setting).origin
         reader.configuration.tlsPairs = zip(certificates, keys).map { TLSPairDeclaration(certificate: $0, key: $1, origin: origin) }
-    }
+    }.emptyIsNone
 }

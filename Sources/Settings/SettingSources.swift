@@ -129,16 +129,6 @@ enum SecretFile {
     }
 }
 
-extension Setting {
-    /// Whether an empty text means "none" and not "use the default": true for lists.
-    var emptyMeansNone: Bool {
-        switch type {
-        case .addresses, .files, .networks, .mounts: true
-        case .folder, .text, .url, .count, .percentage, .size, .duration, .choice, .rate, .words, .line: isFamily
-        }
-    }
-}
-
 /// Whether a variable of the process environment is ours. Excludes the `TOLLGATE_SERVICE_…` and `TOLLGATE_PORT…` variables that
 /// Kubernetes sets for a service named tollgate.
 private func isOurs(_ name: String) -> Bool {

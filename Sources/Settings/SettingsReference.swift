@@ -23,15 +23,14 @@ package enum SettingsReference {
     /// The keys of lines with options, for a terminal.
     package static var lines: String {
         [
-            keys(.route, RouteDeclaration.self, "[METHODS] [HOST]/PATH key=value …"), keys(.upstream, UpstreamDeclaration.self, "URL… key=value …"),
-            keys(.trust, TrustDeclaration.self), keys(.internalCaller, InternalDeclaration.self), keys(.provider, ProviderDeclaration.self),
-            keys(.scopedAdminToken, AdminTokenDeclaration.self),
+            keys(RouteDeclaration.self, "[METHODS] [HOST]/PATH key=value …"), keys(UpstreamDeclaration.self, "URL… key=value …"),
+            keys(TrustDeclaration.self), keys(InternalDeclaration.self), keys(ProviderDeclaration.self), keys(AdminTokenDeclaration.self),
         ].joined(separator: "\n")
     }
 
-    private static func keys<Target: OptionTarget>(_ setting: Setting, _: Target.Type, _ grammar: String = "key=value …") -> String {
+    private static func keys<Target: OptionTarget>(_: Target.Type, _ grammar: String = "key=value …") -> String {
         let rows = Target.options.map { "    \($0.key)=    \($0.values): \($0.doc.replacing("`", with: ""))\n" }
-        return "\(setting.shownName)=\"\(grammar)\"\n" + rows.joined()
+        return "\(Target.family.shownName)=\"\(grammar)\"\n" + rows.joined()
     }
 
     private static func defaultText(_ setting: Setting) -> String {
@@ -41,7 +40,8 @@ package enum SettingsReference {
 
     private static func meaning(_ setting: Setting) -> String {
         var text = setting.doc
-        if case .choice(let choices) = setting.type { text += " One of `\(choices.joined(separator: "`, `"))`." }
+        let choices = setting.reader.choices
+        if !choices.isEmpty { text += " One of `\(choices.joined(separator: "`, `"))`." }
         if setting.isSecret { text += " `\(setting.name)_FILE` reads it from a file." }
         if setting.needsRestart { text += " A change needs a restart." }
         return text

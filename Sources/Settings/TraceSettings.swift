@@ -40,58 +40,58 @@ package struct TraceSettings: Equatable, Sendable {
 
 extension Setting {
     static let sdkDisabled = Setting(
-        "OTEL_SDK_DISABLED", .choice(["false", "true"]), .choice(\.tracing.isDisabled) { $0 == "true" }, default: "false",
+        "OTEL_SDK_DISABLED", .value(\.tracing.isDisabled, .flag([("false", false), ("true", true)])), default: "false",
         "Whether no traces are recorded, whatever the rest says.")
     static let otlpEndpoint = Setting(
-        "OTEL_EXPORTER_OTLP_ENDPOINT", .url, .traceEndpoint(\.tracing.endpoint), shown: "no traces",
+        "OTEL_EXPORTER_OTLP_ENDPOINT", .traceEndpoint(\.tracing.endpoint), shown: "no traces",
         "The collector of traces, by its base URL: `http://127.0.0.1:4318`; spans are posted to `/v1/traces` below it. See [traces](traces.md).")
     static let otlpTracesEndpoint = Setting(
-        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", .url, .traceEndpoint(\.tracing.tracesEndpoint), shown: "the one above, and `/v1/traces`",
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", .traceEndpoint(\.tracing.tracesEndpoint), shown: "the one above, and `/v1/traces`",
         "The collector's whole URL for traces, path included.")
     static let otlpHeaders = Setting(
-        "OTEL_EXPORTER_OTLP_HEADERS", .text, .traceHeaders, secret: true,
+        "OTEL_EXPORTER_OTLP_HEADERS", .traceHeaders, secret: true,
         "Fields of every request to the collector, such as its key: `name=value,name=value`, values percent-encoded.")
     package static let otlpCertificate = Setting(
-        "OTEL_EXPORTER_OTLP_CERTIFICATE", .text, .traceAuthority, shown: "the system's authorities",
+        "OTEL_EXPORTER_OTLP_CERTIFICATE", .traceAuthority, shown: "the system's authorities",
         "PEM file of the CAs that the collector's certificate is checked against. A changed file counts from the next connection.")
     package static let otlpClientCertificate = Setting(
-        "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", .text, .traceFile(\.tracing.clientCertificate), shown: "no certificate",
+        "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", .traceFile(\.tracing.clientCertificate), shown: "no certificate",
         "PEM file of the certificate, with its chain, that this gateway shows to a collector that asks for one (mTLS). A changed file counts from the next connection.")
     package static let otlpClientKey = Setting(
-        "OTEL_EXPORTER_OTLP_CLIENT_KEY", .text, .traceFile(\.tracing.clientKey), "PEM file of that certificate's key, without a passphrase.")
+        "OTEL_EXPORTER_OTLP_CLIENT_KEY", .traceFile(\.tracing.clientKey), "PEM file of that certificate's key, without a passphrase.")
     package static let otlpTracesClientCertificate = Setting(
-        "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE", .text, .traceFile(\.tracing.clientCertificate), shown: "`OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE`",
+        "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE", .traceFile(\.tracing.clientCertificate), shown: "`OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE`",
         "In place of it, for traces alone.")
     package static let otlpTracesClientKey = Setting(
-        "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", .text, .traceFile(\.tracing.clientKey), shown: "`OTEL_EXPORTER_OTLP_CLIENT_KEY`",
+        "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", .traceFile(\.tracing.clientKey), shown: "`OTEL_EXPORTER_OTLP_CLIENT_KEY`",
         "In place of it, for traces alone.")
     static let otlpTimeout = Setting(
-        "OTEL_EXPORTER_OTLP_TIMEOUT", .count(1...600_000), .count(\.tracing.timeoutMilliseconds), default: "10000",
+        "OTEL_EXPORTER_OTLP_TIMEOUT", .value(\.tracing.timeoutMilliseconds, .count(1...600_000)), default: "10000",
         "The time of one request to the collector, in milliseconds.")
     static let otlpProtocol = Setting(
-        "OTEL_EXPORTER_OTLP_PROTOCOL", .text, .traceProtocol, default: "http/json",
+        "OTEL_EXPORTER_OTLP_PROTOCOL", .traceProtocol, default: "http/json",
         "The form of what the collector gets. Only `http/json`, which collectors take where they take `http/protobuf`.")
     static let serviceName = Setting(
-        "OTEL_SERVICE_NAME", .text, .traceServiceName, shown: "`service.name` of `OTEL_RESOURCE_ATTRIBUTES`, else `tollgate`", "The name of this service in traces.")
+        "OTEL_SERVICE_NAME", .traceServiceName, shown: "`service.name` of `OTEL_RESOURCE_ATTRIBUTES`, else `tollgate`", "The name of this service in traces.")
     static let resourceAttributes = Setting(
-        "OTEL_RESOURCE_ATTRIBUTES", .text, .traceResource,
+        "OTEL_RESOURCE_ATTRIBUTES", .traceResource,
         "Further attributes of all spans: `deployment.environment.name=prod,k8s.pod.name=a`, values percent-encoded.")
     static let tracesSampler = Setting(
-        "OTEL_TRACES_SAMPLER", .choice(TraceSampler.names), .choice(\.tracing.sampler) { $0 }, default: "parentbased_always_on",
+        "OTEL_TRACES_SAMPLER", .value(\.tracing.sampler, .choice(TraceSampler.names) { $0 }), default: "parentbased_always_on",
         "Which requests are recorded. With `parentbased_…`, a trusted proxy's or internal caller's decision counts first.")
     static let tracesSamplerArgument = Setting(
-        "OTEL_TRACES_SAMPLER_ARG", .text, .traceShare, default: "1.0", "The share that ratios record, 0 to 1: `0.01` is one request of a hundred.")
+        "OTEL_TRACES_SAMPLER_ARG", .traceShare, default: "1.0", "The share that ratios record, 0 to 1: `0.01` is one request of a hundred.")
     static let spanDelay = Setting(
-        "OTEL_BSP_SCHEDULE_DELAY", .count(1...600_000), .traceMilliseconds(\.tracing.limits.delay), default: "5000",
+        "OTEL_BSP_SCHEDULE_DELAY", .value(\.tracing.limits.delay, .count(1...600_000)), default: "5000",
         "The time that a span waits for others at most, in milliseconds.")
     static let spanQueue = Setting(
-        "OTEL_BSP_MAX_QUEUE_SIZE", .count(1...1_048_576), .count(\.tracing.limits.queued), default: "2048",
+        "OTEL_BSP_MAX_QUEUE_SIZE", .value(\.tracing.limits.queued, .count(1...1_048_576)), default: "2048",
         "The maximum number of spans that wait for the collector; further ones are dropped and counted.")
     static let spanBatch = Setting(
-        "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", .count(1...65_536), .count(\.tracing.limits.batch), default: "512",
+        "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", .value(\.tracing.limits.batch, .count(1...65_536)), default: "512",
         "The maximum number of spans in one request to the collector.")
     static let spanTimeout = Setting(
-        "OTEL_BSP_EXPORT_TIMEOUT", .count(1...3_600_000), .traceMilliseconds(\.tracing.limits.timeout), default: "30000",
+        "OTEL_BSP_EXPORT_TIMEOUT", .value(\.tracing.limits.timeout, .count(1...3_600_000)), default: "30000",
         "The time for which a batch is tried, in milliseconds; then it is dropped and counted.")
 
     static let traces = [
@@ -104,7 +104,7 @@ extension SettingReader {
     /// The URL of a collector, which must not be that of its gRPC port.
     fileprivate static func traceEndpoint(_ path: Path<String?>) -> SettingReader {
         SettingReader(path) { reader, setting in
-            let url = reader.url(setting)
+            let url = reader.text(setting).isEmpty ? nil : reader.parse(setting, OptionForm<String>.url)
             if let url, url.contains(":4317") {
                 let entry = reader.values.entry(setting)
                 let text = "names port 4317, where collectors speak gRPC; they take http/json at port 4318"
@@ -126,10 +126,6 @@ extension SettingReader {
             }
             return .some(entry.origin.path(entry.value))
         }
-    }
-
-    fileprivate static func traceMilliseconds(_ path: Path<UInt64>) -> SettingReader {
-        SettingReader(path) { reader, setting in reader.count(setting).map { UInt64($0) } }
     }
 
     /// Only a fault if there is a collector: the variable may be meant for other programs.

@@ -1,4 +1,5 @@
 package import Credentials
+package import Gate
 internal import Wire
 
 /// An outside issuer, as a `TOLLGATE_TRUST_…` line declares it.
@@ -14,9 +15,11 @@ package struct TrustDeclaration: Hashable, Sendable {
     package var algorithms: AlgorithmSet = []
     package var userClaim = "sub"
     package var tierClaim = "tier"
-    package var tierFrom = TierOrigin.claim
-    var tierURL: String?
-    var tierMaxAgeSeconds: Int64 = 60
+    /// The source of its users' tiers.
+    package var tierSource = TierSource.claim
+    /// The tier server, and how long its answers count.
+    package var tierURL: String?
+    package var tierMaxAgeSeconds: Int64 = 60
     package var emailClaim = "email"
     package var maxLifetimeSeconds: Int64?
     var refreshURL: String?
@@ -25,30 +28,9 @@ package struct TrustDeclaration: Hashable, Sendable {
     package var hasAccounts = false
     package var origin: Origin
 
-    package var tierSource: TierDeclaration {
-        switch tierFrom {
-        case .claim: .claim
-        case .account: .account
-        case .lookup: tierURL.map { .lookup(url: $0, maxAgeSeconds: tierMaxAgeSeconds) } ?? .claim
-        }
-    }
-
     /// The endpoint that refreshes its tokens: internal callers' expired ones, and with `hasAccounts` those of apps; nil: none.
     package var refresh: RefreshDeclaration? { refreshURL.map { RefreshDeclaration(url: $0, contract: refreshContract) } }
 }
-
-/// The source of the tiers of an outside issuer's users (`tier-from=`).
-package enum TierDeclaration: Hashable, Sendable {
-    /// The `tierClaim` of their tokens.
-    case claim
-    /// The tier that the operator set for the subject here.
-    case account
-    /// A tier server, whose answers count for so long.
-    case lookup(url: String, maxAgeSeconds: Int64)
-}
-
-/// The words of `tier-from=`.
-package enum TierOrigin: String, CaseIterable, Sendable { case claim, account, lookup }
 
 /// The refresh endpoint of an outside issuer.
 package struct RefreshDeclaration: Hashable, Sendable {
@@ -60,39 +42,37 @@ package struct RefreshDeclaration: Hashable, Sendable {
 package enum RefreshContract: String, CaseIterable, Sendable { case password, provider, dlauth, anonymous }
 
 extension TrustDeclaration: OptionTarget {
+    package static let family = Setting.trust
+    package var lineName: String { name }
     package static let bare = Self(name: "", origin: .builtIn)
 
     package static let options = table {
         LineOption("issuer", ifSet: \.issuer, .text, "the exact `iss`", "without it the line matches only tokens that have no `iss`").column
         LineOption(
             "audience", \.audiences, .audiences, values: "accepted `aud` values, or any",
-            "one of them must match; `any` leaves `aud` unchecked"
-        ).json("audiences").column
+            "one of them must match; `any` leaves `aud` unchecked").json("audiences").column
         LineOption("jwks", "a URL or a file", "the issuer's keys as a JWK Set") { line, trust in
-            if let text = line.text("jwks") { trust.keySource = TrustLine.jwksSource(&line, text) }
+            if let text = line.text("jwks") { trust.keySource = jwksSource(&line, text) }
         } value: { trust, _ in
             trust.keySource.place.map { OptionValue($0) }
         }.column
-        LineOption("secret-file", "a file", "a shared secret, in place of `jwks`", read: TrustLine.readSecret) { trust, _ in
+        LineOption("secret-file", "a file", "a shared secret, in place of `jwks`", read: readSecret) { trust, _ in
             trust.secretFile.map { OptionValue($0) }
         }.column
         LineOption(
             "algorithms", list: \.algorithms, "RS256,ES256", "the accepted algorithms: by default all that the keys allow, HS256 for a secret",
-            part: TrustLine.algorithm, join: { AlgorithmSet($0) }, show: { $0.members.map(\.name) }
-        ).column
+            part: algorithm, join: { AlgorithmSet($0) }, show: { $0.members.map(\.name) }).column
         LineOption("user-claim", \.userClaim, .text, "the claim with the user's id")
         LineOption("tier-claim", \.tierClaim, .text, "the claim with the tier")
         LineOption(
-            "tier-from", \.tierFrom, .choice(TierOrigin.allCases, \.rawValue),
-            "the source of the tier: the claim, the account that `user set-tier` or an import made for the subject, or the server at `tier-url`"
-        ).column
+            "tier-from", \.tierSource, .choice([("claim", .claim), ("account", .account), ("lookup", .lookup)]),
+            "the source of the tier: the claim, the account that `user set-tier` or an import made for the subject, or the server at `tier-url`").column
         LineOption(
             "tier-url", ifSet: \.tierURL, .url, "a URL",
             "with `tier-from=lookup`: `GET URL?issuer=…&subject=…` is answered by `{\"tier\":…}`")
         LineOption(
             "tier-max-age", \.tierMaxAgeSeconds, .duration(1_000...86_400_000, unit: 1_000),
-            "how long an answer counts before the server is asked again"
-        ).when { $0.tierFrom == .lookup }
+            "how long an answer counts before the server is asked again").when { $0.tierSource == .lookup }
         LineOption("email-claim", \.emailClaim, .text, "the claim with the email")
         LineOption(
             "max-lifetime", ifSet: \.maxLifetimeSeconds, .duration(1_000...315_360_000_000, unit: 1_000), "unbounded",
@@ -101,8 +81,7 @@ extension TrustDeclaration: OptionTarget {
             "refresh", ifSet: \.refreshURL, .url, "a URL",
             "the endpoint that refreshes internal callers' expired tokens, and with `accounts=on` those of apps")
         LineOption(
-            "refresh-contract", \.refreshContract, .choice(RefreshContract.allCases, \.rawValue), "the request format of that endpoint"
-        ).when { $0.refreshURL != nil }
+            "refresh-contract", \.refreshContract, .choice(RefreshContract.allCases, \.rawValue), "the request format of that endpoint").when { $0.refreshURL != nil }
         LineOption(
             "accounts", \.hasAccounts, .flag(),
             "`on`: the subject is the id of an imported account, or an imported identity whose provider is this line; contracts take the issuer's tokens until they end")
@@ -134,45 +113,41 @@ extension KeySource {
     }
 }
 
-/// Parser of `TOLLGATE_TRUST_<NAME>`.
-enum TrustLine {
-    static func parse(_ entry: EnvEntry, name: String, _ sources: SettingSources) -> (TrustDeclaration, Findings) {
-        var line = OptionLine(entry, TrustDeclaration.self, sources)
+extension TrustDeclaration {
+    package init(_ line: inout OptionLine, name: String) {
+        self.init(name: name, origin: line.entry.origin)
         line.refuseWords("key=value, like audience=NAME")
-        var trust = TrustDeclaration(name: name, origin: entry.origin)
         if !line.has("audience") { line.fault("has no audience=, write audience=NAME, or audience=any to accept tokens for everyone") }
         switch (line.has("jwks"), line.has("secret-file")) {
         case (false, false): line.fault("has no keys, write jwks=URL, jwks=FILE or secret-file=FILE")
         case (true, true): line.fault("has both jwks= and secret-file=, keep one of them")
         case (true, false), (false, true): break
         }
-        line.read(into: &trust)
-        trust.algorithms = allowed(line.has("algorithms") ? trust.algorithms : nil, for: trust.keySource, &line)
-        checkTiers(&line, trust)
+        line.read(into: &self)
+        algorithms = Self.allowed(line.has("algorithms") ? algorithms : nil, for: keySource, &line)
+        checkTiers(&line)
         if line.has("refresh-contract"), !line.has("refresh") {
             line.fault("has refresh-contract= without refresh=, add refresh=URL or remove it")
         }
-        if trust.hasAccounts, ProviderName(rawValue: name) != nil {
+        if hasAccounts, ProviderName(rawValue: name) != nil {
             line.fault("has accounts=on and the name of a provider, whose identities sign in by ID token, choose another name")
         }
-        return (trust, line.findings)
     }
 
-    private static func checkTiers(_ line: inout OptionLine, _ trust: TrustDeclaration) {
-        let source = trust.tierFrom
-        if source != .lookup {
+    private func checkTiers(_ line: inout OptionLine) {
+        if tierSource != .lookup {
             for key in ["tier-url", "tier-max-age"] where line.has(key) {
                 line.fault("has \(key)= without tier-from=lookup, add that or remove \(key)=")
             }
         } else if !line.has("tier-url") {
             line.fault("has tier-from=lookup and no tier-url=, add the URL of the server that knows the tiers")
         }
-        guard source != .claim else { return }
+        guard tierSource != .claim else { return }
         if line.has("tier-claim") {
-            line.fault("has tier-claim= and tier-from=\(source.rawValue), which ignores the claim, remove one of them")
+            line.fault("has tier-claim= and tier-from=\(tierSource), which ignores the claim, remove one of them")
         }
-        if ProviderName(rawValue: trust.name) != nil {
-            line.fault("has the name of a sign-in provider, whose subjects have no tier-from=\(source.rawValue), choose another name")
+        if ProviderName(rawValue: name) != nil {
+            line.fault("has the name of a sign-in provider, whose subjects have no tier-from=\(tierSource), choose another name")
         }
     }
 

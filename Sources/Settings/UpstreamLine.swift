@@ -46,39 +46,35 @@ package struct UpstreamDeclaration: Hashable, Sendable {
 }
 
 extension UpstreamDeclaration: OptionTarget {
+    package static let family = Setting.upstream
+    package var lineName: String { name }
     package static let bare = Self(name: "", bases: [], origin: .builtIn)
 
     package static let options = table {
         LineOption(
             "balance", \.settings.balance, .choice([("least", .leastOutstanding), ("round", .roundRobin)]),
-            "the address with the fewest requests under way, or round robin"
-        ).column
+            "the address with the fewest requests under way, or round robin").column
         LineOption(
             "health", ifSet: \.settings.health, .healthCheck, "a path, or grpc",
-            "probed every few seconds; an address that fails the probe gets no requests. `grpc` is the standard health service of gRPC and needs `http2=on`"
-        ).column
+            "probed every few seconds; an address that fails the probe gets no requests. `grpc` is the standard health service of gRPC and needs `http2=on`").column
         LineOption(
             "timeout", \.settings.timeout, .duration(1...86_400_000, isNumber: true),
-            "the time until the first byte of the response, and between its parts"
-        ).json("timeout_ms")
+            "the time until the first byte of the response, and between its parts").json("timeout_ms")
         LineOption(
             "connect-timeout", \.settings.connectTimeout, .duration(1...600_000, isNumber: true),
-            "the time for the connection and the TLS handshake"
-        ).json("connect_timeout_ms")
+            "the time for the connection and the TLS handshake").json("connect_timeout_ms")
         LineOption("retries", \.settings.retries, .count(0...5), "the number of retries of an idempotent request that got no response, up to 5")
         LineOption(
             "max-connections", \.settings.maxConnections, .bound(1...1_000_000), values: "unbounded",
             "the maximum number of connections of all workers to all addresses, health checks excepted; beyond it 503")
         LineOption(
-            "http2", \.speaksHTTP2, .flag(), "HTTP/2, many requests on one connection: by ALPN over https://, by prior knowledge otherwise"
-        ).column
+            "http2", \.speaksHTTP2, .flag(), "HTTP/2, many requests on one connection: by ALPN over https://, by prior knowledge otherwise").column
         LineOption(
             "host", \.settings.sendsOwnHost, .choice([("client", false), ("upstream", true)]),
             "the `Host` that the upstream receives: the client's, or the address's own")
         LineOption(
             "paths", \.pathsAreExact, .flag([("loose", false), ("exact", true)]),
-            "`exact` if it tells paths apart by case, last slash and blanks at the end; otherwise a path that differs only in these from one of a stricter route is refused"
-        ).json("paths_exact")
+            "`exact` if it tells paths apart by case, last slash and blanks at the end; otherwise a path that differs only in these from one of a stricter route is refused").json("paths_exact")
         LineOption("tls-ca", ifSet: \.authorityFile, .path, "a PEM file", "the CA of its certificate; the system's CAs by default")
         LineOption(
             "eject-failures", orOff: \.settings.outliers.failures, .count(1...1_000),
@@ -107,6 +103,25 @@ extension UpstreamDeclaration: OptionTarget {
             "the maximum number of those that wait for a connection; beyond it 503")
         LineOption("retry-budget", \.settings.retryPercent, .percentage(), "the retries that requests earn; ten are saved in each worker")
         LineOption("retry-min", \.settings.leastRetries, .count(0...1_000), "the number of retries under way up to which the budget is not asked")
+    }
+}
+
+extension UpstreamDeclaration {
+    /// Parses `URL… key=value…`.
+    package init(_ line: inout OptionLine, name: String) {
+        var bases: [UpstreamBase] = []
+        for word in line.words {
+            let base = line.parse(word, word) { text throws(ParseError) in try UpstreamBase(text) }
+            guard let base else { continue }
+            if bases.contains(base) { line.fault("\(quoted(word)) is given twice, keep one of them") } else { bases.append(base) }
+        }
+        if line.words.isEmpty { line.fault("has no address, write one like http://127.0.0.1:9001") }
+        self.init(name: name, bases: bases, origin: line.entry.origin)
+        line.read(into: &self)
+        if settings.health == .grpc, !speaksHTTP2 { line.fault("health=grpc needs HTTP/2, write http2=on beside it") }
+        if line.has("tls-ca"), !bases.contains(where: \.isTLS) {
+            line.fault("tls-ca= is for https:// addresses and there is none, remove it or write https://")
+        }
     }
 }
 
@@ -150,27 +165,6 @@ extension OptionForm where Value == OutlierRules.LatencyRule {
             case .bound(let milliseconds): OptionValue(DurationText.text(milliseconds))
             }
         }
-    }
-}
-
-/// Parser of `TOLLGATE_UPSTREAM_<NAME>`: `URL… key=value…`.
-enum UpstreamLine {
-    static func parse(_ entry: EnvEntry, name: String, _ sources: SettingSources) -> (UpstreamDeclaration, Findings) {
-        var line = OptionLine(entry, UpstreamDeclaration.self, sources)
-        var bases: [UpstreamBase] = []
-        for word in line.words {
-            let base = line.parse(word, word) { text throws(ParseError) in try UpstreamBase(text) }
-            guard let base else { continue }
-            if bases.contains(base) { line.fault("\(quoted(word)) is given twice, keep one of them") } else { bases.append(base) }
-        }
-        if line.words.isEmpty { line.fault("has no address, write one like http://127.0.0.1:9001") }
-        var upstream = UpstreamDeclaration(name: name, bases: bases, origin: entry.origin)
-        line.read(into: &upstream)
-        if upstream.settings.health == .grpc, !upstream.speaksHTTP2 { line.fault("health=grpc needs HTTP/2, write http2=on beside it") }
-        if line.has("tls-ca"), !bases.contains(where: \.isTLS) {
-            line.fault("tls-ca= is for https:// addresses and there is none, remove it or write https://")
-        }
-        return (upstream, line.findings)
     }
 }
 

@@ -97,7 +97,7 @@ import Testing
         let trust = try #require(settings.trusts.first)
         #expect(trust.issuer == "https://i.test" && trust.audiences == ["a", "b"] && trust.keySource == .url("https://i.test/keys"))
         #expect(trust.algorithms == AlgorithmSet(.RS256) && [trust.userClaim, trust.emailClaim] == ["uid", "mail"])
-        #expect(trust.tierSource == .lookup(url: "https://t.test/tier", maxAgeSeconds: 120) && trust.maxLifetimeSeconds == 604_800)
+        #expect(trust.tierSource == .lookup && trust.tierURL == "https://t.test/tier" && trust.tierMaxAgeSeconds == 120 && trust.maxLifetimeSeconds == 604_800)
         #expect(trust.refresh == RefreshDeclaration(url: "https://i.test/refresh", contract: .dlauth) && trust.hasAccounts)
     }
 
@@ -106,7 +106,7 @@ import Testing
         let settings = load(lines + oneRoute, files: ["s": TrustLineTests.secret]).partial.settings
         #expect(settings.trusts.map(\.algorithms) == [.asymmetric, AlgorithmSet(.HS256)] && settings.trusts[0].maxLifetimeSeconds == nil)
         #expect(settings.trusts[1].keySource == .secret(TrustLineTests.secret) && settings.trusts[0].issuer == nil)
-        #expect(settings.internals.map(\.keyDigest) == [[UInt8](repeating: 0xAB, count: 32)])
+        #expect(settings.internals.map(\.caller.keySHA256) == [[UInt8](repeating: 0xAB, count: 32)])
     }
 
     @Test func everyOptionIsShown() throws {

@@ -28,7 +28,7 @@ import Testing
         let secrets = Setting.all.filter(\.isSecret)
         #expect(secrets.count >= 8)
         let marker = "MARKER-of-more-than-thirty-two-bytes"
-        let environment = secrets.map { ($0.name, $0.type == .url ? "https://u:\(marker)@h/\(marker)" : marker) }
+        let environment = secrets.map { ($0.name, $0.isURL ? "https://u:\(marker)@h/\(marker)" : marker) }
         let direct = load([("a.env", oneRoute)], environment: environment).partial.settings
         let files = secrets.map { ($0.name + "_FILE", "/\($0.name)") }
         let byFile = load(

@@ -1,5 +1,6 @@
 internal import Cluster
 internal import Contracts
+internal import Gate
 internal import Issuers
 internal import Proxy
 internal import Redis
@@ -46,10 +47,11 @@ extension IssuerTiers {
 
     init?(_ trust: TrustDeclaration) {
         switch trust.tierSource {
-        case .claim: return nil
+        case .claim, .ownAccount: return nil
         case .account: self = .account
-        case .lookup(let url, let seconds):
-            self = .lookup(TierServer(url: url, issuer: trust.issuer ?? trust.name, maxAgeSeconds: seconds))
+        case .lookup:
+            guard let url = trust.tierURL else { return nil }
+            self = .lookup(TierServer(url: url, issuer: trust.issuer ?? trust.name, maxAgeSeconds: trust.tierMaxAgeSeconds))
         }
     }
 }

@@ -114,8 +114,7 @@ enum MaterialCheck {
         }
         checkClientCertificate(configuration.settings, now: now, &findings)
         for upstream in configuration.settings.upstreams {
-            let name = Setting.upstream.name + upstream.name.uppercased()
-            if let path = upstream.authorityFile { checkAuthority(path, option: "tls-ca", upstream.origin, name, &findings) }
+            if let path = upstream.authorityFile { checkAuthority(path, option: "tls-ca", upstream.origin, upstream.variable, &findings) }
         }
         if let path = configuration.mail.mail?.server.authorityFile {
             checkAuthority(path, option: "tls-ca", configuration.settings.origin(of: .smtpURL), Setting.smtpURL.name, &findings)
@@ -168,7 +167,7 @@ enum MaterialCheck {
             guard key.algorithm != configuration.settings.signingAlgorithm else { return }
             for route in configuration.settings.routes where key.algorithm.isSymmetric && route.rule.signsIdentity {
                 let message = "has identity=signed and the current key signs with \(key.algorithm.name), a secret that its upstream cannot have: run tollgate keys rotate"
-                findings.fault(Finding(route.origin, route.variable, message))
+                findings.fault(route, message)
             }
             let wanted = configuration.settings.signingAlgorithm.name
             let message = "is \(wanted) and the current key signs with \(key.algorithm.name), run tollgate keys rotate to sign with \(wanted)"

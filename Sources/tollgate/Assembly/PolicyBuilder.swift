@@ -22,10 +22,10 @@ enum PolicyBuilder {
         }
         let policy = try Policy(
             version: version, tiers: settings.tiers, rules: rules, trust: trust,
-            trustedProxies: settings.trustedProxies, internals: settings.internals.map(internalCaller),
+            trustedProxies: settings.trustedProxies, internals: settings.internals.map(\.caller),
             upgradeURL: settings.upgradeURL, hasAccounts: settings.hasAccounts,
             refreshers: Set(settings.trusts.filter { $0.refresh != nil }.map(\.name)),
-            tierSources: Dictionary(settings.trusts.map { ($0.name, TierSource($0.tierSource)) }) { first, _ in first },
+            tierSources: Dictionary(settings.trusts.map { ($0.name, $0.tierSource) }) { first, _ in first },
             identitySigner: signer, cors: settings.corsRule, ownOrigin: OriginPattern.origin(ofURL: settings.publicURL),
             contractBases: contractBases(configuration))
         return limitHash.map { Policy(policy, limitsBy: $0) } ?? policy
@@ -73,20 +73,5 @@ enum PolicyBuilder {
         return TrustedIssuer(
             name: TrustDeclaration.ownName, issuer: configuration.settings.issuer, audiences: [configuration.settings.audience],
             algorithms: algorithms, keys: keys?.keySet(now: now), isOwn: true)
-    }
-
-    private static func internalCaller(_ caller: InternalDeclaration) -> InternalCaller {
-        InternalCaller(
-            name: caller.name, keySHA256: caller.keyDigest, networks: caller.networks, certificateName: caller.certificateName)
-    }
-}
-
-extension TierSource {
-    init(_ declaration: TierDeclaration) {
-        switch declaration {
-        case .claim: self = .claim
-        case .account: self = .account
-        case .lookup: self = .lookup
-        }
     }
 }

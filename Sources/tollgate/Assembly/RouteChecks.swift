@@ -43,7 +43,7 @@ struct RouteChecks {
         let requirements = RouteRule.requirements(of: routes.map(\.rule))
         if requirements.count > Trust.maximumRequirements, let last = routes.last(where: { !$0.rule.claims.isEmpty }) {
             let message = "brings the routes to \(requirements.count) different claims, have at most \(Trust.maximumRequirements)"
-            findings.fault(Finding(last.origin, last.variable, message))
+            findings.fault(last, message)
         }
     }
 
@@ -66,7 +66,7 @@ struct RouteChecks {
             }
         }
         taken = found.filter(\.isExpected)
-        for paths in found where !paths.isExpected { findings.warn(Finding(paths.route.origin, paths.route.variable, paths.message)) }
+        for paths in found where !paths.isExpected { findings.warn(paths.route, paths.message) }
     }
 
     /// The paths below those of routes that the gateway itself answers.
@@ -131,7 +131,7 @@ struct RouteChecks {
     /// The setting that a route or endpoint comes from.
     private func owner(_ name: String, _ routes: [RouteDeclaration]) -> String {
         if let route = routes.first(where: { $0.rule.name == name }) {
-            return "\(Setting.route.name)\(name.uppercased()) (\(route.origin.text))"
+            return "\(route.variable) (\(route.origin.text))"
         }
         guard let place = contracts.endpoints.first(where: { $0.endpoint.name == name }) else { return name }
         return "\(place.rule.pattern) of \(place.mount.text) in \(Setting.contracts.name) (\(configuration.origin(of: .contracts).text))"
@@ -139,7 +139,7 @@ struct RouteChecks {
 
     private mutating func report(_ name: String, _ message: String, _ routes: [RouteDeclaration]) -> String {
         if let route = routes.first(where: { $0.rule.name == name }) {
-            findings.fault(Finding(route.origin, route.variable, message))
+            findings.fault(route, message)
         }
         return name
     }

@@ -39,13 +39,13 @@ enum CheckCommand {
             json.array("servers", redis.seeds) { $0.string($1.description) }
             json.endObject()
         }
-        json.lines("upstreams", settings.upstreams, \.name, settings.tiers) { json, upstream in
+        json.lines("upstreams", settings.upstreams, settings.tiers) { json, upstream in
             json.array("addresses", upstream.bases) { $0.string($1.text) }
         }
-        json.lines("issuers", settings.trusts, \.name, settings.tiers)
-        json.lines("providers", settings.providers, \.name.rawValue, settings.tiers)
-        json.lines("internal_callers", settings.internals, \.name, settings.tiers)
-        json.lines("admin_tokens", settings.scopedAdminTokens, \.token.name, settings.tiers)
+        json.lines("issuers", settings.trusts, settings.tiers)
+        json.lines("providers", settings.providers, settings.tiers)
+        json.lines("internal_callers", settings.internals, settings.tiers)
+        json.lines("admin_tokens", settings.scopedAdminTokens, settings.tiers)
         configuration.writeRoutes(&json)
         json.array("refused_spellings", configuration.routePairs) { json, pair in
             json.beginObject()
@@ -59,12 +59,11 @@ enum CheckCommand {
 extension JSONWriter {
     /// An array of declarations with their options, and `more`.
     fileprivate mutating func lines<Target: OptionTarget>(
-        _ name: StaticString, _ targets: [Target], _ targetName: (Target) -> String, _ tiers: TierList,
-        _ more: (inout JSONWriter, Target) -> Void = { _, _ in }
+        _ name: StaticString, _ targets: [Target], _ tiers: TierList, _ more: (inout JSONWriter, Target) -> Void = { _, _ in }
     ) {
         array(name, targets) { json, target in
             json.beginObject()
-            json.field("name", targetName(target))
+            json.field("name", target.lineName)
             more(&json, target)
             json.options(of: target, tiers)
             json.endObject()
@@ -101,8 +100,8 @@ enum CheckTable {
             let rows = settings.trusts.map { issuer($0) + [$0.furtherOptions(tiers)] }
             text += "\n" + table(["ISSUER", "ISS", "AUD", "KEYS", "ALGORITHMS", "TIER FROM", "MORE"], rows)
         }
-        text += lines("PROVIDER", settings.providers, \.name.rawValue, tiers) + lines("INTERNAL CALLER", settings.internals, \.name, tiers)
-            + lines("ADMIN TOKEN", settings.scopedAdminTokens, \.token.name, tiers)
+        text += lines("PROVIDER", settings.providers, tiers) + lines("INTERNAL CALLER", settings.internals, tiers)
+            + lines("ADMIN TOKEN", settings.scopedAdminTokens, tiers)
         let routes = settings.routes.map { route($0, configuration) } + configuration.endpoints.map { endpoint($0, settings.corsRule) }
         text += "\n" + table(["ROUTE", "MATCHES", "UPSTREAM", "AUTH", "TIER", "LIMIT", "MORE"], routes)
         let taken = configuration.taken.map { [$0.route.rule.name, $0.owner, $0.paths.joined(separator: " ")] }
@@ -146,10 +145,8 @@ enum CheckTable {
     }
 
     /// Declarations without columns of their own.
-    private static func lines<Target: OptionTarget>(
-        _ head: String, _ targets: [Target], _ name: (Target) -> String, _ tiers: TierList
-    ) -> String {
-        targets.isEmpty ? "" : "\n" + table([head, "MORE"], targets.map { [name($0), $0.furtherOptions(tiers)] })
+    private static func lines<Target: OptionTarget>(_ head: String, _ targets: [Target], _ tiers: TierList) -> String {
+        targets.isEmpty ? "" : "\n" + table([head, "MORE"], targets.map { [$0.lineName, $0.furtherOptions(tiers)] })
     }
 
     private static func upstream(_ upstream: UpstreamDeclaration, _ tiers: TierList) -> [String] {
@@ -162,7 +159,7 @@ enum CheckTable {
     private static func issuer(_ trust: TrustDeclaration) -> [String] {
         let audiences = trust.audiences.isEmpty ? "any" : trust.audiences.joined(separator: ",")
         let algorithms = trust.algorithms.members.map(\.name).joined(separator: ",")
-        return [trust.name, trust.issuer ?? "(none)", audiences, trust.keySource.place ?? "shared secret", algorithms, trust.tierFrom.rawValue]
+        return [trust.name, trust.issuer ?? "(none)", audiences, trust.keySource.place ?? "shared secret", algorithms, "\(trust.tierSource)"]
     }
 
     private static func route(_ route: RouteDeclaration, _ configuration: GatewayConfiguration) -> [String] {

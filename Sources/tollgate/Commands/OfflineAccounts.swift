@@ -32,7 +32,7 @@ struct OfflineAccounts: Sendable {
     /// The names of the trust lines, those with `accounts=on`, and the source of the tiers of each.
     let issuers: [String]
     let accountIssuers: Set<String>
-    let tierSources: [String: TierDeclaration]
+    let tierSources: [String: TierSource]
     private let store: any AccountStore
     private let clock: AccountClock
     private let reason = StoreReason()

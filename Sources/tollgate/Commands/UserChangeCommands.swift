@@ -1,5 +1,6 @@
 internal import Accounts
 internal import Admin
+internal import Gate
 internal import Settings
 internal import Wire
 

@@ -115,7 +115,7 @@ struct LocalProbes {
     /// The URL of a server is a secret only with a user or password in it; that of a webhook may be one as a whole.
     private func holdsSecret(_ entry: EnvEntry) -> Bool {
         guard let setting = Setting.named(entry.name), setting.isSecret, !entry.value.isEmpty else { return false }
-        return setting.type != .url || setting == .smsURL || entry.value.contains("@") || entry.value.contains("password")
+        return !setting.isURL || setting == .smsURL || entry.value.contains("@") || entry.value.contains("password")
     }
 
     private var space: [Diagnosis] {
