@@ -24,8 +24,7 @@ extension AdminTokenDeclaration: OptionTarget {
         } value: { _, _ in
             nil
         }
-        LineOption(
-            "scope", list: \.token.scopes, AdminScope.allCases.map(\.rawValue).joined(separator: ","),
+        LineOption("scope", list: \.token.scopes, AdminScope.allCases.map(\.rawValue).joined(separator: ","),
             "what it may do, separated by commas; anything else is 403",
             part: { text throws(ParseError) in try TypedText.choice(text, scopes) },
             join: { Set($0.compactMap(AdminScope.init(rawValue:))) }, show: { scopes in AdminScope.allCases.filter(scopes.contains).map(\.rawValue) })

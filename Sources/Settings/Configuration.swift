@@ -1,13 +1,15 @@
-package import Credentials
+internal import Credentials
 package import Gate
-package import Telemetry
 package import Wire
 
 /// The typed values of all settings: a plain value that a reload compares and replaces.
 ///
 /// Settings whose grammar belongs to another target (contracts, URLs of Redis, the database and the mail server) stay strings
 /// here. `tollgate/Assembly` has those targets parse them and reports their errors.
+@dynamicMemberLookup
 package struct Configuration: Sendable {
+    /// The values of plain settings that are not their defaults, by variable.
+    var values: [String: any Sendable] = [:]
     /// The origin of each setting, by variable; a setting that is missing here has its default.
     package var origins: [String: Origin] = [:]
     /// All settings as texts.
@@ -26,20 +28,10 @@ package struct Configuration: Sendable {
     package var scopedAdminTokens: [AdminTokenDeclaration] = []
     /// Host names, in lower case, that the admin listeners accept besides addresses and `localhost`.
     package var adminHosts: [String] = []
-    /// Whether the console and the admin API are on the main listeners too.
-    package var hasConsoleOnMain = false
     /// The number of event loops; nil: one for each core.
     package var workers: Int?
-    package var dataDirectory = ""
-    package var publicURL = ""
-    /// `iss` of own tokens.
-    package var issuer = ""
-    /// `aud` of own tokens.
-    package var audience = ""
     /// The secret that signs own tokens in place of generated keys, at least 32 bytes.
     package var jwtSecret: [UInt8]?
-    package var signingAlgorithm = SigningAlgorithm.ES256
-    package var clockSkewSeconds: Int64 = 0
     package var tiers = TierList.standard
     package var trusts: [TrustDeclaration] = []
     package var upstreams: [UpstreamDeclaration] = []
@@ -51,9 +43,6 @@ package struct Configuration: Sendable {
     package var trustedProxies: [CIDR] = []
     /// `REDIS_URL` unparsed; it may contain a password. nil: limits are counted in process.
     package var redisURL: String?
-    package var rateLimitFailure = LimitFailureMode.local
-    package var redisTimeoutMilliseconds: UInt32 = 0
-    package var tokenCacheEntries = 0
     /// The contracts to mount, each as `id@base`.
     package var contracts: [String] = []
     /// Paths of the `dlauth` contract, each with the full name of its variable.
@@ -64,55 +53,20 @@ package struct Configuration: Sendable {
     var commonDatabaseURL: String?
     var ownDatabaseDirectURL: String?
     var commonDatabaseDirectURL: String?
-    package var databaseSchema = ""
     /// The secret that gateways with a common database or Redis share, at least 32 bytes.
     package var keySecret: [UInt8]?
-    package var mustConfirmEmail = false
-    /// Of one account.
-    /// By the tier's rank.
+    /// The most sessions of one account, by its tier's rank.
     package var maxSessions: [Int] = []
-    /// The rate of sign-ups for each client address.
-    package var signUpLimit: LimitRate = LimitRate(defaultOf: .signUpLimit)
-    /// The rate of SMS over all gateways.
-    package var smsBudget: LimitRate = LimitRate(defaultOf: .smsBudget)
     /// Lifetimes of access tokens and of sessions by contract, each with the full name of its variable.
     package var accessLifetimes: [EnvEntry] = []
     package var refreshLifetimes: [EnvEntry] = []
-    package var refreshGraceSeconds: Int64 = 0
-    package var tierGraceSeconds: Int64 = 0
-    package var headerTimeoutMilliseconds: UInt32 = 0
-    package var bodyTimeoutMilliseconds: UInt32 = 0
-    /// Bytes a second that a request body needs after 10 seconds; 0 for any.
-    package var bodyRate = 0
-    /// Whether a client that ends its side before its answer begins has given up its request.
-    package var cancelsOnHalfClose = false
-    package var sendTimeoutMilliseconds: UInt32 = 0
-    package var idleTimeoutMilliseconds: UInt32 = 0
-    package var drainTimeoutMilliseconds: UInt32 = 0
-    package var maxConnections = 0
-    package var maxRequests = 0
-    package var maxLocalRequests = 0
-    /// Percent of a shared bound that one client may hold.
-    package var clientShare = 0
-    /// In bytes.
-    package var maxBuffers = 0
-    package var dnsRefreshMilliseconds: UInt32 = 0
-    package var http2Streams = 0
-    package var http2StreamWindow = 0
-    package var http2ConnectionWindow = 0
     package var upgradeURL: String?
     /// `SMTP_URL` unparsed; it may contain a password. nil: mail goes to the development outbox.
     package var smtpURL: String?
-    /// The sender of mails; empty for none.
-    package var mailFrom = ""
-    /// The name of the app in messages; empty for the default.
-    package var appName = ""
     /// The webhook for SMS; nil: they go to the development outbox.
     package var smsURL: String?
     /// The page of reset links; nil: a reset mail contains the bare token.
     package var resetURL: String?
-    package var logLevel = LogLevel.info
-    package var accessLog = AccessLogFormat.json
     package var tracing = TraceSettings()
     /// The ineffective values in env files, by variable, where the process environment has a different value.
     package var overridden: [String: String] = [:]
@@ -120,6 +74,14 @@ package struct Configuration: Sendable {
     var texts: [String: [UInt8]] = [:]
 
     package init() {}
+
+    /// The value of a plain setting.
+    package subscript<Value>(dynamicMember setting: KeyPath<PlainSettings, ValueSetting<Value>>) -> Value {
+        get { self[PlainSettings.rows[keyPath: setting]] }
+        set { values[PlainSettings.rows[keyPath: setting].row.name] = newValue }
+    }
+
+    subscript<Value>(setting: ValueSetting<Value>) -> Value { values[setting.row.name] as? Value ?? setting.initial }
 
     /// A digest of all settings, keyed because secrets are among them. Equal for equal settings, wherever they are set; the files
     /// that settings name do not count, except those of secrets.
@@ -175,11 +137,3 @@ package struct TLSPairDeclaration: Hashable, Sendable {
 
 /// The form of the access log (`TOLLGATE_ACCESS_LOG`).
 package enum AccessLogFormat: String, CaseIterable, Sendable { case json, text, off }
-
-extension LimitRate {
-    /// The default of `setting`, which must be a rate.
-    init(defaultOf setting: Setting) {
-        guard let rate = LimitRate(parsing: setting.defaultValue) else { preconditionFailure("\(setting.name) has no default") }
-        self = rate
-    }
-}

@@ -84,9 +84,9 @@ extension ConfigurationReader {
         } catch {
             secretFault(.jwtSecret, "is no usable secret (\(error.message)), give 32 random bytes or more")
         }
-        let algorithm = values.entry(.signingAlgorithm)
+        let algorithm = values.entry(Setting.plain(\.signingAlgorithm))
         if algorithm.origin != .builtIn, algorithm.value != SigningAlgorithm.HS256.name {
-            fault(.signingAlgorithm, "does not go with TOLLGATE_JWT_SECRET, which signs with HS256, remove one of them")
+            fault(Setting.plain(\.signingAlgorithm), "does not go with TOLLGATE_JWT_SECRET, which signs with HS256, remove one of them")
         }
     }
 
@@ -139,7 +139,7 @@ extension ConfigurationReader {
     /// Refuses signed identities where the gateway signs with a secret.
     mutating func checkSignedIdentities() {
         guard configuration.jwtSecret != nil || configuration.signingAlgorithm.isSymmetric else { return }
-        let setting = configuration.jwtSecret != nil ? Setting.jwtSecret.name : "\(Setting.signingAlgorithm.name)=HS256"
+        let setting = configuration.jwtSecret != nil ? Setting.jwtSecret.name : "\(Setting.plain(\.signingAlgorithm).name)=HS256"
         for route in configuration.routes where route.rule.signsIdentity {
             findings.fault(route, "has identity=signed, which needs a key pair: with \(setting) an upstream that could verify the identity could also sign tokens of any user; remove \(setting), or identity=signed")
         }

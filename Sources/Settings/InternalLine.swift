@@ -17,8 +17,7 @@ extension InternalDeclaration: OptionTarget {
         LineOption(
             "cidr", list: \.caller.networks, "10.0.0.0/8", "the network of its address; several are separated by commas", part: TypedText.network,
             join: { $0 }, show: { $0.map(\.text) })
-        LineOption(
-            "cert-san", ifSet: \.caller.certificateName, .text, "spiffe://…",
+        LineOption("cert-san", ifSet: \.caller.certificateName, .text, "spiffe://…",
             "a DNS name or URI in its client certificate; needs `TOLLGATE_TLS_CLIENT_CA`")
     }
 

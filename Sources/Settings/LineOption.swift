@@ -99,13 +99,17 @@ extension LineOption {
         }
     }
 
-    /// An option that may be repeated.
-    init<Value>(_ key: String, each path: Path<[Value]>, _ values: String, most: Int, _ doc: String, _ form: OptionForm<Value>) {
+    /// An option that may be repeated; in JSON a list, or a text if that is asked for.
+    init<Value>(
+        _ key: String, each path: Path<[Value]>, _ form: OptionForm<Value>, _ values: String, most: Int, isText: Bool = false, _ doc: String
+    ) {
         self.init(key, values, doc, most: most) { line, target in
             let context = line.context
             target[keyPath: path] = line.values(key) { text throws(ParseError) in try form.parse(text, context) }
         } value: { target, tiers in
-            OptionValue(each: target[keyPath: path].flatMap { form.show($0, tiers)?.words ?? [] })
+            let words = target[keyPath: path].flatMap { form.show($0, tiers)?.words ?? [] }
+            if isText { return words.isEmpty ? nil : OptionValue(each: words, .text(words.joined(separator: " "))) }
+            return OptionValue(each: words)
         }
     }
 

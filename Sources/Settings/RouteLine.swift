@@ -26,67 +26,49 @@ extension RouteDeclaration: OptionTarget {
         LineOption("upstream", \.upstream, .plain { $0.lowercased() }, values: "a name", "the upstream of the requests; required").column
         LineOption("auth", \.rule.auth, .choice(AuthMode.allCases, \.name), "the authentication that the route requires").column
         LineOption("tier", ifSet: \.rule.tier, .tier, "a tier", "the lowest tier that may pass; others get 403").column
-        LineOption(
-            "limit", limits: \.rule.limits, "60/m, or free:60/m,premium:600/m",
+        LineOption("limit", each: \.rule.limits, .limit, "60/m, or free:60/m,premium:600/m", most: LimitCharge.capacity, isText: true,
             "the rate limit; `+burst=10` sets the burst, `+by=address` overrides `limit-by`; up to \(LimitCharge.capacity) limits, all of which must admit").column
         LineOption("limit-by", \.rule.limitBy, .limitBy, values: LimitBy.forms, "the key of limits without `+by=`")
             .when { !$0.rule.limits.isEmpty || $0.rule.mostWebSockets != nil }
-        LineOption(
-            "claims", list: \.rule.claims, "name=value,name=value", "claims that the token must have", part: claim, join: { $0 },
+        LineOption("claims", list: \.rule.claims, "name=value,name=value", "claims that the token must have", part: claim, join: { $0 },
             show: { $0.map { "\($0.name)=\($0.value)" } })
-        LineOption(
-            "max-age", ifSet: \.rule.maxAgeSeconds, .duration(1_000...31_536_000_000, unit: 1_000), "5m",
+        LineOption("max-age", ifSet: \.rule.maxAgeSeconds, .duration(1_000...31_536_000_000, unit: 1_000), "5m",
             "how long ago the user may have signed in; older sign-ins, and tokens without `auth_time`, get 401 `insufficient_user_authentication` (RFC 9470)")
-        LineOption(
-            "identity", \.rule.signsIdentity, .choice([("headers", false), ("signed", true)]),
+        LineOption("identity", \.rule.signsIdentity, .choice([("headers", false), ("signed", true)]),
             "`signed` adds `X-Tollgate-Identity`, a JWT of the gateway's key for this route's upstream")
-        LineOption(
-            "forward",
+        LineOption("forward",
             flags: [("authorization", \.rule.forwardsAuthorization), ("email", \.rule.forwardsEmail), ("name", \.rule.forwardsName)],
             "authorization, email, name or several with commas",
             "`authorization` keeps the bearer token for the upstream; `email` also sends unverified emails, each with `X-User-Email-Verified`; `name` sends the user's display name as `X-User-Name`")
-        LineOption(
-            "keep", list: \.rule.keptFields, "NAME,NAME",
+        LineOption("keep", list: \.rule.keptFields, "NAME,NAME",
             "fields to pass on that are otherwise removed because upstreams trust them or route by them, such as `X-Original-URL`", part: kept,
             join: { KeptFields($0) }, show: { $0.text.split(separator: ",").map(String.init) })
         LineOption("strip", ifSet: \.rule.strip, .plain(strip), "a path", "a prefix to remove from the path")
-        LineOption(
-            "timeout", ifSet: \.rule.timeoutMilliseconds, .duration(1...86_400_000), "the upstream's",
+        LineOption("timeout", ifSet: \.rule.timeoutMilliseconds, .duration(1...86_400_000), "the upstream's",
             "the time until the first byte of the response, and between its parts")
         LineOption("body-limit", \.rule.bodyLimit, .size(), "the maximum size of a request body")
         LineOption("retries", ifSet: \.rule.retries, .count(0...5), "the upstream's", "the number of retries of an idempotent request, up to 5")
         LineOption("errors", \.rule.errors, .choice(Dialect.ofRoutes, \.name), "the format of refusals")
-        LineOption(
-            "encoded-slash", \.rule.encodedSlashPasses, .choice([("refuse", false), ("pass", true)]),
+        LineOption("encoded-slash", \.rule.encodedSlashPasses, .choice([("refuse", false), ("pass", true)]),
             "whether `%2F` in a path is passed on undecoded")
-        LineOption(
-            "filter", each: \.rule.filters, "tier, or results[].tier", most: FilterPlan.capacity,
-            "removes from JSON responses what is above the caller's tier: objects with that field at any depth, or elements of the named array, including those without the field; up to \(FilterPlan.capacity) times",
-            .filter)
-        LineOption(
-            "filter-strict", \.rule.filterIsStrict, .flag([("on", true), ("off", false)]),
+        LineOption("filter", each: \.rule.filters, .filter, "tier, or results[].tier", most: FilterPlan.capacity,
+            "removes from JSON responses what is above the caller's tier: objects with that field at any depth, or elements of the named array, including those without the field; up to \(FilterPlan.capacity) times")
+        LineOption("filter-strict", \.rule.filterIsStrict, .flag([("on", true), ("off", false)]),
             "whether a response with a body that is not JSON becomes 502").when { !$0.rule.filters.isEmpty }
-        LineOption(
-            "filter-unlabelled", \.rule.unlabelled, .unlabelled, values: "keep, drop or a tier",
+        LineOption("filter-unlabelled", \.rule.unlabelled, .unlabelled, values: "keep, drop or a tier",
             "the rule for elements without the field: by default `filter=tier` keeps them and a path drops them; a tier counts them as labelled with it")
-        LineOption(
-            "shadow", flags: [("limit", \.rule.shadow[.limit]), ("tier", \.rule.shadow[.tier]), ("filter", \.rule.shadow[.filter])],
+        LineOption("shadow", flags: [("limit", \.rule.shadow[.limit]), ("tier", \.rule.shadow[.tier]), ("filter", \.rule.shadow[.filter])],
             "limit,tier,filter", "checks that are decided, counted and logged, but not enforced")
-        LineOption(
-            "stream-expiry", \.rule.streams.expiry, .choice(StreamExpiry.allCases) { "\($0)" },
+        LineOption("stream-expiry", \.rule.streams.expiry, .choice(StreamExpiry.allCases) { "\($0)" },
             "the end of streams: with their token unless the session is refreshed (`extend`), with their token (`close`), or not before the upstream's or the client's (`keep`); but for `keep` also when their session ends or their tier falls")
-        LineOption(
-            "stream-warning", ifSet: \.rule.streams.warningMilliseconds, .duration(1_000...86_400_000), "60s",
+        LineOption("stream-warning", ifSet: \.rule.streams.warningMilliseconds, .duration(1_000...86_400_000), "60s",
             "sends event streams `event: token-expiring` so long before their end")
-        LineOption(
-            "sse-heartbeat", ifSet: \.rule.streams.heartbeatMilliseconds, .duration(100...86_400_000), "15s",
+        LineOption("sse-heartbeat", ifSet: \.rule.streams.heartbeatMilliseconds, .duration(100...86_400_000), "15s",
             "sends event streams a comment when the upstream is silent so long, which then does not count against `timeout`")
         LineOption("websocket", \.rule.takesWebSockets, .flag(), "whether WebSocket handshakes are passed on")
-        LineOption(
-            "websocket-max", ifSet: \.rule.mostWebSockets, .count(1...1_000_000), "a number",
+        LineOption("websocket-max", ifSet: \.rule.mostWebSockets, .count(1...1_000_000), "a number",
             "how many WebSockets one user, or what `limit-by` names, may hold open on one gateway")
-        LineOption(
-            "cors", "https://app.example.org,https://*.example.org",
+        LineOption("cors", "https://app.example.org,https://*.example.org",
             "the origins whose pages may call the route, `*` for all, or `off`; by default as `TOLLGATE_CORS` says", read: CORSOptions.readChoice
         ) { route, _ in
             route.rule.cors.map { OptionValue($0.origins.text) } ?? (route.cors.choice == .off ? .inTextAlone("off") : nil)
@@ -99,8 +81,7 @@ extension RouteDeclaration: OptionTarget {
         LineOption(
             "cors-expose", list: \.cors.rule.furtherExposed, "NAME,NAME", "response fields of the upstream that those pages may read",
             CORSOptions.fieldName).json("cors.expose").when(hasCORS)
-        LineOption(
-            "cors-max-age", \.cors.rule.maxAgeSeconds, .duration(0...86_400_000, unit: 1_000, isNumber: true),
+        LineOption("cors-max-age", \.cors.rule.maxAgeSeconds, .duration(0...86_400_000, unit: 1_000, isNumber: true),
             "the time for which a browser may remember the answer to a preflight").json("cors.max_age_s").when(hasCORS)
     }
 
@@ -144,22 +125,15 @@ extension ShadowSet {
     }
 }
 
-extension LineOption {
-    /// Limits, which are one text in JSON.
-    fileprivate init(_ key: String, limits path: Path<[LimitPolicy]>, _ values: String, _ doc: String) {
-        self.init(key, values, doc, most: LimitCharge.capacity) { line, target in
-            let tiers = line.context.tiers
-            target[keyPath: path] = line.values(key) { text throws(ParseError) in
-                do throws(LimitPolicy.Fault) {
-                    return try LimitPolicy(parsing: text, tiers: tiers)
-                } catch {
-                    throw ParseError("is no limit: \(error.message)")
-                }
+extension OptionForm where Value == LimitPolicy {
+    fileprivate static var limit: Self {
+        Self({ text, context throws(ParseError) in
+            do throws(LimitPolicy.Fault) {
+                return try LimitPolicy(parsing: text, tiers: context.tiers)
+            } catch {
+                throw ParseError("is no limit: \(error.message)")
             }
-        } value: { target, _ in
-            let words = target[keyPath: path].map(\.text)
-            return words.isEmpty ? nil : OptionValue(each: words, .text(words.joined(separator: " ")))
-        }
+        }) { limit, _ in OptionValue(limit.text) }
     }
 }
 

@@ -1,3 +1,5 @@
+internal import Wire
+
 /// A row of the table of settings. Parsing, reload, `check`, help and `docs/settings.md` are all derived from it.
 package struct Setting: Sendable {
     /// The variable. A family's name ends in `_` and stands for `NAME_<ANYTHING>`.
@@ -41,12 +43,36 @@ package struct Setting: Sendable {
     package var shownName: String { isFamily ? name + "<NAME>" : name }
 }
 
+/// A setting of one value: its row, and the value that its default means.
+package struct ValueSetting<Value: Equatable & Sendable>: Sendable {
+    package let row: Setting
+    let initial: Value
+
+    init(
+        _ name: String, _ form: OptionForm<Value>, default defaultValue: String = "", shown: String? = nil, restart: Bool = false,
+        _ doc: String
+    ) {
+        let none = SettingSources(files: [], environment: []) { _ in .failure(UnreadableFile(reason: "")) }
+        do throws(ParseError) {
+            initial = try form.parse(defaultValue, OptionContext(origin: .builtIn, sources: none))
+        } catch {
+            preconditionFailure("the default of \(name) \(error.text)")
+        }
+        row = Setting(name, .plain(name, initial, form), default: defaultValue, shown: shown, restart: restart, doc)
+    }
+}
+
 extension Setting: Hashable {
     package static func == (left: Setting, right: Setting) -> Bool { left.name == right.name }
     package func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
 extension Setting {
+    /// The row of a plain setting.
+    package static func plain<Value>(_ setting: KeyPath<PlainSettings, ValueSetting<Value>>) -> Setting {
+        PlainSettings.rows[keyPath: setting].row
+    }
+
     /// The setting of `variable`; nil if there is none.
     package static func named(_ variable: String) -> Setting? {
         if let exact = byName[variable] { return exact.isFamily ? nil : exact }

@@ -28,11 +28,24 @@ struct SettingReader: Sendable {
         keep = { $0[keyPath: path] = $1[keyPath: path] }
     }
 
+    /// A plain setting.
+    static func plain<Value: Equatable>(_ name: String, _ initial: Value, _ form: OptionForm<Value>) -> Self {
+        let value = { @Sendable (configuration: Configuration) in configuration.values[name] as? Value ?? initial }
+        return Self { reader, setting in
+            if let value = reader.parse(setting, form) { reader.configuration.values[name] = value }
+        } isSame: { value($0) == value($1) } keep: { $0.values[name] = $1.values[name] }
+        .changed { $0.choices = form.choices }
+    }
+
     /// A reader of several parts or none, which a reload never compares.
-    init(_ read: @escaping @Sendable (inout ConfigurationReader, Setting) -> Void) {
+    init(
+        _ read: @escaping @Sendable (inout ConfigurationReader, Setting) -> Void,
+        isSame: @escaping @Sendable (Configuration, Configuration) -> Bool = { _, _ in true },
+        keep: @escaping @Sendable (inout Configuration, Configuration) -> Void = { _, _ in }
+    ) {
         self.read = read
-        isSame = { _, _ in true }
-        keep = { _, _ in }
+        self.isSame = isSame
+        self.keep = keep
     }
 
     /// The reader of a setting that the row of another one reads.

@@ -1,9 +1,115 @@
-internal import Credentials
-internal import Gate
-internal import Telemetry
+package import Credentials
+package import Gate
+package import Telemetry
 
-/// The table of settings. A new setting is a row here, its name in `all` (the order of reading and of the reference), and its
-/// property of `Configuration`.
+/// The settings of one value each: a row is all that such a setting needs beside its use, as `configuration.NAME`.
+package struct PlainSettings: Sendable {
+    package static let rows = PlainSettings()
+
+    package let dataDirectory = ValueSetting<String>(
+        "TOLLGATE_DATA_DIR", .path, default: "./data", restart: true,
+        "The folder of the signing keys, the embedded database of accounts and the last key sets of outside issuers. Created with mode 0700 if missing.")
+    package let publicURL = ValueSetting<String>(
+        "TOLLGATE_PUBLIC_URL", .url, default: "http://localhost:8000",
+        "The URL under which clients reach the gateway.")
+    package let issuer = ValueSetting<String>(
+        "TOLLGATE_ISSUER", .text, shown: "`TOLLGATE_PUBLIC_URL`", "`iss` of own tokens.")
+    package let audience = ValueSetting<String>("TOLLGATE_AUDIENCE", .text, default: "tollgate", "`aud` of own tokens.")
+    package let signingAlgorithm = ValueSetting<SigningAlgorithm>(
+        "TOLLGATE_SIGNING_ALGORITHM", .choice([.ES256, .EdDSA, .RS256, .HS256], \.name), default: "ES256",
+        "The algorithm of newly generated signing keys.")
+    package let clockSkewSeconds = ValueSetting<Int64>(
+        "TOLLGATE_CLOCK_SKEW", .duration(0...600_000, unit: 1_000), default: "30s", "Leeway on `exp` and `nbf`, up to 10 minutes.")
+    package let rateLimitFailure = ValueSetting<LimitFailureMode>(
+        "TOLLGATE_RATE_LIMIT_FAILURE", .choice([.local, .open, .closed], \.name), default: "local", restart: true,
+        "The failure mode of limits when Redis does not answer within `TOLLGATE_REDIS_TIMEOUT`: `local` enforces this gateway's share of the limit; `open` lets requests pass; `closed` answers 503.")
+    package let redisTimeoutMilliseconds = ValueSetting<UInt32>(
+        "TOLLGATE_REDIS_TIMEOUT", .duration(5...1_000), default: "25ms", restart: true,
+        "The time for Redis to answer about a limit, after which `TOLLGATE_RATE_LIMIT_FAILURE` applies. A request waits at most this long for it.")
+    package let tokenCacheEntries = ValueSetting<Int>(
+        "TOLLGATE_TOKEN_CACHE", .count(0...16_777_216), default: "65536", restart: true, "The size of each worker's cache of verified tokens, in entries.")
+    package let headerTimeoutMilliseconds = ValueSetting<UInt32>(
+        "TOLLGATE_HEADER_TIMEOUT", .duration(100...3_600_000), default: "10s",
+        "The time for a whole request head, from its first byte, and for the TLS handshake. Further bytes do not extend it.")
+    package let bodyTimeoutMilliseconds = ValueSetting<UInt32>(
+        "TOLLGATE_BODY_TIMEOUT", .duration(100...3_600_000), default: "30s",
+        "The time after which a request body must have arrived at 1 KiB/s on average, so that a slow drip does not extend it.")
+    package let bodyRate = ValueSetting<Int>(
+        "TOLLGATE_BODY_MIN_RATE", .count(0...1_073_741_824), default: "240",
+        "The bytes a second at which a request body must have arrived on average after 10 s, or it gets 408; `0` for any. Time in which the upstream or the connection's window takes no more does not count; calls of gRPC, and clients whose response has begun, may be silent.")
+    package let cancelsOnHalfClose = ValueSetting<Bool>(
+        "TOLLGATE_HALF_CLOSE", .choice([("wait", false), ("cancel", true)]), default: "wait",
+        "What a client's end of its side (FIN) means before an upstream's response has begun: `wait` sends the response all the same; `cancel` ends the request, also at the upstream. See [streams](streams.md#clients-that-end-their-side).")
+    package let sendTimeoutMilliseconds = ValueSetting<UInt32>(
+        "TOLLGATE_SEND_TIMEOUT", .duration(100...86_400_000), default: "60s",
+        "The time within which a client must read part of a waiting response, and after which it must have read 1 KiB/s on average, so that a slow drip does not extend it.")
+    package let idleTimeoutMilliseconds = ValueSetting<UInt32>(
+        "TOLLGATE_IDLE_TIMEOUT", .duration(100...86_400_000), default: "75s",
+        "The time for which a client connection is kept open between requests.")
+    package let drainTimeoutMilliseconds = ValueSetting<UInt32>(
+        "TOLLGATE_DRAIN_TIMEOUT", .duration(0...86_400_000), default: "30s",
+        "The time for requests under way to finish after SIGTERM before they are cut off.")
+    package let maxConnections = ValueSetting<Int>(
+        "TOLLGATE_MAX_CONNECTIONS", .count(1...16_777_216), default: "100000",
+        "The maximum number of client connections, over all workers; at most half of the descriptors that the process may have. When it is reached, idle ones are closed and further ones wait in the kernel's queue.")
+    package let maxRequests = ValueSetting<Int>(
+        "TOLLGATE_MAX_REQUESTS", .count(1...16_777_216), default: "20000",
+        "The maximum number of requests under way, over all workers; beyond it new ones get 503 with `Retry-After` at once. Streams (`tollgate_streams_open`) do not count, nor does the admin listener.")
+    package let maxLocalRequests = ValueSetting<Int>(
+        "TOLLGATE_MAX_LOCAL_REQUESTS", .count(1...1_000_000), default: "1000",
+        "The maximum number of requests to the gateway's own endpoints (sign-in and the like) at work, over all workers, each from the last byte of its content to the answer; beyond it, and while nine tenths of `TOLLGATE_MAX_REQUESTS` are under way, they get 503 with `Retry-After`. Refreshes have as many of their own, and so have the documents under `/.well-known/`.")
+    package let clientShare = ValueSetting<Int>(
+        "TOLLGATE_CLIENT_SHARE", .percentage(1...100), default: "80%",
+        "How much of what clients share one of them may hold while no other holds any: an address, or the /64 of an IPv6 address. Each further one may hold as much of what is left. Holds for the bounds above and for `max-requests=`, `max-pending=` and `max-connections=` of upstreams; beyond it, 503 with `Retry-After`. `100%`: no share.")
+    package let maxBuffers = ValueSetting<Int>(
+        "TOLLGATE_MAX_BUFFERS", .size((1 << 20)...(1 << 42)), default: "1GiB",
+        "The memory that heads and bodies on their way may take, over all workers, as counted twice a second; beyond it new requests get 503 with `Retry-After`.")
+    package let dnsRefreshMilliseconds = ValueSetting<UInt32>(
+        "TOLLGATE_DNS_REFRESH", .duration(1_000...86_400_000), default: "30s",
+        "How often names of upstreams are looked up; after a failure it is tried again within 5 s, and the last known addresses stay in use.")
+    package let http2Streams = ValueSetting<Int>(
+        "TOLLGATE_HTTP2_STREAMS", .count(1...1_000), default: "100",
+        "The maximum number of requests under way on one HTTP/2 connection of a client; further ones are refused and may be tried again.")
+    package let http2StreamWindow = ValueSetting<Int>(
+        "TOLLGATE_HTTP2_STREAM_WINDOW", .size(65_536...(16 << 20)), default: "512KiB",
+        "The maximum window of one HTTP/2 upload. It begins with 64 KiB and grows while the upstream keeps up; twice this in a round trip is the fastest upload.")
+    package let http2ConnectionWindow = ValueSetting<Int>(
+        "TOLLGATE_HTTP2_CONNECTION_WINDOW", .size(65_536...(64 << 20)), default: "1MiB",
+        "The window of all uploads of an HTTP/2 connection. At most twice this is held for slow upstreams, in memory.")
+    package let logLevel = ValueSetting<LogLevel>(
+        "TOLLGATE_LOG", .choice(LogLevel.allCases) { $0.text.description }, default: "info", "The minimum level of the log on standard error.")
+    package let accessLog = ValueSetting<AccessLogFormat>(
+        "TOLLGATE_ACCESS_LOG", .choice(AccessLogFormat.allCases, \.rawValue), default: "json", restart: true,
+        "The format of the access log on standard output, one line for each request.")
+    package let databaseSchema = ValueSetting<String>(
+        "TOLLGATE_DATABASE_SCHEMA", .plain(TypedText.schemaName), default: "tollgate", restart: true,
+        "The schema of PostgreSQL in which a new installation keeps its tables; it is made if it is missing. With the default an older installation, which has its tables in the default search path, stays where it is.")
+    package let mustConfirmEmail = ValueSetting<Bool>(
+        "TOLLGATE_REQUIRE_CONFIRMED_EMAIL", .flag([("false", false), ("true", true)]), default: "false",
+        "Whether an account of the `dlauth` contract gets a session only once its email is verified.")
+    package let refreshGraceSeconds = ValueSetting<Int64>(
+        "TOLLGATE_REFRESH_GRACE", .duration(0...600_000, unit: 1_000), default: "30s",
+        "The time for which a used refresh token still returns its successor after the successor has been used.")
+    package let signUpLimit = ValueSetting<LimitRate>(
+        "TOLLGATE_SIGNUP_LIMIT", .rate, default: "300/h+burst=100",
+        "The rate of sign-ups from one client address (IPv6: from one /64), over all contracts.")
+    package let smsBudget = ValueSetting<LimitRate>(
+        "TOLLGATE_SMS_BUDGET", .rate, default: "1000/h",
+        "The rate of SMS over all gateways that share a Redis; beyond it a request for one gets 429, and the log has a warning.")
+    package let tierGraceSeconds = ValueSetting<Int64>(
+        "TOLLGATE_TIER_GRACE", .duration(0...2_678_400_000, unit: 1_000), default: "0s",
+        "The time for which a tier stays in force after its end (`until`), for subscriptions that renew late; up to 31 days.")
+    package let hasConsoleOnMain = ValueSetting<Bool>(
+        "TOLLGATE_CONSOLE_ON_MAIN", .flag([("false", false), ("true", true)]), default: "false",
+        "Whether the console and the admin API are served on the main listeners, too, under addresses, `localhost`, the host of `TOLLGATE_PUBLIC_URL` and the names in `TOLLGATE_ADMIN_HOSTS`.")
+    package let mailFrom = ValueSetting<String>(
+        "TOLLGATE_MAIL_FROM", .text, "The sender of mails, `Example <no-reply@example.org>`. Needed with `SMTP_URL`.")
+    package let appName = ValueSetting<String>(
+        "TOLLGATE_APP_NAME", .text, shown: "the name in `TOLLGATE_MAIL_FROM`, else the host of `TOLLGATE_PUBLIC_URL`",
+        "The name of the app in mails and SMS.")
+}
+
+/// The other settings, each with its property of `Configuration`, and the order of reading and of the reference.
 extension Setting {
     package static let listen = Setting(
         "TOLLGATE_LISTEN", .listeners(\.listeners, allowing: [.proxy, .h2c]), default: "127.0.0.1:8000", restart: true,
@@ -33,23 +139,9 @@ extension Setting {
         "Further host names that the admin listener accepts; a request for any other name gets 421, except at `/livez`, `/readyz` and `/metrics`.")
     package static let workers = Setting(
         "TOLLGATE_WORKERS", .value(ifSet: \.workers, .count(1...1024)), shown: "cores", restart: true, "The number of event loops, each on its own thread.")
-    package static let dataDirectory = Setting(
-        "TOLLGATE_DATA_DIR", .value(\.dataDirectory, .path), default: "./data", restart: true,
-        "The folder of the signing keys, the embedded database of accounts and the last key sets of outside issuers. Created with mode 0700 if missing.")
-    package static let publicURL = Setting(
-        "TOLLGATE_PUBLIC_URL", .value(\.publicURL, .url), default: "http://localhost:8000",
-        "The URL under which clients reach the gateway.")
-    package static let issuer = Setting(
-        "TOLLGATE_ISSUER", .value(\.issuer, .text), shown: "`TOLLGATE_PUBLIC_URL`", "`iss` of own tokens.")
-    package static let audience = Setting("TOLLGATE_AUDIENCE", .value(\.audience, .text), default: "tollgate", "`aud` of own tokens.")
     package static let jwtSecret = Setting(
         "TOLLGATE_JWT_SECRET", .secret(\.jwtSecret), secret: true,
         "Signs own tokens with HS256 and this shared secret, 32 bytes or more, in place of generated keys.")
-    package static let signingAlgorithm = Setting(
-        "TOLLGATE_SIGNING_ALGORITHM", .value(\.signingAlgorithm, .choice([.ES256, .EdDSA, .RS256, .HS256], \.name)), default: "ES256",
-        "The algorithm of newly generated signing keys.")
-    package static let clockSkew = Setting(
-        "TOLLGATE_CLOCK_SKEW", .value(\.clockSkewSeconds, .duration(0...600_000, unit: 1_000)), default: "30s", "Leeway on `exp` and `nbf`, up to 10 minutes.")
     package static let tiers = Setting(
         "TOLLGATE_TIERS", .tiers, default: "free premium", "The tiers in ascending order; the first is the default.")
     package static let trust = Setting(
@@ -70,72 +162,11 @@ extension Setting {
     package static let redisURL = Setting(
         "REDIS_URL", .secretText(\.redisURL), shown: "counters in process", secret: true, restart: true,
         "The Redis in which several gateways share their limits: `redis://[user][:password]@host[:port][/database]`, `rediss://` with TLS, or `unix:/path?db=0`; `redis+cluster://[user][:password]@host[:port],host[:port]` names some nodes of a Redis Cluster; `redis+sentinel://[user][:password]@sentinel,sentinel/master-name[/database]` follows the primary that the sentinels name.")
-    package static let rateLimitFailure = Setting(
-        "TOLLGATE_RATE_LIMIT_FAILURE", .value(\.rateLimitFailure, .choice([.local, .open, .closed], \.name)), default: "local", restart: true,
-        "The failure mode of limits when Redis does not answer within `TOLLGATE_REDIS_TIMEOUT`: `local` enforces this gateway's share of the limit; `open` lets requests pass; `closed` answers 503.")
-    package static let redisTimeout = Setting(
-        "TOLLGATE_REDIS_TIMEOUT", .value(\.redisTimeoutMilliseconds, .duration(5...1_000)), default: "25ms", restart: true,
-        "The time for Redis to answer about a limit, after which `TOLLGATE_RATE_LIMIT_FAILURE` applies. A request waits at most this long for it.")
-    package static let tokenCache = Setting(
-        "TOLLGATE_TOKEN_CACHE", .value(\.tokenCacheEntries, .count(0...16_777_216)), default: "65536", restart: true, "The size of each worker's cache of verified tokens, in entries.")
-    package static let headerTimeout = Setting(
-        "TOLLGATE_HEADER_TIMEOUT", .value(\.headerTimeoutMilliseconds, .duration(100...3_600_000)), default: "10s",
-        "The time for a whole request head, from its first byte, and for the TLS handshake. Further bytes do not extend it.")
-    package static let bodyTimeout = Setting(
-        "TOLLGATE_BODY_TIMEOUT", .value(\.bodyTimeoutMilliseconds, .duration(100...3_600_000)), default: "30s",
-        "The time after which a request body must have arrived at 1 KiB/s on average, so that a slow drip does not extend it.")
-    package static let bodyRate = Setting(
-        "TOLLGATE_BODY_MIN_RATE", .count(0...1_073_741_824), .count(\.bodyRate), default: "240",
-        "The bytes a second at which a request body must have arrived on average after 10 s, or it gets 408; `0` for any. Time in which the upstream or the connection's window takes no more does not count; calls of gRPC, and clients whose response has begun, may be silent.")
-    package static let halfClose = Setting(
-        "TOLLGATE_HALF_CLOSE", .value(\.cancelsOnHalfClose, .choice([("wait", false), ("cancel", true)])), default: "wait",
-        "What a client's end of its side (FIN) means before an upstream's response has begun: `wait` sends the response all the same; `cancel` ends the request, also at the upstream. See [streams](streams.md#clients-that-end-their-side).")
-    package static let sendTimeout = Setting(
-        "TOLLGATE_SEND_TIMEOUT", .value(\.sendTimeoutMilliseconds, .duration(100...86_400_000)), default: "60s",
-        "The time within which a client must read part of a waiting response, and after which it must have read 1 KiB/s on average, so that a slow drip does not extend it.")
-    package static let idleTimeout = Setting(
-        "TOLLGATE_IDLE_TIMEOUT", .value(\.idleTimeoutMilliseconds, .duration(100...86_400_000)), default: "75s",
-        "The time for which a client connection is kept open between requests.")
-    package static let drainTimeout = Setting(
-        "TOLLGATE_DRAIN_TIMEOUT", .value(\.drainTimeoutMilliseconds, .duration(0...86_400_000)), default: "30s",
-        "The time for requests under way to finish after SIGTERM before they are cut off.")
-    package static let maxConnections = Setting(
-        "TOLLGATE_MAX_CONNECTIONS", .value(\.maxConnections, .count(1...16_777_216)), default: "100000",
-        "The maximum number of client connections, over all workers; at most half of the descriptors that the process may have. When it is reached, idle ones are closed and further ones wait in the kernel's queue.")
-    package static let maxRequests = Setting(
-        "TOLLGATE_MAX_REQUESTS", .value(\.maxRequests, .count(1...16_777_216)), default: "20000",
-        "The maximum number of requests under way, over all workers; beyond it new ones get 503 with `Retry-After` at once. Streams (`tollgate_streams_open`) do not count, nor does the admin listener.")
-    package static let maxLocalRequests = Setting(
-        "TOLLGATE_MAX_LOCAL_REQUESTS", .value(\.maxLocalRequests, .count(1...1_000_000)), default: "1000",
-        "The maximum number of requests to the gateway's own endpoints (sign-in and the like) at work, over all workers, each from the last byte of its content to the answer; beyond it, and while nine tenths of `TOLLGATE_MAX_REQUESTS` are under way, they get 503 with `Retry-After`. Refreshes have as many of their own, and so have the documents under `/.well-known/`.")
-    package static let clientShare = Setting(
-        "TOLLGATE_CLIENT_SHARE", .value(\.clientShare, .percentage(1...100)), default: "80%",
-        "How much of what clients share one of them may hold while no other holds any: an address, or the /64 of an IPv6 address. Each further one may hold as much of what is left. Holds for the bounds above and for `max-requests=`, `max-pending=` and `max-connections=` of upstreams; beyond it, 503 with `Retry-After`. `100%`: no share.")
-    package static let maxBuffers = Setting(
-        "TOLLGATE_MAX_BUFFERS", .value(\.maxBuffers, .size((1 << 20)...(1 << 42))), default: "1GiB",
-        "The memory that heads and bodies on their way may take, over all workers, as counted twice a second; beyond it new requests get 503 with `Retry-After`.")
-    package static let dnsRefresh = Setting(
-        "TOLLGATE_DNS_REFRESH", .value(\.dnsRefreshMilliseconds, .duration(1_000...86_400_000)), default: "30s",
-        "How often names of upstreams are looked up; after a failure it is tried again within 5 s, and the last known addresses stay in use.")
-    package static let http2Streams = Setting(
-        "TOLLGATE_HTTP2_STREAMS", .value(\.http2Streams, .count(1...1_000)), default: "100",
-        "The maximum number of requests under way on one HTTP/2 connection of a client; further ones are refused and may be tried again.")
-    package static let http2StreamWindow = Setting(
-        "TOLLGATE_HTTP2_STREAM_WINDOW", .value(\.http2StreamWindow, .size(65_536...(16 << 20))), default: "512KiB",
-        "The maximum window of one HTTP/2 upload. It begins with 64 KiB and grows while the upstream keeps up; twice this in a round trip is the fastest upload.")
-    package static let http2ConnectionWindow = Setting(
-        "TOLLGATE_HTTP2_CONNECTION_WINDOW", .value(\.http2ConnectionWindow, .size(65_536...(64 << 20))), default: "1MiB",
-        "The window of all uploads of an HTTP/2 connection. At most twice this is held for slow upstreams, in memory.")
     package static let upgradeURL = Setting(
         "TOLLGATE_UPGRADE_URL", .value(ifSet: \.upgradeURL, .url), "The page where a caller whose tier was too low can upgrade.")
     package static let cors = Setting(
         "TOLLGATE_CORS", .cors, shown: "`off`",
         "The origins whose pages may call routes without `cors=`, the contracts, and paths without a route: `https://app.example.org`, `https://*.example.org` for every subdomain, or `*`.")
-    package static let log = Setting(
-        "TOLLGATE_LOG", .value(\.logLevel, .choice(LogLevel.allCases) { $0.text.description }), default: "info", "The minimum level of the log on standard error.")
-    package static let accessLog = Setting(
-        "TOLLGATE_ACCESS_LOG", .value(\.accessLog, .choice(AccessLogFormat.allCases, \.rawValue)), default: "json", restart: true,
-        "The format of the access log on standard output, one line for each request.")
 
     package static let contracts = Setting(
         "TOLLGATE_CONTRACTS", .words(\.contracts) { $0 }.emptyIsNone, default: "password@/api/v1 provider@/whateat/api/v1 apple@/ dlauth@/ anonymous@/",
@@ -152,21 +183,12 @@ extension Setting {
     package static let ownDatabaseDirectURL = Setting(
         "TOLLGATE_DATABASE_URL_DIRECT", .secretText(\.ownDatabaseDirectURL), shown: "`DATABASE_URL_DIRECT`", secret: true, restart: true,
         "The server beside `TOLLGATE_DATABASE_URL`; it wins over `DATABASE_URL_DIRECT`.")
-    package static let databaseSchema = Setting(
-        "TOLLGATE_DATABASE_SCHEMA", .value(\.databaseSchema, .plain(TypedText.schemaName)), default: "tollgate", restart: true,
-        "The schema of PostgreSQL in which a new installation keeps its tables; it is made if it is missing. With the default an older installation, which has its tables in the default search path, stays where it is.")
     package static let databaseURL = Setting(
         "DATABASE_URL", .secretText(\.commonDatabaseURL), shown: "embedded SQLite", secret: true, restart: true,
         "The database of accounts: `postgres://user:password@host/database` or `sqlite:///path/to/file`; by default a SQLite file in `TOLLGATE_DATA_DIR`.")
     package static let databaseDirectURL = Setting(
         "DATABASE_URL_DIRECT", .secretText(\.commonDatabaseDirectURL), shown: "`DATABASE_URL`", secret: true, restart: true,
         "The PostgreSQL server itself, `postgres://…`, where `DATABASE_URL` names a pooler in transaction mode: its notifications come from there.")
-    package static let requireConfirmedEmail = Setting(
-        "TOLLGATE_REQUIRE_CONFIRMED_EMAIL", .value(\.mustConfirmEmail, .flag([("false", false), ("true", true)])), default: "false",
-        "Whether an account of the `dlauth` contract gets a session only once its email is verified.")
-    package static let refreshGrace = Setting(
-        "TOLLGATE_REFRESH_GRACE", .value(\.refreshGraceSeconds, .duration(0...600_000, unit: 1_000)), default: "30s",
-        "The time for which a used refresh token still returns its successor after the successor has been used.")
     package static let accessLifetime = Setting(
         "TOLLGATE_ACCESS_TTL_", .entries(\.accessLifetimes), shown: "the contract's",
         "The lifetime of a contract's access tokens, like `TOLLGATE_ACCESS_TTL_DLAUTH=15m`; at most what its document says: `PASSWORD` and `APPLE` 7 d, `PROVIDER` and `DLAUTH` 1 h, `ANONYMOUS` 15 min.")
@@ -176,45 +198,35 @@ extension Setting {
     package static let maxSessions = Setting(
         "TOLLGATE_MAX_SESSIONS", .maxSessions, default: "100",
         "The maximum number of sessions of one account, or by tier like `free:5,premium:20`; a sign-in beyond it ends the one that was not used for longest. A tier that is left out has the number of the nearest lower one.")
-    package static let signUpLimit = Setting(
-        "TOLLGATE_SIGNUP_LIMIT", .value(\.signUpLimit, .rate), default: "300/h+burst=100",
-        "The rate of sign-ups from one client address (IPv6: from one /64), over all contracts.")
-    package static let smsBudget = Setting(
-        "TOLLGATE_SMS_BUDGET", .value(\.smsBudget, .rate), default: "1000/h",
-        "The rate of SMS over all gateways that share a Redis; beyond it a request for one gets 429, and the log has a warning.")
-    package static let tierGrace = Setting(
-        "TOLLGATE_TIER_GRACE", .value(\.tierGraceSeconds, .duration(0...2_678_400_000, unit: 1_000)), default: "0s",
-        "The time for which a tier stays in force after its end (`until`), for subscriptions that renew late; up to 31 days.")
     package static let tlsClientCA = Setting(
         "TOLLGATE_TLS_CLIENT_CA", .oneFile(\.tlsClientAuthority),
         "PEM file of the CA of internal callers (mTLS): a client certificate is requested but optional, and must chain to this CA. A changed file is reloaded without a restart.")
-    package static let consoleOnMain = Setting(
-        "TOLLGATE_CONSOLE_ON_MAIN", .value(\.hasConsoleOnMain, .flag([("false", false), ("true", true)])), default: "false",
-        "Whether the console and the admin API are served on the main listeners, too, under addresses, `localhost`, the host of `TOLLGATE_PUBLIC_URL` and the names in `TOLLGATE_ADMIN_HOSTS`.")
     package static let keySecret = Setting(
         "TOLLGATE_KEY_SECRET", .secret(\.keySecret), secret: true, restart: true,
         "A secret of 32 bytes or more that several gateways share. It seals the signing keys in PostgreSQL, keys the hashes of limits in Redis, and authenticates the gateways' messages there.")
     package static let smtpURL = Setting(
         "SMTP_URL", .secretText(\.smtpURL), shown: "development outbox", secret: true,
         "The mail server: `smtps://user:password@host:465` (implicit TLS) or `smtp://user:password@host:587` (STARTTLS if offered; required if a password would leave the machine). `?tls-ca=FILE` trusts the CAs in that file, in place of the system's. Without it mail goes to the outbox that `tollgate outbox` prints.")
-    package static let mailFrom = Setting(
-        "TOLLGATE_MAIL_FROM", .value(\.mailFrom, .text), "The sender of mails, `Example <no-reply@example.org>`. Needed with `SMTP_URL`.")
-    package static let appName = Setting(
-        "TOLLGATE_APP_NAME", .value(\.appName, .text), shown: "the name in `TOLLGATE_MAIL_FROM`, else the host of `TOLLGATE_PUBLIC_URL`",
-        "The name of the app in mails and SMS.")
     package static let smsURL = Setting(
         "TOLLGATE_SMS_URL", .secretURL(\.smsURL), shown: "development outbox", secret: true,
         "The HTTP webhook that sends SMS: a `POST` with `{\"to\",\"text\"}`; any 2xx is success.")
     package static let resetURL = Setting(
         "TOLLGATE_RESET_URL", .value(ifSet: \.resetURL, .plain(TypedText.linkURL)), "The link in a reset mail, of the web or of an app's scheme (`myapp://reset`), to which `token` is appended, or which has an empty `token=` in its query. Without it the mail contains the bare token.")
 
+    private static let plain = PlainSettings.rows
+
     package static let all: [Setting] = [
-        listen, listenTLS, tlsCert, tlsKey, adminListen, checkListen, adminToken, scopedAdminToken, adminHosts, workers, dataDirectory, publicURL, issuer, audience,
-        jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, rateLimitFailure, redisTimeout,
-        tokenCache, contracts, dlauthPath, provider, databaseURL, databaseDirectURL, ownDatabaseURL, ownDatabaseDirectURL, databaseSchema, requireConfirmedEmail, maxSessions, signUpLimit, accessLifetime, refreshLifetime,
-        refreshGrace, tierGrace,
-        headerTimeout, bodyTimeout, bodyRate, halfClose, sendTimeout, idleTimeout, drainTimeout, maxConnections, maxRequests, maxLocalRequests, maxBuffers, clientShare, dnsRefresh, http2Streams, http2StreamWindow,
-        http2ConnectionWindow, upgradeURL, cors, log, accessLog,
-        smtpURL, mailFrom, appName, smsURL, smsBudget, resetURL, tlsClientCA, consoleOnMain, keySecret,
+        listen, listenTLS, tlsCert, tlsKey, adminListen, checkListen, adminToken, scopedAdminToken, adminHosts, workers,
+        plain.dataDirectory.row, plain.publicURL.row, plain.issuer.row, plain.audience.row, jwtSecret, plain.signingAlgorithm.row,
+        plain.clockSkewSeconds.row, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, plain.rateLimitFailure.row,
+        plain.redisTimeoutMilliseconds.row, plain.tokenCacheEntries.row, contracts, dlauthPath, provider, databaseURL, databaseDirectURL,
+        ownDatabaseURL, ownDatabaseDirectURL, plain.databaseSchema.row, plain.mustConfirmEmail.row, maxSessions,
+        plain.signUpLimit.row, accessLifetime, refreshLifetime, plain.refreshGraceSeconds.row, plain.tierGraceSeconds.row,
+        plain.headerTimeoutMilliseconds.row, plain.bodyTimeoutMilliseconds.row, plain.bodyRate.row, plain.cancelsOnHalfClose.row,
+        plain.sendTimeoutMilliseconds.row, plain.idleTimeoutMilliseconds.row, plain.drainTimeoutMilliseconds.row,
+        plain.maxConnections.row, plain.maxRequests.row, plain.maxLocalRequests.row, plain.maxBuffers.row, plain.clientShare.row,
+        plain.dnsRefreshMilliseconds.row, plain.http2Streams.row, plain.http2StreamWindow.row, plain.http2ConnectionWindow.row,
+        upgradeURL, cors, plain.logLevel.row, plain.accessLog.row, smtpURL, plain.mailFrom.row, plain.appName.row, smsURL,
+        plain.smsBudget.row, resetURL, tlsClientCA, plain.hasConsoleOnMain.row, keySecret,
     ] + traces
 }

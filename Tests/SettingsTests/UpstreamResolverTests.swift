@@ -35,7 +35,7 @@ import Wire
         let (names, told) = (Names(), Mailboxes())
         names.answer("10.0.0.1", "10.0.0.2")
         let log = try ServerLog(Configuration())
-        let resolver = try UpstreamResolver([upstream("http://back.test:80")], log: log, lookUp: names.lookUp) {
+        let resolver = try UpstreamResolver([upstream("http://back.test:80")], every: 30_000, log: log, lookUp: names.lookUp) {
             told.add("\($0) \($1.map(\.address.description))")
         }
         #expect(resolver.snapshots()[0].addresses.map(\.address.description) == ["10.0.0.1:80", "10.0.0.2:80"])
@@ -56,7 +56,7 @@ import Wire
     @Test func aNameThatHadNoAddressAtFirstGetsItLater() throws {
         let (names, told) = (Names(), Mailboxes())
         let log = try ServerLog(Configuration())
-        let resolver = try UpstreamResolver([upstream("http://back.test:80")], log: log, lookUp: names.lookUp) {
+        let resolver = try UpstreamResolver([upstream("http://back.test:80")], every: 30_000, log: log, lookUp: names.lookUp) {
             told.add("\($0) \($1.map(\.address.description))")
         }
         #expect(resolver.snapshots()[0].addresses.isEmpty)
@@ -69,7 +69,7 @@ import Wire
     @Test func eachBaseUrlKeepsItsHostAndItsPath() throws {
         let log = try ServerLog(Configuration())
         let declared = upstream("http://127.0.0.1:9001/one http://127.0.0.1:9002 unix:/run/app.sock host=upstream")
-        let resolver = try UpstreamResolver([declared], log: log) { _, _ in }
+        let resolver = try UpstreamResolver([declared], every: 30_000, log: log) { _, _ in }
         let snapshot = resolver.snapshots()[0]
         #expect(snapshot.settings.sendsOwnHost)
         #expect(snapshot.addresses.map(\.authority) == ["127.0.0.1:9001", "127.0.0.1:9002", "localhost"])
@@ -81,7 +81,7 @@ import Wire
         let (names, told) = (Names(), Mailboxes())
         names.answer("10.0.0.1", "10.0.0.2")
         let log = try ServerLog(Configuration())
-        let resolver = try UpstreamResolver([upstream("http://back.test:80")], log: log, lookUp: names.lookUp) { name, _ in told.add(name) }
+        let resolver = try UpstreamResolver([upstream("http://back.test:80")], every: 30_000, log: log, lookUp: names.lookUp) { name, _ in told.add(name) }
         _ = resolver.snapshots()
         names.answer("10.0.0.2", "10.0.0.1")
         #expect(resolver.lookAgain())
@@ -94,10 +94,10 @@ import Wire
         names.answer("10.0.0.1")
         let log = try ServerLog(Configuration())
         let declared = [upstream("http://back.test:80")]
-        let resolver = try UpstreamResolver(declared, log: log, lookUp: names.lookUp) { _, _ in }
+        let resolver = try UpstreamResolver(declared, every: 30_000, log: log, lookUp: names.lookUp) { _, _ in }
         _ = resolver.snapshots()
         names.answer()
-        let after = resolver.adopt(declared, try resolver.contexts(for: declared))
+        let after = resolver.adopt(declared, every: 30_000, try resolver.contexts(for: declared))
         #expect(after[0].addresses.map(\.address.description) == ["10.0.0.1:80"])
         #expect(!resolver.lookAgain(), "and it is tried again soon")
         log.close()
@@ -109,9 +109,9 @@ import Wire
         names.answer("10.0.0.1")
         let log = try ServerLog(Configuration())
         let declared = [upstream("http://back.test:80")]
-        let resolver = try UpstreamResolver(declared, log: log, lookUp: names.lookUp) { told.add("\($1.map(\.address.description))") }
+        let resolver = try UpstreamResolver(declared, every: 30_000, log: log, lookUp: names.lookUp) { told.add("\($1.map(\.address.description))") }
         _ = resolver.snapshots()
-        let adopted = resolver.adopt(declared, try resolver.contexts(for: declared))
+        let adopted = resolver.adopt(declared, every: 30_000, try resolver.contexts(for: declared))
         #expect(adopted[0].addresses.map(\.address.description) == ["10.0.0.1:80"])
         names.answer("10.0.0.2")
         #expect(resolver.lookAgain())
@@ -148,7 +148,7 @@ import Wire
             while !slow.mayGoOn.load(ordering: .sequentiallyConsistent) { usleep(1_000) }
         }
         let resolver = try UpstreamResolver(
-            [declared], log: log,
+            [declared], every: 30_000, log: log,
             lookUp: { host, _ throws(SystemFault) in
                 lookUp(host)
                 throw SystemFault("find \(host)", reason: "no server")
@@ -178,7 +178,7 @@ import Wire
 
         func resolver(_ declared: UpstreamDeclaration, _ log: ServerLog, _ told: Mailboxes = Mailboxes()) throws -> UpstreamResolver {
             try UpstreamResolver(
-                [declared], log: log,
+                [declared], every: 30_000, log: log,
                 lookUp: { host, port throws(SystemFault) in
                     guard let found = self.hosts.withLock({ $0[host] }) else { throw SystemFault("find \(host)", reason: "no server") }
                     return found.compactMap { SocketAddress(parsing: "\($0):\(port)") }
@@ -288,9 +288,9 @@ import Wire
     @Test func aReloadHandsDownTheSameAddresses() throws {
         let log = try ServerLog(Configuration())
         let declared = [upstream("https://127.0.0.1:9443")]
-        let resolver = try UpstreamResolver(declared, log: log) { _, _ in }
+        let resolver = try UpstreamResolver(declared, every: 30_000, log: log) { _, _ in }
         let before = resolver.snapshots()
-        let after = resolver.adopt(declared, try resolver.contexts(for: declared))
+        let after = resolver.adopt(declared, every: 30_000, try resolver.contexts(for: declared))
         #expect(before[0].addresses[0].tls != nil && before[0].addresses[0].tls === after[0].addresses[0].tls)
         log.close()
     }

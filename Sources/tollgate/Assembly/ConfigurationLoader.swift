@@ -161,7 +161,7 @@ enum MaterialCheck {
     private static func checkSigningKey(_ configuration: GatewayConfiguration, now: WallTime, _ findings: inout Findings) {
         // `check` connects to no database.
         guard configuration.settings.jwtSecret == nil, IssuersPlan(configuration).sharing == nil else { return }
-        let name = Setting.signingAlgorithm.name
+        let name = Setting.plain(\.signingAlgorithm).name
         do {
             guard let key = try KeyStore.peek(IssuersPlan(configuration), now: now)?.active else { return }
             guard key.algorithm != configuration.settings.signingAlgorithm else { return }
@@ -171,9 +171,9 @@ enum MaterialCheck {
             }
             let wanted = configuration.settings.signingAlgorithm.name
             let message = "is \(wanted) and the current key signs with \(key.algorithm.name), run tollgate keys rotate to sign with \(wanted)"
-            findings.warn(Finding(configuration.settings.origin(of: .signingAlgorithm), name, message))
+            findings.warn(Finding(configuration.settings.origin(of: Setting.plain(\.signingAlgorithm)), name, message))
         } catch {
-            findings.warn(Finding(configuration.settings.origin(of: .signingAlgorithm), name, error.description))
+            findings.warn(Finding(configuration.settings.origin(of: Setting.plain(\.signingAlgorithm)), name, error.description))
         }
     }
 }

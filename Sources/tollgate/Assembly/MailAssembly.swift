@@ -34,7 +34,7 @@ extension MailPlan {
             return try Sender(settings.mailFrom)
         } catch {
             let message = "\(quoted(settings.mailFrom)) \(error.text)"
-            findings.fault(Finding(settings.origin(of: .mailFrom), Setting.mailFrom.name, message))
+            findings.fault(Finding(settings.origin(of: Setting.plain(\.mailFrom)), Setting.plain(\.mailFrom).name, message))
             return nil
         }
     }

@@ -182,6 +182,6 @@ enum LocalJudgements {
         guard limits.isShortOfDescriptors else { return .ok("descriptors", "\(whose) may have \(descriptors), enough for TOLLGATE_MAX_CONNECTIONS") }
         let text = "\(whose) may have \(descriptors), enough for \(counted(limits.connections, "client connection")) and not for the \(settings.maxConnections) of TOLLGATE_MAX_CONNECTIONS: raise the hard limit to \(2 * settings.maxConnections + 4_096) (LimitNOFILE= of systemd, ulimit -Hn), or lower the setting"
         // The default is a ceiling, not a demand.
-        return settings.origin(of: .maxConnections) == .builtIn ? .ok("descriptors", "\(whose) may have \(descriptors), enough for \(counted(limits.connections, "client connection"))") : .warn("descriptors", text)
+        return settings.origin(of: Setting.plain(\.maxConnections)) == .builtIn ? .ok("descriptors", "\(whose) may have \(descriptors), enough for \(counted(limits.connections, "client connection"))") : .warn("descriptors", text)
     }
 }

@@ -62,7 +62,7 @@ struct Gateway {
         self.health = health
         let limits = LoadLimits(settings, workers: count, descriptors: DescriptorLimit.raise())
         health.limits(limits)
-        if limits.isShortOfDescriptors, settings.origins[Setting.maxConnections.name] != nil {
+        if limits.isShortOfDescriptors, settings.origins[Setting.plain(\.maxConnections).name] != nil {
             log.warning(
                 "few descriptors, so fewer client connections than TOLLGATE_MAX_CONNECTIONS allows",
                 ("connections", "\(limits.connections)"), ("detail", "raise the hard limit (ulimit -Hn, or LimitNOFILE= of systemd)"))

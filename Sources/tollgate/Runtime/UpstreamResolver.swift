@@ -46,7 +46,7 @@ final class UpstreamResolver: Sendable {
     /// `changed` is called on the resolver's thread, under its lock, when an upstream's addresses differ; it must not call
     /// this resolver.
     init(
-        _ upstreams: [UpstreamDeclaration], every milliseconds: UInt32 = 30_000, log: ServerLog,
+        _ upstreams: [UpstreamDeclaration], every milliseconds: UInt32, log: ServerLog,
         lookUp: @escaping LookUp = Resolver.resolve,
         lookUpService: @escaping ServiceLookUp = { name throws(SystemFault) in try Resolver.services(name) },
         changed: @escaping @Sendable (String, [UpstreamAddress]) -> Void
@@ -93,7 +93,7 @@ final class UpstreamResolver: Sendable {
     /// Adopts another configuration, and returns its upstreams as `snapshots` does. Call `lookSoon` once the workers have them: no
     /// change is reported before, and it repeats lookups that failed.
     func adopt(
-        _ upstreams: [UpstreamDeclaration], every milliseconds: UInt32 = 30_000, _ contexts: AuthorityContexts
+        _ upstreams: [UpstreamDeclaration], every milliseconds: UInt32, _ contexts: AuthorityContexts
     ) -> [UpstreamSnapshot] {
         state.withLock { state in
             state.upstreams = upstreams

@@ -138,7 +138,7 @@ enum SetupQuestion: String, CaseIterable, Sendable {
         case .tenant: answers[.audience].isEmpty ? [] : [SetupFile.trustName(answers)]
         case .audience: [SetupFile.trustName(answers), "TOLLGATE_ROUTE_API"]
         case .redis: [Setting.redisURL.name]
-        case .publicURL: [Setting.publicURL.name]
+        case .publicURL: [Setting.plain(\.publicURL).name]
         case .tlsCertificate: []
         case .tlsKey: [Setting.tlsCert.name, Setting.tlsKey.name]
         case .trustedProxies: [Setting.trustedProxies.name]
