@@ -17,11 +17,6 @@ package enum Dialect: UInt8, CaseIterable, Sendable {
     /// The formats that a route can have (`errors=`).
     package static let ofRoutes: [Dialect] = [.password, .provider, .dlauth, .apple, .anonymous, .problem]
 
-    package init?(name: String) {
-        guard let dialect = Self.ofRoutes.first(where: { $0.name == name }) else { return nil }
-        self = dialect
-    }
-
     package var name: String {
         switch self {
         case .password, .passwordContract: "password"

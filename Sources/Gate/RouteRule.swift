@@ -11,11 +11,6 @@ package enum AuthMode: UInt8, Sendable, CaseIterable {
     /// A matching internal caller; a bearer is verified if there is one.
     case `internal`
 
-    package init?(name: String) {
-        guard let mode = Self.allCases.first(where: { $0.name == name }) else { return nil }
-        self = mode
-    }
-
     package var name: String {
         switch self {
         case .required: "required"
@@ -103,7 +98,7 @@ package struct RouteRule: Sendable {
     package var filters: [FilterPath]
     /// Refuses answers with a body that is not JSON (`filter-strict=on`).
     package var filterIsStrict: Bool
-    /// The rule for elements without the field (`filter-unlabelled=`, in its older form `filter-require=on`).
+    /// The rule for elements without the field (`filter-unlabelled=`).
     package var unlabelled: UnlabelledRule
     /// The policy for pages of other origins (`cors=`); nil leaves CORS to the upstream.
     package var cors: CORSRule?

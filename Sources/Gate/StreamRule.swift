@@ -7,11 +7,6 @@ package enum StreamExpiry: UInt8, Sendable, CaseIterable {
     case close
     /// Neither token nor session ends the stream.
     case keep
-
-    package init?(name: String) {
-        guard let expiry = Self.allCases.first(where: { "\($0)" == name }) else { return nil }
-        self = expiry
-    }
 }
 
 /// The rules for a route's streams.

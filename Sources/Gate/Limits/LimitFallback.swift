@@ -9,12 +9,6 @@ package enum LimitFailureMode: UInt8, CaseIterable, Sendable {
 
     /// The name in the settings.
     package var name: String { "\(self)" }
-
-    /// nil for an unknown name.
-    package init?(name: String) {
-        guard let mode = Self.allCases.first(where: { $0.name == name }) else { return nil }
-        self = mode
-    }
 }
 
 extension LimitRate {
