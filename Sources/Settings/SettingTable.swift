@@ -149,7 +149,7 @@ extension Setting {
         "An outside issuer: `issuer=URL audience=A jwks=URL-or-file algorithms=RS256,ES256`, or `secret-file=F algorithms=HS256`; then `user-claim=sub tier-claim=tier tier-from=claim tier-url=URL tier-max-age=60s email-claim=email max-lifetime=7d refresh=URL refresh-contract=password`, and `accounts=on` lets its subjects be imported accounts, whose sessions go on. Without `issuer=` it matches only tokens without `iss`; only `audience=any` accepts any `aud`.")
     package static let upstream = Setting(
         "TOLLGATE_UPSTREAM_", .lines(\.upstreams),
-        "One or more base URLs (`http://`, `https://`, `srv+http://` and `srv+https://` with a name that has DNS SRV records, `unix:/path`), then `balance=least|round health=/healthz|grpc timeout=30s connect-timeout=2s retries=1 max-connections=N max-requests=N max-pending=N retry-budget=20% retry-min=3 eject-failures=5 eject-after=10s eject-max=10% eject-success=85% eject-latency=off panic=50% slow-start=0s http2=off|on host=client|upstream paths=loose|exact tls-ca=FILE`.")
+        "One or more base URLs (`http://`, `https://`, `srv+http://` and `srv+https://` with a name that has DNS SRV records, `unix:/path`), then `key=value …`: `tollgate help routes` lists the keys with their defaults, [upstreams](upstreams.md) explains them.")
     package static let route = Setting(
         "TOLLGATE_ROUTE_", .lines(\.routes),
         "`[METHODS] [HOST]/PATH upstream=NAME key=value …`; `tollgate help routes` lists the keys.")
