@@ -13,7 +13,7 @@ import Testing
         /// A piece of the body, or its end, as far as the exchange takes it.
         case content, requestEnds
         case connected, flushed, stoppedReading, lostUnanswered, lostWhileAnswering
-        case answerHead, answerHeld, answerReleased, upgraded, produced, answered
+        case answerHead, answerHeld, answerReleased, upgraded, produced, connectionReleased, answered
     }
 
     /// The messages that both sides have received, according to the events alone.
@@ -130,6 +130,9 @@ import Testing
             guard phase == .deciding, node.account.isForwarded == false else { return nil }
             next.state.produce()
             next.account.clientHasSome = true
+        case .connectionReleased:
+            guard phase == .connecting || phase == .relaying || phase == .tunnel else { return nil }
+            next.state.released()
         case .answered:
             next.state.ended()
             next.account.ended = true
@@ -167,6 +170,9 @@ import Testing
         var seen: Set<Node> = [Node()]
         var open = [Node()]
         while let node = open.popLast() {
+            if node.state.phase == .finishing {
+                #expect(!node.state.takesBody(hasReplayRoom: true, isFlushed: true), "a body is read that has nowhere to go")
+            }
             if case .waiting = node.state.phase {
                 #expect(!node.state.takesBody(hasReplayRoom: true, isFlushed: true), "a body is read while the request waits")
             }
@@ -180,7 +186,7 @@ import Testing
         #expect(seen.count > 50)
         let phases = Set(seen.map(\.state.phase))
         let waits = ExchangeState.Wait.allCases.map { ExchangeState.Phase.waiting($0) }
-        #expect(phases == Set([.deciding, .collecting, .producing, .connecting, .relaying, .tunnel, .answered] + waits))
+        #expect(phases == Set([.deciding, .collecting, .producing, .connecting, .relaying, .tunnel, .finishing, .answered] + waits))
     }
 
     @Test func aBodyIsHeldBackByWhoeverIsSlow() {

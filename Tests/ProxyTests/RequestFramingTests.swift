@@ -13,9 +13,9 @@ struct RequestFramingTests {
     private func exchange(_ text: String, isWhole: Bool, trailers: String = "") -> Exchange {
         var exchange = Exchange()
         exchange.state.forward(isWhole: isWhole)
-        exchange.hasUnknownLength = true
-        exchange.replayBuffer.append(text)
-        exchange.requestTrailers.append(trailers)
+        exchange.request.hasUnknownLength = true
+        exchange.buffers.replay.append(text)
+        exchange.buffers.trailers.append(trailers)
         return exchange
     }
 
@@ -27,17 +27,17 @@ struct RequestFramingTests {
     ])
     func contentIsFramedAndUnframed(_ content: String, _ isWhole: Bool, _ trailers: String, _ framed: String) {
         var exchange = exchange(Self.head + content, isWhole: isWhole, trailers: trailers)
-        exchange.isForHTTP2 = true
+        exchange.attempt.isForHTTP2 = true
         exchange.reframe()
-        let chunks = String(decoding: exchange.replayBuffer.readable.array, as: UTF8.self)
+        let chunks = String(decoding: exchange.buffers.replay.readable.array, as: UTF8.self)
         #expect(chunks == Self.head + framed)
-        let (goesOn, isForHTTP2) = (exchange.requestIsChunked, exchange.isForHTTP2)
+        let (goesOn, isForHTTP2) = (exchange.attempt.isChunked, exchange.attempt.isForHTTP2)
         #expect(goesOn == !isWhole && !isForHTTP2)
         exchange.reframe()
-        let plain = String(decoding: exchange.replayBuffer.readable.array, as: UTF8.self)
-        let kept = String(decoding: exchange.requestTrailers.readable.array, as: UTF8.self)
+        let plain = String(decoding: exchange.buffers.replay.readable.array, as: UTF8.self)
+        let kept = String(decoding: exchange.buffers.trailers.readable.array, as: UTF8.self)
         #expect(plain == Self.head + content && kept == trailers)
-        let isChunked = exchange.requestIsChunked
+        let isChunked = exchange.attempt.isChunked
         #expect(!isChunked)
     }
 }

@@ -58,7 +58,7 @@ extension Worker {
 
     private mutating func adaptReadSize(_ count: Int, _ client: ClientIndex, isKept: Bool) {
         let exchange = downstream.clients[client].exchange
-        let waits = !exchange.isNone && !exchanges[exchange.index].pending.isEmpty
+        let waits = !exchange.isNone && !exchanges[exchange.index].buffers.pending.isEmpty
         downstream.clients[client].readSize.received(count, wasKept: isKept || waits)
     }
 
@@ -97,7 +97,7 @@ extension Worker {
         guard !exchange.isNone, exchanges[exchange.index].state.answer == .none else { return false }
         switch exchanges[exchange.index].state.phase {
         case .connecting, .relaying, .waiting(.room): return true
-        case .deciding, .waiting, .collecting, .producing, .tunnel, .answered: return false
+        case .deciding, .waiting, .collecting, .producing, .tunnel, .finishing, .answered: return false
         }
     }
 
@@ -188,7 +188,7 @@ extension Worker {
         downstream.clients[client].wasUsed = true
         downstream.clients[client].readSize = AdaptiveReadSize()
         let exchange = openExchange(client)
-        exchanges[exchange.index].isHeadAlone = !downstream.clients[client].readsBody
+        exchanges[exchange.index].request.isHeadAlone = !downstream.clients[client].readsBody
         if downstream.clients[client].readsBody { downstream.startBodyClock(client, at: now.monotonic, settings) }
         let length = scratch.request.length
         if downstream.listeners[downstream.clients[client].listener].isAdmin {
@@ -214,7 +214,7 @@ extension Worker {
 
     mutating func openExchange(_ client: ClientIndex) -> Handle<Exchange> {
         let handle = exchanges.acquire()
-        exchanges[handle.index].reset(for: downstream.clients.handle(client), at: now.monotonic)
+        exchanges[handle.index].begin(for: downstream.clients.handle(client), at: now.monotonic)
         downstream.clients[client].exchange = handle
         return handle
     }

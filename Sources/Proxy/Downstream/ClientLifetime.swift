@@ -149,7 +149,7 @@ extension Worker {
     private mutating func mayBeSilent(_ client: ClientIndex) -> Bool {
         let exchange = downstream.clients[client].exchange
         guard !exchange.isNone, exchanges[exchange.index].state.phase == .relaying else { return false }
-        let isCall = exchanges[exchange.index].dialect == .grpc
+        let isCall = exchanges[exchange.index].request.dialect == .grpc
         let isAnswered = exchanges[exchange.index].state.answer != .none
         guard isCall || isAnswered else { return false }
         if isCall, isAnswered || downstream.clients[client].arrival.bytes > 0 {
@@ -178,7 +178,7 @@ extension Worker {
     /// The gateway waits for something else than the client: an upstream, which has a timer of its own, or a wait with a deadline.
     private mutating func awaitAnswer(_ client: ClientIndex, _ scratch: inout Scratch) {
         let exchange = downstream.clients[client].exchange
-        guard !exchange.isNone, let deadline = exchanges[exchange.index].waitsUntil else {
+        guard !exchange.isNone, let deadline = exchanges[exchange.index].wait.deadline else {
             return downstream.timers.set(client.id, deadline: now.monotonic.advanced(milliseconds: settings.idleTimeout))
         }
         guard now.monotonic >= deadline else { return downstream.timers.set(client.id, deadline: deadline) }

@@ -213,7 +213,7 @@ extension Worker {
         let exchange = downstream.clients[stream].exchange
         guard !exchange.isNone else { return false }
         // A request that waits for its decision, and whose content is not read, can only be a CONNECT.
-        return exchanges[exchange.index].asksForTunnel
+        return exchanges[exchange.index].attempt.asksForTunnel
             || exchanges[exchange.index].state.waitsForDecision && !downstream.clients[stream].readsBody
     }
 
@@ -244,7 +244,7 @@ extension Worker {
         let exchange = downstream.clients[stream].exchange
         if !exchange.isNone, exchanges[exchange.index].state.phase == .producing { return true }
         guard !exchange.isNone, exchanges[exchange.index].state.phase == .relaying else { return false }
-        return exchanges[exchange.index].filter.isWaiting || !upstreams.isRead(exchanges[exchange.index].upstream.index)
+        return exchanges[exchange.index].filter.isWaiting || !upstreams.isRead(exchanges[exchange.index].attempt.upstream.index)
     }
 
     /// Gives all streams turns, a frame each, until nothing waits, or the windows or the backlog end it. A small answer waits for one

@@ -14,7 +14,7 @@ extension Worker {
         let handle = upstreams.connections.handle(upstream)
         repeat {
             var input = scratch.takeInput(behind: &upstreams.connections[upstream].input)
-            let outcome = upstreams.connections[upstream].connection.receive(into: &input, upTo: exchanges[exchange].answerReadSize.bytes)
+            let outcome = upstreams.connections[upstream].connection.receive(into: &input, upTo: exchanges[exchange].answer.readSize.bytes)
             if case .done = outcome { relayAnswer(exchange, upstream, &input, &scratch) }
             upstreams.keepInput(input, of: handle)
             scratch.putBack(input)
@@ -26,7 +26,7 @@ extension Worker {
             switch outcome {
             case .done(let count):
                 startAnswerClock(exchange, upstream)
-                exchanges[exchange].answerReadSize.received(count, wasKept: !hasRoom(.answer, exchange))
+                exchanges[exchange].answer.readSize.received(count, wasKept: !hasRoom(.answer, exchange))
             case .wouldBlock: return
             case .closed: return answerInputClosed(upstream, &scratch)
             case .failed: return lostWhileReading(upstream, &scratch)
@@ -56,7 +56,7 @@ extension Worker {
 
     /// The upstream's time to send more of its answer begins anew.
     mutating func startAnswerClock(_ exchange: ExchangeIndex, _ upstream: UpstreamIndex) {
-        upstreams.timers.set(upstream.id, deadline: now.monotonic.advanced(milliseconds: exchanges[exchange].timeout))
+        upstreams.timers.set(upstream.id, deadline: now.monotonic.advanced(milliseconds: exchanges[exchange].attempt.timeout))
     }
 
     /// Passes on all that `input` holds of the answer, as far as the client takes it. `inputEnded`: no more will come.
@@ -90,7 +90,7 @@ extension Worker {
                     passInterim(exchange, input.readable, &scratch)
                     input.discard(scratch.response.length)
                 case .head:
-                    if exchanges[exchange].asksForTunnel, seemsAccepted(exchange, scratch.response.status) {
+                    if exchanges[exchange].attempt.asksForTunnel, seemsAccepted(exchange, scratch.response.status) {
                         return lost(upstream, .badAnswer(HTTPFault(.upgraded).ofResponse), &scratch)
                     }
                     try startAnswer(exchange, input.readable, &scratch)
@@ -127,16 +127,16 @@ extension Worker {
 
     /// Passes interim answers on to clients of HTTP/1.1 and later, but for `100 Continue`, which the gateway sends itself.
     private mutating func passInterim(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
-        guard scratch.response.status != 100, exchanges[exchange].version != .http10 else { return }
+        guard scratch.response.status != 100, exchanges[exchange].request.version != .http10 else { return }
         let client = exchanges[exchange].client.index
         guard !downstream.clients[client].isStream else {
             ForwardedResponse.writeInterimBlock(
-                scratch.response, bytes, edits: exchanges[exchange].answerEdits, lines: &scratch.lines, into: &scratch.block)
+                scratch.response, bytes, edits: exchanges[exchange].buffers.answerEdits, lines: &scratch.lines, into: &scratch.block)
             scratch.encodeLines()
             return downstream.sendHead(scratch.response.status, scratch.block.readable, isFinal: false, to: client)
         }
         var hint = ByteBuffer()
-        ForwardedResponse.writeInterim(scratch.response, bytes, edits: exchanges[exchange].answerEdits, into: &hint)
+        ForwardedResponse.writeInterim(scratch.response, bytes, edits: exchanges[exchange].buffers.answerEdits, into: &hint)
         sendToClient(client, hint.count, of: &hint, &scratch)
     }
 
@@ -155,7 +155,7 @@ extension Worker {
         }
         let fields = exchanges[exchange].filteredFields(scratch.response, bytes)
         let isHeld = exchanges[exchange].state.answer != .started
-        let framing = isHeld ? exchanges[exchange].filteredFraming : scratch.response.framing.relayed(to: exchanges[exchange].version)
+        let framing = isHeld ? exchanges[exchange].filteredFraming : scratch.response.framing.relayed(to: exchanges[exchange].request.version)
         let persistence = isHeld ? nil : downstream.clients[client].http.sendHead(framing)
         if downstream.clients[client].isStream {
             encodeHead(exchange, bytes, framing, fields, isHeld: isHeld, &scratch)
@@ -172,8 +172,8 @@ extension Worker {
         var head = ByteBuffer()
         if persistence == nil { swap(&head, &exchanges[exchange].filter.head) } else { swap(&head, &scratch.output) }
         ForwardedResponse.write(
-            scratch.response, bytes, framing: framing, requestID: exchanges[exchange].requestID.readable,
-            edits: exchanges[exchange].answerEdits, persistence: persistence, filtered: filtered, into: &head)
+            scratch.response, bytes, framing: framing, requestID: exchanges[exchange].buffers.requestID.readable,
+            edits: exchanges[exchange].buffers.answerEdits, persistence: persistence, filtered: filtered, into: &head)
         if persistence == nil { swap(&head, &exchanges[exchange].filter.head) } else { swap(&head, &scratch.output) }
     }
 
@@ -183,8 +183,8 @@ extension Worker {
         _ scratch: inout Scratch
     ) {
         ForwardedResponse.writeBlock(
-            scratch.response, bytes, framing: framing, requestID: exchanges[exchange].requestID.readable,
-            edits: exchanges[exchange].answerEdits, filtered: filtered, lines: &scratch.lines, into: &scratch.block)
+            scratch.response, bytes, framing: framing, requestID: exchanges[exchange].buffers.requestID.readable,
+            edits: exchanges[exchange].buffers.answerEdits, filtered: filtered, lines: &scratch.lines, into: &scratch.block)
         scratch.encodeLines()
         guard !isHeld else { return exchanges[exchange].filter.head.append(scratch.block.readable) }
         let client = exchanges[exchange].client.index
@@ -198,7 +198,7 @@ extension Worker {
     mutating func resumeUpstream(_ client: ClientIndex, _ scratch: inout Scratch) {
         let exchange = downstream.clients[client].exchange
         guard !exchange.isNone, exchanges[exchange.index].state.phase == .relaying else { return resumeSource(client) }
-        let upstream = exchanges[exchange.index].upstream.index
+        let upstream = exchanges[exchange.index].attempt.upstream.index
         startAnswerClock(exchange.index, upstream)
         if upstreams.connections[upstream].isStream { return relayStream(upstream, &scratch) }
         let handle = upstreams.connections.handle(upstream)
@@ -216,7 +216,7 @@ extension Worker {
     mutating func finishAnswer(_ exchange: ExchangeIndex, reusable: Bool, _ scratch: inout Scratch) {
         let client = exchanges[exchange].client.index
         releaseUpstream(exchange, reusable: reusable)
-        if exchanges[exchange].pending.capacity >= Scratch.leastSpare { scratch.recycle(&exchanges[exchange].pending) }
+        if exchanges[exchange].buffers.pending.capacity >= Scratch.leastSpare { scratch.recycle(&exchanges[exchange].buffers.pending) }
         closeExchange(exchange, isComplete: true)
         let handle = downstream.clients.handle(client)
         apply(downstream.clients[client].http.answerSent(), client, &scratch)
@@ -233,16 +233,16 @@ extension Worker {
 
     /// Gives back the connection to the upstream, and all bounds that the exchange counts for. Called before the last bytes of the answer
     /// go out: the client that has them may send its next request at once, to any worker, and finds its place free.
-    mutating func vacate(_ exchange: ExchangeIndex, reusable: Bool = false) {
+    mutating func releaseBeforeLastBytes(_ exchange: ExchangeIndex, reusable: Bool = false) {
         releaseUpstream(exchange, reusable: reusable)
         releaseCounts(exchange)
     }
 
     @inline(__always)
     private mutating func releaseCounts(_ exchange: ExchangeIndex) {
-        if !exchanges[exchange].holdings.isEmpty { release(.all, exchange) }
-        if exchanges[exchange].holdsSlot { releaseSlot(exchange) }
-        if let socket = exchanges[exchange].socket.take() { admission.closeSocket(socket) }
+        if !exchanges[exchange].counts.holdings.isEmpty { release(.all, exchange) }
+        if exchanges[exchange].counts.holdsSlot { releaseSlot(exchange) }
+        if let socket = exchanges[exchange].counts.socket.take() { admission.closeSocket(socket) }
     }
 
     /// Ends an exchange without a complete answer: its client has gone, or the answer was cut.
@@ -251,7 +251,7 @@ extension Worker {
         if cause != .client, exchanges[exchange].record.error.utf8CodeUnitCount == 0 {
             exchanges[exchange].record.error = cause.text
             // For a stream this is no error: its client took nothing for too long, as good as gone.
-            if exchanges[exchange].live != nil, exchanges[exchange].live?.end == nil { exchanges[exchange].live?.end = .client }
+            exchanges[exchange].answer.live?.ends(.client)
         }
         releaseUpstream(exchange, reusable: false)
         closeExchange(exchange, isComplete: false)
@@ -262,8 +262,8 @@ extension Worker {
         releaseCounts(exchange)
         leaveClient(exchange)
         releasePipe(exchange)
-        if exchanges[exchange].live != nil { closeStream(exchange, isComplete: isComplete) }
-        if exchanges[exchange].deadline != nil { deadlines.clear(exchange) }
+        if exchanges[exchange].answer.live != nil { closeStream(exchange, isComplete: isComplete) }
+        if exchanges[exchange].request.deadline != nil { deadlines.clear(exchange) }
         finishRecord(exchange)
         downstream.clients[exchanges[exchange].client.index].exchange = .none
         exchanges[exchange].end()

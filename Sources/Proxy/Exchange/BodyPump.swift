@@ -26,7 +26,8 @@ enum BodyRoute: Equatable, Sendable {
         switch (direction, state.phase) {
         case (.request, .collecting): self = .collect
         case (.request, .connecting), (.request, .relaying): self = state.upstreamStoppedReading ? .discard : .copy
-        case (.answer, .relaying): self = isFiltering ? .filter : .copy
+        case (.request, .finishing): self = .discard
+        case (.answer, .relaying), (.answer, .finishing): self = isFiltering ? .filter : .copy
         case (.answer, .collecting), (.answer, .connecting), (_, .deciding), (_, .waiting), (_, .producing), (_, .tunnel), (_, .answered):
             preconditionFailure("content was read that has nowhere to go")
         }
@@ -56,7 +57,7 @@ extension Worker {
         let route = BodyRoute(direction, exchanges[exchange].state, isFiltering: exchanges[exchange].filter.isFiltering)
         // Instead of filtered content the client gets the filter's output, which is counted there.
         if route != .filter { exchanges[exchange].passed(count, direction) }
-        guard direction == .answer || exchanges[exchange].record.bytesIn <= exchanges[exchange].bodyLimit else {
+        guard direction == .answer || exchanges[exchange].record.bytesIn <= exchanges[exchange].request.bodyLimit else {
             input.removeAll()
             return faulted(exchanges[exchange].client.index, HTTPFault(.contentTooLarge), &scratch)
         }
@@ -78,11 +79,11 @@ extension Worker {
     }
 
     /// Gathers content of an answer, or sends it after what was gathered.
-    mutating func copyAnswer(
+    private mutating func copyAnswer(
         _ exchange: ExchangeIndex, _ count: Int, of input: inout ByteBuffer, _ scratch: inout Scratch
     ) {
         var count = count
-        if !exchanges[exchange].frames.isNone {
+        if !exchanges[exchange].answer.frames.isNone {
             guard let left = followFrames(exchange, count, of: &input, &scratch), left > 0 else { return }
             count = left
         }
@@ -110,9 +111,9 @@ extension Worker {
 
     /// Sends the first `count` bytes of `input`, or queues what the socket does not take, and consumes them.
     mutating func sendToUpstream(_ exchange: ExchangeIndex, _ count: Int, of input: inout ByteBuffer) {
-        let upstream = exchanges[exchange].upstream.index
+        let upstream = exchanges[exchange].attempt.upstream.index
         if upstreams.connections[upstream].isStream { return sendOnStream(exchange, upstream, count, of: &input) }
-        switch upstreams.connections[upstream].connection.send(count, of: &input, queueing: &exchanges[exchange].pending) {
+        switch upstreams.connections[upstream].connection.send(count, of: &input, queueing: &exchanges[exchange].buffers.pending) {
         case .sent: break
         case .queued: refreshUpstreamInterest(upstream)
         case .lost: upstreamStoppedReading(exchange, upstream)
@@ -121,7 +122,7 @@ extension Worker {
 
     /// Sends what waits of the request, whose connection is established.
     mutating func flushRequest(_ exchange: ExchangeIndex) {
-        let upstream = exchanges[exchange].upstream.index
+        let upstream = exchanges[exchange].attempt.upstream.index
         if upstreams.connections[upstream].isStream { return writeRequest(exchange, upstream, isTurn: false) }
         while !exchanges[exchange].isFlushed {
             switch exchanges[exchange].sendWaiting(on: &upstreams.connections[upstream].connection) {
@@ -138,7 +139,7 @@ extension Worker {
     private mutating func upstreamStoppedReading(_ exchange: ExchangeIndex, _ upstream: UpstreamIndex) {
         exchanges[exchange].state.stoppedReading()
         if exchanges[exchange].hasPiped(.request) { dropPipe(exchange) }
-        exchanges[exchange].pending.reuse()
+        exchanges[exchange].buffers.pending.reuse()
         refreshUpstreamInterest(upstream)
     }
 
@@ -150,20 +151,20 @@ extension Worker {
     mutating func pumpTrailers(
         _ direction: BodyDirection, _ exchange: ExchangeIndex, _ length: Int, of input: inout ByteBuffer, _ scratch: inout Scratch
     ) -> Bool {
-        if direction == .answer, exchanges[exchange].dialect == .grpc { noteGRPCStatus(exchange, scratch.trailers, input.readable) }
+        if direction == .answer, exchanges[exchange].request.dialect == .grpc { noteGRPCStatus(exchange, scratch.trailers, input.readable) }
         let passes =
             switch direction {
             // A body that is dropped, or collected for a handler, has no use for them.
             case .request:
-                (exchanges[exchange].requestIsChunked || exchanges[exchange].isForHTTP2) && exchanges[exchange].passesTrailers
+                (exchanges[exchange].attempt.isChunked || exchanges[exchange].attempt.isForHTTP2) && exchanges[exchange].request.passesTrailers
             // Those of a filtered answer describe the upstream's content, not the client's.
             case .answer:
                 downstream.clients[exchanges[exchange].client.index].http.mayHaveTrailers && !exchanges[exchange].filter.isFiltering
             }
         if passes, direction == .answer, downstream.clients[exchanges[exchange].client.index].isStream {
             Trailers.writeLines(scratch.trailers, input.readable, into: &downstream.clients[exchanges[exchange].client.index].trailers)
-        } else if passes, direction == .request, exchanges[exchange].isForHTTP2 {
-            Trailers.writeLines(scratch.trailers, input.readable, into: &exchanges[exchange].requestTrailers)
+        } else if passes, direction == .request, exchanges[exchange].attempt.isForHTTP2 {
+            Trailers.writeLines(scratch.trailers, input.readable, into: &exchanges[exchange].buffers.trailers)
         } else if passes {
             Trailers.writeEnd(scratch.trailers, input.readable, into: &scratch.output)
             if direction == .request {
@@ -177,13 +178,13 @@ extension Worker {
 
     /// The request's last byte was received.
     mutating func requestReceived(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
-        if exchanges[exchange].requestIsChunked { exchanges[exchange].appendEnd(ChunkWriter.lastChunk.rawBytes) }
+        if exchanges[exchange].attempt.isChunked { exchanges[exchange].appendEnd(ChunkWriter.lastChunk.rawBytes) }
         exchanges[exchange].state.requestReceived()
         exchanges[exchange].record.wholeAt = now.monotonic
         switch exchanges[exchange].state.phase {
         case .collecting: startHandler(exchange, &scratch)
         case .relaying: flushRequest(exchange)
-        case .deciding, .waiting, .producing, .connecting, .tunnel, .answered: break
+        case .deciding, .waiting, .producing, .connecting, .tunnel, .finishing, .answered: break
         }
     }
 
@@ -201,11 +202,10 @@ extension Worker {
         let isReusable =
             upstreams.connections[upstream].http.isReusable && input.count == last
             && !upstreams.connections[upstream].connection.hasPending && exchanges[exchange].isSent
-        upstreams.directory.answerEnded(exchanges[exchange].endpoint)
-        vacate(exchange, reusable: isReusable)
+        upstreams.directory.answerEnded(exchanges[exchange].attempt.endpoint)
+        releaseBeforeLastBytes(exchange, reusable: isReusable)
         if last > 0 {
-            exchanges[exchange].passed(last, .answer)
-            copyAnswer(exchange, last, of: &input, &scratch)
+            pump(.answer, exchange, last, of: &input, &scratch)
             guard exchanges.isCurrent(handle) else { return }
         }
         if !hasTrailers { downstream.clients[client].http.sendEnd(into: &scratch.output) }

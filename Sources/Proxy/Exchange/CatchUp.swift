@@ -52,7 +52,7 @@ extension Worker {
     /// Whether the request waits for the changes that the process may have missed.
     mutating func waitsForChanges(_ exchange: ExchangeIndex) -> Bool {
         guard missedChanges.isUnderWay else { return false }
-        exchanges[exchange].state.wait(for: .entitlement)
+        exchanges[exchange].wait(for: .entitlement)
         missedChanges.waiting.append(exchanges.handle(exchange))
         return true
     }
@@ -65,7 +65,7 @@ extension Worker {
             guard missedKeys.isDue(at: now.monotonic) else { return false }
             ask(.ownKeys, missedKeys.begin())
         }
-        exchanges[exchange].state.wait(for: .entitlement)
+        exchanges[exchange].wait(for: .entitlement)
         missedKeys.waiting.append(exchanges.handle(exchange))
         return true
     }
@@ -82,6 +82,6 @@ extension Worker {
             case .changes: missedChanges.end(number, at: now.monotonic)
             case .ownKeys: missedKeys.end(number, at: now.monotonic)
             }
-        for exchange in waiting where exchanges.resume(exchange, from: .entitlement) { decideAgain(exchange.index, &scratch) }
+        for exchange in waiting where exchanges.resume(exchange, from: .entitlement) != nil { decideAgain(exchange.index, &scratch) }
     }
 }

@@ -43,7 +43,7 @@ extension Worker {
     /// Sets the deadline that the client gave its request. It counts from the request's arrival, however often it is decided about.
     mutating func setDeadline(_ exchange: ExchangeIndex, after timeout: GRPCTimeout) {
         let deadline = MonotonicTime(nanoseconds: exchanges[exchange].record.startedAt.nanoseconds + timeout.nanoseconds)
-        exchanges[exchange].deadline = deadline
+        exchanges[exchange].request.deadline = deadline
         deadlines.set(exchange, deadline)
     }
 
@@ -52,7 +52,7 @@ extension Worker {
         for index in scratch.due.indices {
             let exchange = ExchangeIndex(number: UInt32(scratch.due[index]))
             // The end of another exchange may have ended this one.
-            guard let deadline = exchanges[exchange].deadline, now.monotonic >= deadline else { continue }
+            guard let deadline = exchanges[exchange].request.deadline, now.monotonic >= deadline else { continue }
             deadlinePassed(exchange, &scratch)
         }
         scratch.due.removeAll(keepingCapacity: true)
@@ -75,9 +75,9 @@ extension Worker {
 extension Exchange {
     /// Writes the time that is left into the head for the upstream.
     mutating func renewTimeout(at now: MonotonicTime) {
-        guard let deadline, !endpointSlices.timeout.isEmpty else { return }
+        guard let deadline = request.deadline, !attempt.slices.timeout.isEmpty else { return }
         // A time of zero would be none to some servers.
         let left = GRPCTimeout(nanoseconds: max(1, deadline.nanoseconds(since: now)))
-        left.write(over: Int(endpointSlices.timeout.start), of: &replayBuffer)
+        left.write(over: Int(attempt.slices.timeout.start), of: &buffers.replay)
     }
 }

@@ -15,9 +15,9 @@ extension Worker {
         let client = exchanges[exchange].client.index
         let start = isSampled ? EventLoop.now().monotonic : now.monotonic
         let isCharged = admission.admit(
-            scratch.request, bytes, peer: downstream.clients[client].peer, at: now, refresh: exchanges[exchange].refresh,
-            check: exchanges[exchange].check, isShedding: shedding != nil, &scratch.decision)
-        if scratch.decision.handshake != nil { exchanges[exchange].socket = admission.openSocket(&scratch.decision) }
+            scratch.request, bytes, peer: downstream.clients[client].peer, at: now, refresh: exchanges[exchange].request.refresh?.answer,
+            check: exchanges[exchange].request.check, isShedding: shedding != nil, &scratch.decision)
+        if scratch.decision.handshake != nil { exchanges[exchange].counts.socket = admission.openSocket(&scratch.decision) }
         let wait = isCharged && scratch.decision.refusal == nil ? charge(exchange, &scratch) : nil
         if isSampled {
             telemetry.metrics.overhead(.auth, nanoseconds: EventLoop.now().monotonic.nanoseconds(since: start))
@@ -31,7 +31,7 @@ extension Worker {
         switch scratch.decision.verdict {
         case .lookUp: return waitForEntitlement(exchange, &scratch)
         case .refresh: return waitForRefresh(exchange, bytes, &scratch)
-        case .forward where exchanges[exchange].check != nil:
+        case .forward where exchanges[exchange].request.check != nil:
             identify(exchange, bytes, &scratch)
             keepPassage(exchange, bytes, &scratch)
             guard wait != nil else {
@@ -65,14 +65,14 @@ extension Worker {
     /// Sets the exchange's ids, method, version, dialect and the decision's answer fields, which every answer needs. Once for
     /// each request, when it waits for no further decision.
     mutating func identify(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
-        if exchanges[exchange].check == nil {
-            exchanges[exchange].method = scratch.request.method
-            exchanges[exchange].version = scratch.request.version
+        if exchanges[exchange].request.check == nil {
+            exchanges[exchange].request.method = scratch.request.method
+            exchanges[exchange].request.version = scratch.request.version
         }
-        exchanges[exchange].dialect = scratch.decision.dialect
-        exchanges[exchange].answerEdits.append(scratch.decision.answerEdits)
+        exchanges[exchange].request.dialect = scratch.decision.dialect
+        exchanges[exchange].buffers.answerEdits.append(scratch.decision.answerEdits)
         telemetry.identify(
-            scratch.request, bytes, trusted: scratch.decision.client.peerIsTrusted, at: now.wall, &exchanges[exchange].requestID,
+            scratch.request, bytes, trusted: scratch.decision.client.peerIsTrusted, at: now.wall, &exchanges[exchange].buffers.requestID,
             &scratch.traceparent)
         if let sampler = settings.sampler { beginTrace(exchange, bytes, sampler, &scratch) }
     }
@@ -86,40 +86,44 @@ extension Worker {
         guard let pool = upstreams.directory.pool(of: number),
             let endpoint = upstreams.directory.choose(pool, avoiding: nil, at: now.monotonic)
         else { return false }
-        exchanges[exchange].endpoint = endpoint
-        exchanges[exchange].hasUnknownLength = scratch.request.framing == .chunked
         let address = upstreams.directory.address(endpoint)
-        exchanges[exchange].isForHTTP2 = address.speaksHTTP2 && !upstreams.directory.choseHTTP1(endpoint)
-        exchanges[exchange].requestIsChunked = exchanges[exchange].hasUnknownLength && !exchanges[exchange].isForHTTP2
-        exchanges[exchange].passesTrailers = scratch.decision.passesTrailers
+        let hasUnknownLength = scratch.request.framing == .chunked
+        var attempt = Attempt()
+        attempt.endpoint = endpoint
+        attempt.isForHTTP2 = address.speaksHTTP2 && !upstreams.directory.choseHTTP1(endpoint)
+        attempt.isChunked = hasUnknownLength && !attempt.isForHTTP2
+        attempt.timeout = admission.timeoutMilliseconds(scratch.decision) ?? upstreams.directory.pools[pool].settings.timeout
+        attempt.retriesLeft = admission.retries(scratch.decision) ?? upstreams.directory.pools[pool].settings.retries
+        let streamRule = admission.streamRule(scratch.decision)
+        exchanges[exchange].request.hasUnknownLength = hasUnknownLength
+        exchanges[exchange].request.passesTrailers = scratch.decision.passesTrailers
+        exchanges[exchange].request.bodyLimit = admission.bodyLimit(scratch.decision)
         exchanges[exchange].record.upstream = upstreams.directory.label(pool, telemetry.labels)
-        exchanges[exchange].bodyLimit = admission.bodyLimit(scratch.decision)
-        exchanges[exchange].timeout = admission.timeoutMilliseconds(scratch.decision) ?? upstreams.directory.pools[pool].settings.timeout
-        exchanges[exchange].retriesLeft = admission.retries(scratch.decision) ?? upstreams.directory.pools[pool].settings.retries
-        exchanges[exchange].life = admission.streamLife(scratch.decision)
-        exchanges[exchange].streamRule = admission.streamRule(scratch.decision)
+        exchanges[exchange].answer.life = admission.streamLife(scratch.decision)
+        exchanges[exchange].answer.streamRule = streamRule
         let filter = admission.filter(scratch.decision)
         let tier = scratch.decision.tier ?? .lowest
         if let filter { exchanges[exchange].filter.reset(filter, tier: tier) }
         let fields = filter.flatMap { $0.isShadow ? nil : FilteredFields(plan: $0, tier: tier) }
         let handshake = scratch.decision.handshake
-        exchanges[exchange].offersBearer = handshake?.token != nil
+        exchanges[exchange].request.offersBearer = handshake?.token != nil
         var socketKey = ByteBuffer()
         if handshake != nil, scratch.request.isHTTP2 {
             WebSocketKey.write(telemetry.random.next(), telemetry.random.next(), into: &socketKey)
         }
         var head = ByteBuffer()
-        swap(&head, &exchanges[exchange].replayBuffer)
+        swap(&head, &exchanges[exchange].buffers.replay)
         let room = head.capacity
-        exchanges[exchange].endpointSlices = ForwardedRequest.write(
-            scratch.request, bytes, scratch.decision, requestID: exchanges[exchange].requestID.readable,
-            traceparent: scratch.traceparent.readable, isTraced: exchanges[exchange].isTraced,
+        attempt.slices = ForwardedRequest.write(
+            scratch.request, bytes, scratch.decision, requestID: exchanges[exchange].buffers.requestID.readable,
+            traceparent: scratch.traceparent.readable, isTraced: exchanges[exchange].request.isTraced,
             from: downstream.clients[exchanges[exchange].client.index].peer, to: address,
             sendsOwnHost: upstreams.directory.pools[pool].settings.sendsOwnHost,
-            wantsPlainContent: exchanges[exchange].streamRule.writesEvents, socketKey: socketKey.readable, filtered: fields, into: &head)
+            wantsPlainContent: streamRule.writesEvents, socketKey: socketKey.readable, filtered: fields, into: &head)
         if head.capacity > room { head.trim() }
-        swap(&head, &exchanges[exchange].replayBuffer)
-        exchanges[exchange].state.forward(isWhole: exchanges[exchange].isHeadAlone)
+        swap(&head, &exchanges[exchange].buffers.replay)
+        exchanges[exchange].attempt = attempt
+        exchanges[exchange].state.forward(isWhole: exchanges[exchange].request.isHeadAlone)
         return true
     }
 
@@ -128,8 +132,8 @@ extension Worker {
         guard exchanges.isCurrent(handle) else { return }
         let exchange = handle.index
         switch exchanges[exchange].state.phase {
-        case .deciding, .waiting, .producing, .relaying, .tunnel, .answered: return
-        case .connecting: upstreams.directory.pools[exchanges[exchange].endpoint.pool].budget.requestSent()
+        case .deciding, .waiting, .producing, .relaying, .tunnel, .finishing, .answered: return
+        case .connecting: upstreams.directory.pools[exchanges[exchange].attempt.endpoint.pool].budget.requestSent()
         case .collecting: break
         }
         guard exchanges[exchange].state.hasWholeRequest else {
@@ -144,7 +148,7 @@ extension Worker {
     /// - Returns: whether more may be read at once: the rest of the body, or the next request if this one is over.
     mutating func sendOff(_ client: ClientIndex, _ scratch: inout Scratch) -> Bool {
         let handle = downstream.clients[client].exchange
-        guard !handle.isNone, exchanges[handle.index].state.phase == .connecting, exchanges[handle.index].upstream.isNone,
+        guard !handle.isNone, exchanges[handle.index].state.phase == .connecting, exchanges[handle.index].attempt.upstream.isNone,
             !downstream.clients[client].http.message.awaitsEndOfEmpty
         else { return false }
         dispatch(handle.index, &scratch)

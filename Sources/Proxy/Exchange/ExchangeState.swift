@@ -17,6 +17,8 @@ struct ExchangeState: Equatable, Hashable, Sendable {
         case relaying
         /// The upstream has accepted a WebSocket: bytes both ways. Left by its end.
         case tunnel
+        /// The upstream's part is over; the last bytes of the answer go to the client. Left by the end.
+        case finishing
         /// The answer is over, or there will be none. Final.
         case answered
     }
@@ -70,7 +72,8 @@ struct ExchangeState: Equatable, Hashable, Sendable {
         case (.deciding, .entitlement), (.deciding, .refresh), (.deciding, .limits), (.connecting, .limits), (.collecting, .limits),
             (.collecting, .handler), (.connecting, .room):
             phase = .waiting(wait)
-        case (.deciding, _), (.waiting, _), (.collecting, _), (.producing, _), (.connecting, _), (.relaying, _), (.tunnel, _), (.answered, _):
+        case (.deciding, _), (.waiting, _), (.collecting, _), (.producing, _), (.connecting, _), (.relaying, _), (.tunnel, _),
+            (.finishing, _), (.answered, _):
             preconditionFailure("a wait out of turn")
         }
     }
@@ -128,7 +131,7 @@ struct ExchangeState: Equatable, Hashable, Sendable {
     ///   - isFlushed: nothing waits for the upstream's socket.
     func takesBody(hasReplayRoom: Bool, isFlushed: Bool) -> Bool {
         switch phase {
-        case .deciding, .waiting, .producing, .tunnel, .answered: false
+        case .deciding, .waiting, .producing, .tunnel, .finishing, .answered: false
         case .collecting: true
         case .connecting: hasReplayRoom
         case .relaying: upstreamStoppedReading || isFlushed
@@ -180,6 +183,12 @@ struct ExchangeState: Equatable, Hashable, Sendable {
         precondition(phase == .connecting && answer == .none && delivery != .streamed, "retried out of turn")
         delivery = .nothing
         upstreamStoppedReading = false
+    }
+
+    /// The connection is given back, as the request needs it no more.
+    mutating func released() {
+        precondition(phase == .connecting || phase == .relaying || phase == .tunnel, "released out of turn")
+        phase = .finishing
     }
 
     /// Nothing more will happen to the request.

@@ -9,14 +9,14 @@ import Wire
 /// can still be refused.
 extension Exchange {
     /// How content is framed whose length the filter changes.
-    var filteredFraming: BodyFraming { BodyFraming.chunked.relayed(to: version) }
+    var filteredFraming: BodyFraming { BodyFraming.chunked.relayed(to: request.version) }
 
     /// The filter's changes to the head of the answer; nil for none.
     func filteredFields(_ head: borrowing ResponseHead, _ bytes: RawSpan) -> FilteredFields? {
         guard let plan = filter.plan, !plan.isShadow else { return nil }
         var fields = FilteredFields(plan: plan, tier: filter.tier)
         // The fields of HEAD and 304 describe the content that GET would bring.
-        let describesContent = method == .head || head.status == 304
+        let describesContent = request.method == .head || head.status == 304
         fields.isRewritten =
             filter.isJudging || describesContent && (plan.isStrict || FilterCourse.ContentForm(head.fields, bytes) != nil)
         return fields
@@ -52,7 +52,7 @@ extension Exchange {
     }
 
     /// Adds the lines of the upstream's error that stay to the answer in its place.
-    fileprivate mutating func addGuidance() { filter.addGuidance(to: &answerEdits) }
+    fileprivate mutating func addGuidance() { filter.addGuidance(to: &buffers.answerEdits) }
 
     /// Feeds the filter with content that passes as it is, to count what it would drop.
     fileprivate mutating func watch(_ content: RawSpan) throws(FilterFailure) {

@@ -15,11 +15,11 @@ extension Worker {
         if exchange.isNone {
             exchange = openExchange(client)
             noteUnread(exchange.index, client, fault)
-            exchanges[exchange.index].dialect = admission.policy.dialect
+            exchanges[exchange.index].request.dialect = admission.policy.dialect
             let listener = downstream.listeners[downstream.clients[client].listener]
             if hasFields, !listener.isAdmin, !listener.isCheck {
                 admission.addCORSFields(
-                    ofUnserved: scratch.request.fields, scratch.section.head, to: &exchanges[exchange.index].answerEdits)
+                    ofUnserved: scratch.request.fields, scratch.section.head, to: &exchanges[exchange.index].buffers.answerEdits)
             }
         } else {
             releaseUpstream(exchange.index, reusable: false)
@@ -39,10 +39,8 @@ extension Worker {
     /// waited for the client's content, so the request was late. A call of gRPC may send nothing for long, and knows no such status.
     mutating func answerLost(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, awaitsClient: Bool = false, _ scratch: inout Scratch) {
         exchanges[exchange].record.error = loss.text
-        if exchanges[exchange].state.answer == .started, exchanges[exchange].live?.end == nil {
-            exchanges[exchange].live?.end = loss == .timeout ? .idle : .error
-        }
-        let isLate = awaitsClient && exchanges[exchange].dialect != .grpc
+        if exchanges[exchange].state.answer == .started { exchanges[exchange].answer.live?.ends(loss == .timeout ? .idle : .error) }
+        let isLate = awaitsClient && exchanges[exchange].request.dialect != .grpc
         endLost(exchange, isLate ? Refusal(HTTPFault(.late)) : loss.refusal, &scratch)
     }
 
@@ -55,7 +53,7 @@ extension Worker {
 
     /// Whether the client of an answer that has begun can be told by trailers that it is incomplete.
     func mayEndWithStatus(_ exchange: ExchangeIndex) -> Bool {
-        exchanges[exchange].dialect == .grpc && exchanges[exchange].state.answer == .started
+        exchanges[exchange].request.dialect == .grpc && exchanges[exchange].state.answer == .started
             && downstream.clients[exchanges[exchange].client.index].http.endsByTrailers
     }
 
@@ -63,7 +61,7 @@ extension Worker {
     /// the reason.
     mutating func endWithStatus(_ exchange: ExchangeIndex, _ refusal: Refusal, _ scratch: inout Scratch) {
         let client = exchanges[exchange].client.index
-        if exchanges[exchange].live != nil, exchanges[exchange].live?.end == nil { exchanges[exchange].live?.end = .error }
+        exchanges[exchange].answer.live?.ends(.error)
         exchanges[exchange].record.refusal = refusal.code
         var status = FieldEdits()
         refusal.addGRPCStatus(to: &status)
@@ -76,7 +74,7 @@ extension Worker {
         out.append(ChunkWriter.lastChunkBeforeTrailers)
         out.append(status.http1)
         out.append("\r\n")
-        vacate(exchange)
+        releaseBeforeLastBytes(exchange)
         let handle = exchanges.handle(exchange)
         sendToClient(client, out.count, of: &out, &scratch)
         scratch.putBackOutput(out)
@@ -98,21 +96,21 @@ extension Worker {
         if case .rateLimited = refusal { exchanges[exchange].count(in: &hottestKeys, policy: admission.policy, at: now.wall) }
         exchanges[exchange].keep(refusal, in: &refusals, policy: admission.policy, at: now.wall)
         exchanges[exchange].record.refusal = refusal.code
-        let dialect = exchanges[exchange].dialect
+        let dialect = exchanges[exchange].request.dialect
         var body = ByteBuffer()
         swap(&body, &scratch.refusal)
         body.removeAll()
         dialect.writeBody(
-            refusal, requestID: exchanges[exchange].requestID.readable, upgradeURL: admission.policy.upgradeURL,
+            refusal, requestID: exchanges[exchange].buffers.requestID.readable, upgradeURL: admission.policy.upgradeURL,
             into: &body)
-        refusal.addFields(admission.policy, in: dialect, to: &exchanges[exchange].answerEdits)
-        if refusal == .upgradeRequired, exchanges[exchange].version != .http2 {
+        refusal.addFields(admission.policy, in: dialect, to: &exchanges[exchange].buffers.answerEdits)
+        if refusal == .upgradeRequired, exchanges[exchange].request.version != .http2 {
             // RFC 9110 §15.5.22. HTTP/2 has no such fields.
-            exchanges[exchange].answerEdits.add("Upgrade", "websocket")
-            exchanges[exchange].answerEdits.add("Connection", "Upgrade")
+            exchanges[exchange].buffers.answerEdits.add("Upgrade", "websocket")
+            exchanges[exchange].buffers.answerEdits.add("Connection", "Upgrade")
         }
-        let check = exchanges[exchange].check
-        if check == .nginx { refusal.addTrueStatus(to: &exchanges[exchange].answerEdits) }
+        let check = exchanges[exchange].request.check
+        if check == .nginx { refusal.addTrueStatus(to: &exchanges[exchange].buffers.answerEdits) }
         answer(
             exchange, status: check?.status(of: refusal) ?? dialect.status(of: refusal), contentType: dialect.contentType, body.readable, &scratch)
         swap(&body, &scratch.refusal)
@@ -128,12 +126,12 @@ extension Worker {
         let persistence = downstream.clients[client].http.sendHead(.length(UInt64(body.byteCount)))
         var out = scratch.takeOutput()
         OwnResponse.write(
-            status: status, contentType: contentType, body: body, isHead: exchanges[exchange].method == .head,
-            requestID: exchanges[exchange].requestID.readable, edits: exchanges[exchange].answerEdits,
+            status: status, contentType: contentType, body: body, isHead: exchanges[exchange].request.method == .head,
+            requestID: exchanges[exchange].buffers.requestID.readable, edits: exchanges[exchange].buffers.answerEdits,
             saysCaching: saysCaching, persistence: persistence, at: now.wall, into: &out)
         exchanges[exchange].record.status = status
         exchanges[exchange].record.bytesOut = UInt64(body.byteCount)
-        vacate(exchange)
+        releaseBeforeLastBytes(exchange)
         let handle = exchanges.handle(exchange)
         sendToClient(client, out.count, of: &out, &scratch)
         scratch.putBackOutput(out)
@@ -147,9 +145,9 @@ extension Exchange {
         guard record.isRecorded else { return }
         note.refused(refusal, cause: record.error)
         var requestID = ByteBuffer()
-        swap(&requestID, &self.requestID)
+        swap(&requestID, &buffers.requestID)
         refusals.keep(&note, requestID.readable, policy: policy, at: now)
-        swap(&requestID, &self.requestID)
+        swap(&requestID, &buffers.requestID)
     }
 
     /// Counts the key that a limit refused.

@@ -6,29 +6,29 @@ import Wire
 extension Exchange {
     /// The connection turned out to speak the other protocol than the content was kept for. Nothing was sent on it yet.
     mutating func reframe() {
-        isForHTTP2.toggle()
-        guard hasUnknownLength else { return }
+        attempt.isForHTTP2.toggle()
+        guard request.hasUnknownLength else { return }
         var kept = ByteBuffer()
-        swap(&kept, &replayBuffer)
+        swap(&kept, &buffers.replay)
         let length = kept.readable.headLength
-        replayBuffer.append(kept.readable.extracting(0..<length))
+        buffers.replay.append(kept.readable.extracting(0..<length))
         let content = kept.readable.dropping(length)
-        if isForHTTP2 { unframe(content) } else { frame(content) }
+        if attempt.isForHTTP2 { unframe(content) } else { frame(content) }
     }
 
     private mutating func frame(_ content: RawSpan) {
-        if !content.isEmpty { replayBuffer.appendContent(content, chunked: true) }
-        requestIsChunked = !state.hasWholeRequest
+        if !content.isEmpty { buffers.replay.appendContent(content, chunked: true) }
+        attempt.isChunked = !state.hasWholeRequest
         guard state.hasWholeRequest else { return }
-        replayBuffer.append(ChunkWriter.lastChunkBeforeTrailers)
+        buffers.replay.append(ChunkWriter.lastChunkBeforeTrailers)
         var trailers = ByteBuffer()
-        swap(&trailers, &requestTrailers)
-        replayBuffer.append(trailers.readable)
-        replayBuffer.append("\r\n")
+        swap(&trailers, &buffers.trailers)
+        buffers.replay.append(trailers.readable)
+        buffers.replay.append("\r\n")
     }
 
     private mutating func unframe(_ chunks: RawSpan) {
-        requestIsChunked = false
+        attempt.isChunked = false
         // The chunks are the gateway's own: no bound applies to them again.
         var decoder = BodyDecoder(.chunked, mostTrailers: .max)
         var offset = 0
@@ -36,9 +36,9 @@ extension Exchange {
             let rest = chunks.dropping(offset)
             switch decoder.next(rest) {
             case .data(let skip, let count):
-                replayBuffer.append(rest.extracting(skip..<skip + count))
+                buffers.replay.append(rest.extracting(skip..<skip + count))
                 offset += skip + count
-            case .trailers(let lines, _): return requestTrailers.append(rest[lines])
+            case .trailers(let lines, _): return buffers.trailers.append(rest[lines])
             case .needMore, .end: return
             case .fault: preconditionFailure("chunks that the gateway wrote are malformed")
             }

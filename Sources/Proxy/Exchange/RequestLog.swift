@@ -19,9 +19,9 @@ extension Worker {
         if telemetry.logs {
             let room = exchanges[exchange].record.line.capacity
             telemetry.beginLine(
-                scratch.request, bytes, exchanges[exchange].version, scratch.decision, downstream.clients[client].peer, admission.policy,
+                scratch.request, bytes, exchanges[exchange].request.version, scratch.decision, downstream.clients[client].peer, admission.policy,
                 at: now.wall, &exchanges[exchange].record.line)
-            if let check = exchanges[exchange].check {
+            if let check = exchanges[exchange].request.check {
                 telemetry.line.add(.forwardAuth, check.text, to: &exchanges[exchange].record.line)
             }
             addLimitKeys(exchange, &scratch)
@@ -40,9 +40,9 @@ extension Worker {
 
     /// Counts a request whose head was malformed, and begins its line.
     mutating func noteUnread(_ exchange: ExchangeIndex, _ client: ClientIndex, _ fault: HTTPFault) {
-        exchanges[exchange].method = .other
-        exchanges[exchange].version = downstream.clients[client].isStream || downstream.clients[client].session != nil ? .http2 : .http11
-        telemetry.identifyUnread(at: now.wall, &exchanges[exchange].requestID)
+        exchanges[exchange].request.method = .other
+        exchanges[exchange].request.version = downstream.clients[client].isStream || downstream.clients[client].session != nil ? .http2 : .http11
+        telemetry.identifyUnread(at: now.wall, &exchanges[exchange].buffers.requestID)
         exchanges[exchange].record.error = fault.text
         guard !downstream.listeners[downstream.clients[client].listener].isAdmin else { return }
         exchanges[exchange].record.isRecorded = true
@@ -72,14 +72,14 @@ extension Worker {
         if let code = exchanges[exchange].record.refusal {
             telemetry.metrics.refused(route: exchanges[exchange].record.route, code: Int(code.rawValue))
         }
-        if let check = exchanges[exchange].check {
+        if let check = exchanges[exchange].request.check {
             telemetry.metrics.checked(CheckKind(check), statusCode: exchanges[exchange].record.outcome)
         }
-        if exchanges[exchange].isTraced { endTrace(exchange, micros: micros, isCancelled: isCancelled) }
+        if exchanges[exchange].request.isTraced { endTrace(exchange, micros: micros, isCancelled: isCancelled) }
         guard telemetry.logs else { return }
         if exchanges[exchange].record.attempts > 0 {
             // The address of the last attempt.
-            let endpoint = exchanges[exchange].endpoint
+            let endpoint = exchanges[exchange].attempt.endpoint
             telemetry.line.add(.upstream, upstreams.directory.pools[endpoint.pool].settings.name, to: &exchanges[exchange].record.line)
             telemetry.line.add(.upstreamAddress, upstreams.directory.address(endpoint).addressText, to: &exchanges[exchange].record.line)
         }
@@ -194,9 +194,9 @@ extension Exchange {
     fileprivate mutating func addIDs(_ line: AccessLogLine, _ traceparent: RawSpan) {
         var out = ByteBuffer()
         swap(&out, &record.line)
-        line.add(.requestID, requestID.readable, to: &out)
+        line.add(.requestID, buffers.requestID.readable, to: &out)
         // The upstream's `traceparent` names the attempt's span.
-        let context = isTraced ? trace.context : TraceContext(parsing: traceparent)
+        let context = request.isTraced ? trace.context : TraceContext(parsing: traceparent)
         if let context { line.add(context, to: &out) }
         swap(&out, &record.line)
     }

@@ -14,31 +14,31 @@ extension Worker {
     /// Bytes that may be spliced at once; 0 where the body takes another route.
     private func spliceable(_ direction: BodyDirection, _ exchange: ExchangeIndex) -> Int {
         let client = exchanges[exchange].client.index
-        let upstream = exchanges[exchange].upstream.index
+        let upstream = exchanges[exchange].attempt.upstream.index
         guard let remaining = remainingToSplice(direction, exchange), remaining > Self.tail + Self.least, exchanges[exchange].pipedCount == 0,
             !downstream.clients[client].isStream, !upstreams.connections[upstream].isStream,
             downstream.clients[client].connection.isPlain, upstreams.connections[upstream].connection.isPlain
         else { return 0 }
-        let size = direction == .request ? downstream.clients[client].readSize.bytes : exchanges[exchange].answerReadSize.bytes
+        let size = direction == .request ? downstream.clients[client].readSize.bytes : exchanges[exchange].answer.readSize.bytes
         return Int(min(remaining - Self.tail, UInt64(size)))
     }
 
     /// Bytes of the body, or of the frame, that are still to be received and may go on unread; nil if none may now.
     private func remainingToSplice(_ direction: BodyDirection, _ exchange: ExchangeIndex) -> UInt64? {
         let client = exchanges[exchange].client.index
-        let upstream = exchanges[exchange].upstream.index
+        let upstream = exchanges[exchange].attempt.upstream.index
         let isTunnel = exchanges[exchange].state.phase == .tunnel
         switch direction {
         case .request:
             guard downstream.clients[client].input.isEmpty, !exchanges[exchange].state.upstreamStoppedReading else { return nil }
-            if isTunnel { return exchanges[exchange].isFlushed ? exchanges[exchange].tunnel?.fromClient.left : nil }
-            guard exchanges[exchange].state.phase == .relaying, hasRoom(.request, exchange), !exchanges[exchange].requestIsChunked,
+            if isTunnel { return exchanges[exchange].isFlushed ? exchanges[exchange].answer.tunnel?.fromClient.left : nil }
+            guard exchanges[exchange].state.phase == .relaying, hasRoom(.request, exchange), !exchanges[exchange].attempt.isChunked,
                 downstream.clients[client].phase == .open
             else { return nil }
             return downstream.clients[client].http.bodyRemaining
         case .answer:
             guard upstreams.connections[upstream].input.isEmpty, hasRoom(.answer, exchange) else { return nil }
-            if isTunnel { return exchanges[exchange].tunnel?.fromServer.left }
+            if isTunnel { return exchanges[exchange].answer.tunnel?.fromServer.left }
             guard exchanges[exchange].state.answer == .started, !exchanges[exchange].filter.isJudging,
                 downstream.clients[client].http.sendsKnownLength
             else { return nil }
@@ -53,14 +53,14 @@ extension Worker {
         let room = spliceable(direction, exchange)
         guard room > 0, acquirePipe(exchange) else { return false }
         let client = exchanges[exchange].client.index
-        let upstream = exchanges[exchange].upstream.index
+        let upstream = exchanges[exchange].attempt.upstream.index
         exchanges[exchange].pipeDirection = direction
         let source = direction == .request ? downstream.clients[client].connection.socket : upstreams.connections[upstream].connection.socket
         let outcome = exchanges[exchange].pipe!.fill(from: source, upTo: room)
         switch (outcome, direction) {
         case (.done(let count), .request):
             exchanges[exchange].passed(count, direction)
-            if exchanges[exchange].tunnel?.passed(count, from: .client, at: now.monotonic) == nil {
+            if exchanges[exchange].answer.tunnel?.passed(count, from: .client, at: now.monotonic) == nil {
                 exchanges[exchange].state.streamed()
                 downstream.clients[client].http.bodyPassed(count)
                 downstream.bodyMoved(client, by: count, at: now.monotonic, settings)
@@ -69,18 +69,18 @@ extension Worker {
             downstream.clients[client].readSize.received(count, wasKept: !exchanges[exchange].isFlushed)
         case (.done(let count), .answer):
             exchanges[exchange].passed(count, direction)
-            if exchanges[exchange].tunnel?.passed(count, from: .server, at: now.monotonic) == nil {
+            if exchanges[exchange].answer.tunnel?.passed(count, from: .server, at: now.monotonic) == nil {
                 upstreams.connections[upstream].http.bodyPassed(count)
                 startAnswerClock(exchange, upstream)
             }
             let handle = exchanges.handle(exchange)
             let isTaken = drainAnswer(client, &scratch)
             guard exchanges.isCurrent(handle) else { return true }
-            exchanges[exchange].answerReadSize.received(count, wasKept: !isTaken)
+            exchanges[exchange].answer.readSize.received(count, wasKept: !isTaken)
             refreshUpstreamInterest(upstream)
         case (.wouldBlock, _): break
         case (.closed, .request): inputClosed(client, &scratch)
-        case (.closed, .answer) where exchanges[exchange].tunnel != nil: serverLeftTunnel(exchange, &scratch)
+        case (.closed, .answer) where exchanges[exchange].answer.tunnel != nil: serverLeftTunnel(exchange, &scratch)
         case (.closed, .answer): answerInputClosed(upstream, &scratch)
         case (.failed, _) where outcome.isUnsupported:
             // The system cannot splice between such sockets: nothing was moved, and it is not tried again.
@@ -88,7 +88,7 @@ extension Worker {
             pipes = nil
             return false
         case (.failed, .request): abandon(client, &scratch)
-        case (.failed, .answer) where exchanges[exchange].tunnel != nil: serverLeftTunnel(exchange, &scratch)
+        case (.failed, .answer) where exchanges[exchange].answer.tunnel != nil: serverLeftTunnel(exchange, &scratch)
         case (.failed, .answer): lostWhileReading(upstream, &scratch)
         }
         return true

@@ -14,7 +14,7 @@ extension Worker {
     /// Single flight: each user and each outside subject is looked up once, however many requests wait.
     mutating func waitForEntitlement(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         telemetry.countToken(scratch.decision, since: now.monotonic)
-        exchanges[exchange].state.wait(for: .entitlement)
+        exchanges[exchange].wait(for: .entitlement)
         let user = admission.tokenUser(scratch.decision)
         if waitingForUser[user] == nil {
             if admission.asksSubject(scratch.decision) { services.lookUpSubject(user) } else { services.lookUpUser(user) }
@@ -29,9 +29,7 @@ extension Worker {
             return answer(exchange, with: .unavailable(.overload, retryAfterSeconds: 1), &scratch)
         }
         telemetry.countToken(scratch.decision, since: now.monotonic)
-        exchanges[exchange].state.wait(for: .refresh)
-        exchanges[exchange].refreshBegan = now.monotonic
-        setWaitDeadline(exchange, settings.refreshTimeout)
+        exchanges[exchange].wait(for: .refresh(since: now.monotonic, until: setWaitDeadline(exchange, settings.refreshTimeout)))
         let (handle, mailbox) = (exchanges.handle(exchange), mailbox)
         services.refresh(admission.refreshOrder(scratch.decision, bytes)) { mailbox.post(.refreshed(handle, $0)) }
     }
@@ -39,7 +37,7 @@ extension Worker {
     /// Counts a request that waits for a refresh. False if too many do, or its client's share of them.
     private mutating func countRefresh(_ exchange: ExchangeIndex) -> Bool {
         guard refreshesUnderWay < settings.maxRefreshes else { return false }
-        if let share = exchanges[exchange].share {
+        if let share = exchanges[exchange].counts.share {
             let held = downstream.shares[share].refreshes
             guard settings.clientShare.allows(held: held, taken: refreshesUnderWay, limit: settings.maxRefreshes) else {
                 noteShed(exchange, .share)
@@ -53,25 +51,24 @@ extension Worker {
 
     private mutating func refreshEnded(_ exchange: ExchangeIndex) {
         refreshesUnderWay -= 1
-        if let share = exchanges[exchange].share { downstream.shares[share].refreshes -= 1 }
+        if let share = exchanges[exchange].counts.share { downstream.shares[share].refreshes -= 1 }
     }
 
     mutating func waitForLimits(_ exchange: ExchangeIndex, _ wait: LimitWait, _ scratch: inout Scratch) {
-        exchanges[exchange].state.wait(for: .limits)
-        exchanges[exchange].limits = AwaitedLimits(wait: wait, pending: admission.pendingLimit(&scratch.decision))
-        if exchanges[exchange].isTraced { exchanges[exchange].trace.beginWait(.limits, at: now.monotonic) }
+        exchanges[exchange].wait(for: .limits(AwaitedLimits(wait: wait, pending: admission.pendingLimit(&scratch.decision))))
+        if exchanges[exchange].request.isTraced { exchanges[exchange].trace.beginWait(.limits, at: now.monotonic) }
     }
 
     mutating func waitForHandler(_ exchange: ExchangeIndex) {
-        exchanges[exchange].state.wait(for: .handler)
-        if exchanges[exchange].isTraced { exchanges[exchange].trace.beginWait(.handler, at: now.monotonic) }
-        setWaitDeadline(exchange, settings.localTimeout)
+        exchanges[exchange].wait(for: .handler(until: setWaitDeadline(exchange, settings.localTimeout)))
+        if exchanges[exchange].request.isTraced { exchanges[exchange].trace.beginWait(.handler, at: now.monotonic) }
     }
 
-    private mutating func setWaitDeadline(_ exchange: ExchangeIndex, _ milliseconds: UInt64) {
+    /// Sets the client's timer for a wait that begins now; returns the deadline.
+    private mutating func setWaitDeadline(_ exchange: ExchangeIndex, _ milliseconds: UInt64) -> MonotonicTime {
         let deadline = now.monotonic.advanced(milliseconds: milliseconds)
-        exchanges[exchange].waitsUntil = deadline
         downstream.timers.set(exchanges[exchange].client.index.id, deadline: deadline)
+        return deadline
     }
 
     // MARK: answers
@@ -92,33 +89,31 @@ extension Worker {
     }
 
     private mutating func resume(waitingFor user: TokenUser, _ scratch: inout Scratch) {
-        for exchange in waitingForUser.removeValue(forKey: user) ?? [] where exchanges.resume(exchange, from: .entitlement) {
+        for exchange in waitingForUser.removeValue(forKey: user) ?? [] where exchanges.resume(exchange, from: .entitlement) != nil {
             decideAgain(exchange.index, &scratch)
         }
     }
 
     /// The refresh is over.
     mutating func refreshed(_ exchange: Handle<Exchange>, _ answer: RefreshAnswer, _ scratch: inout Scratch) {
-        guard exchanges.resume(exchange, from: .refresh) else { return }
+        guard case .refresh(let began, _) = exchanges.resume(exchange, from: .refresh) else { return }
         refreshEnded(exchange.index)
         telemetry.metrics.refreshed(RefreshResult(answer.outcome), RefreshSource(answer.role))
-        exchanges[exchange.index].waitsUntil = nil
-        exchanges[exchange.index].refresh = answer
-        exchanges[exchange.index].refreshEnded = now.monotonic
+        exchanges[exchange.index].request.refresh = CompletedRefresh(answer: answer, began: began, ended: now.monotonic)
         decideAgain(exchange.index, &scratch)
     }
 
     /// Resumes a request after Redis has decided its limits: it is forwarded or refused.
     mutating func limited(_ exchange: Handle<Exchange>, _ verdict: inout LimitVerdict, _ scratch: inout Scratch) {
-        guard exchanges.resume(exchange, from: .limits), let awaited = exchanges[exchange.index].limits.take() else { return }
+        guard case .limits(let awaited) = exchanges.resume(exchange, from: .limits) else { return }
         let index = exchange.index
         let client = exchanges[index].client
-        let outcome = awaited.pending.settle(&verdict, into: &exchanges[index].answerEdits)
-        if exchanges[index].isTraced { recordLimits(index, outcome) }
+        let outcome = awaited.pending.settle(&verdict, into: &exchanges[index].buffers.answerEdits)
+        if exchanges[index].request.isTraced { recordLimits(index, outcome) }
         if let refusal = outcome.refusal {
             noteLimit(index, outcome, &verdict)
             answer(index, with: refusal, &scratch)
-        } else if exchanges[index].check != nil {
+        } else if exchanges[index].request.check != nil {
             noteLimit(index, outcome, &verdict)
             letPass(index, &scratch)
         } else {
@@ -131,7 +126,7 @@ extension Worker {
 
     /// The handler has answered.
     mutating func answered(_ exchange: Handle<Exchange>, _ response: LocalResponse, _ scratch: inout Scratch) {
-        guard exchanges.resume(exchange, from: .handler) else {
+        guard exchanges.resume(exchange, from: .handler) != nil else {
             response.stream?.ended()
             return
         }
@@ -142,7 +137,7 @@ extension Worker {
 
     /// The other workers have answered: the request gets a connection, waits again if `mayWait`, or is refused.
     mutating func roomFound(_ exchange: Handle<Exchange>, mayWait: Bool, _ scratch: inout Scratch) {
-        guard exchanges.resume(exchange, from: .room) else { return }
+        guard exchanges.resume(exchange, from: .room) != nil else { return }
         let client = exchanges[exchange.index].client
         exchanges[exchange.index].resumeTarget()
         findConnection(exchange.index, mayWait: mayWait, &scratch)
@@ -173,9 +168,9 @@ extension Worker {
 
     /// Parses the kept head again. False if a reload has lowered the limits so far that it is too large.
     private mutating func takeHeldHead(_ exchange: ExchangeIndex, into head: inout ByteBuffer, _ scratch: inout Scratch) -> Bool {
-        swap(&head, &exchanges[exchange].heldHead)
+        swap(&head, &exchanges[exchange].buffers.heldHead)
         guard scratch.request.parse(head.readable, limits: settings.headLimits) == .complete else { return false }
-        scratch.request.isHTTP2 = downstream.clients[exchanges[exchange].client.index].isStream && exchanges[exchange].check == nil
+        scratch.request.isHTTP2 = downstream.clients[exchanges[exchange].client.index].isStream && exchanges[exchange].request.check == nil
         return true
     }
 
@@ -203,7 +198,7 @@ extension Worker {
     private mutating func describeHeld(_ exchange: ExchangeIndex, _ head: RawSpan, _ scratch: inout Scratch) {
         _ = admission.admit(
             scratch.request, head, peer: downstream.clients[exchanges[exchange].client.index].peer, at: now,
-            check: exchanges[exchange].check, &scratch.decision)
+            check: exchanges[exchange].request.check, &scratch.decision)
         identify(exchange, head, &scratch)
         log(exchange, head, &scratch)
     }
@@ -215,27 +210,30 @@ extension Worker {
             refreshed(exchanges.handle(exchange), RefreshAnswer(.unavailable(retryAfterSeconds: 1), .leader), &scratch)
         case .waiting(.handler):
             let client = exchanges[exchange].client
-            _ = exchanges[exchange].state.resumed(from: .handler)
+            _ = exchanges[exchange].resume(from: .handler)
             exchanges[exchange].record.error = "handler_late"
             answer(exchange, with: .timeout, &scratch)
             resumeClient(client, &scratch)
-        case .deciding, .waiting(.entitlement), .waiting(.limits), .waiting(.room), .collecting, .producing, .connecting, .relaying, .tunnel, .answered: break
+        case .deciding, .waiting(.entitlement), .waiting(.limits), .waiting(.room), .collecting, .producing, .connecting, .relaying, .tunnel,
+            .finishing, .answered: break
         }
     }
 
     /// The exchange ends while it waits.
     mutating func cancelWait(_ exchange: ExchangeIndex) {
-        let phase = exchanges[exchange].state.phase
-        if phase == .waiting(.refresh) { refreshEnded(exchange) }
-        if phase == .waiting(.room) { upstreams.directory[exchanges[exchange].endpoint].outstanding -= 1 }
-        if let awaited = exchanges[exchange].limits.take() { shared!.limitClient.cancel(awaited.wait) }
+        switch exchanges[exchange].wait {
+        case .none, .entitlement, .handler: break
+        case .refresh: refreshEnded(exchange)
+        case .limits(let awaited): shared!.limitClient.cancel(awaited.wait)
+        case .room: upstreams.directory[exchanges[exchange].attempt.endpoint].outstanding -= 1
+        }
     }
 }
 
 extension Slab where Element == Exchange {
-    /// An answer has come; returns whether the exchange still waits for it.
-    mutating func resume(_ exchange: Handle<Exchange>, from wait: ExchangeState.Wait) -> Bool {
-        isCurrent(exchange) && self[exchange.index].state.resumed(from: wait)
+    /// An answer has come; returns the wait that it ends, or nil if the exchange does not wait for it any more.
+    mutating func resume(_ exchange: Handle<Exchange>, from kind: ExchangeState.Wait) -> Wait? {
+        isCurrent(exchange) ? self[exchange.index].resume(from: kind) : nil
     }
 }
 

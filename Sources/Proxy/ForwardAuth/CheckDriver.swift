@@ -12,15 +12,15 @@ extension Worker {
     ) {
         let exchange = handle.index
         let client = exchanges[exchange].client.index
-        exchanges[exchange].method = scratch.request.method
-        exchanges[exchange].version = scratch.request.version
+        exchanges[exchange].request.method = scratch.request.method
+        exchanges[exchange].request.version = scratch.request.version
         // Proxies copy a length and do not send the content. No next request can be told from content that is missing, so this answer
         // is the connection's last.
         if scratch.request.framing.hasContent { apply(downstream.clients[client].http.drainRequested(headBegun: true), client, &scratch) }
         guard let endpoint = CheckEndpoint(path: bytes[scratch.request.path]) else {
             return refuseCheck(exchange, .notFound, bytes, &scratch)
         }
-        exchanges[exchange].check = endpoint
+        exchanges[exchange].request.check = endpoint
         var described = ByteBuffer()
         swap(&described, &scratch.described)
         described.removeAll()
@@ -61,16 +61,16 @@ extension Worker {
 
     /// Keeps the fields of the answer that lets the request pass, which may have to wait for limits.
     mutating func keepPassage(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
-        guard let endpoint = exchanges[exchange].check else { return }
-        scratch.decision.addPassage(at: endpoint, scratch.request, bytes, to: &exchanges[exchange].replayBuffer)
+        guard let endpoint = exchanges[exchange].request.check else { return }
+        scratch.decision.addPassage(at: endpoint, scratch.request, bytes, to: &exchanges[exchange].buffers.replay)
     }
 
     /// Lets the checked request pass.
     mutating func letPass(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         var passage = ByteBuffer()
-        swap(&passage, &exchanges[exchange].replayBuffer)
-        exchanges[exchange].answerEdits.append(rendered: passage.readable)
-        swap(&passage, &exchanges[exchange].replayBuffer)
+        swap(&passage, &exchanges[exchange].buffers.replay)
+        exchanges[exchange].buffers.answerEdits.append(rendered: passage.readable)
+        swap(&passage, &exchanges[exchange].buffers.replay)
         answer(exchange, status: 200, contentType: "", RawSpan(), &scratch)
     }
 }

@@ -9,30 +9,30 @@ extension Worker {
     mutating func prepareLocal(
         _ exchange: ExchangeIndex, _ handler: @escaping LocalHandler, _ kind: LocalKind, _ bytes: RawSpan, _ scratch: inout Scratch
     ) {
-        exchanges[exchange].bodyLimit = UInt64(LocalService.bodyLimit)
+        exchanges[exchange].request.bodyLimit = UInt64(LocalService.bodyLimit)
         let client = exchanges[exchange].client.index
         // Gate has not decided about a request to the admin listeners, so there is no client address of a decision.
         let isAdmin = downstream.listeners[downstream.clients[client].listener].isAdmin
         let request = LocalRequest(
             scratch.request, bytes, from: isAdmin ? downstream.clients[client].peer.address : scratch.decision.client.address,
-            requestID: exchanges[exchange].requestID.readable.text,
+            requestID: exchanges[exchange].buffers.requestID.readable.text,
             isSecure: downstream.clients[client].peer.isTLS
                 || scratch.decision.client.peerIsTrusted && scratch.request.cameOverTLS(bytes),
             caller: LocalCaller(scratch.decision))
-        exchanges[exchange].local = LocalExchange(handler: handler, kind: kind, request: request)
-        exchanges[exchange].state.collect(isWhole: exchanges[exchange].isHeadAlone)
+        exchanges[exchange].request.local = LocalExchange(handler: handler, kind: kind, request: request)
+        exchanges[exchange].state.collect(isWhole: exchanges[exchange].request.isHeadAlone)
     }
 
     /// Calls the handler with the complete request, if there is room for it.
     mutating func startHandler(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
-        guard let local = exchanges[exchange].local.take() else { return }
+        guard let local = exchanges[exchange].request.local.take() else { return }
         if let reason = takeLocalSlot(exchange, local.kind) {
             noteShed(exchange, reason)
             return answer(exchange, with: .unavailable(.overload, retryAfterSeconds: 1), &scratch)
         }
-        let slot = exchanges[exchange].share.map { LocalSlot(kind: local.kind, share: $0) }
+        let slot = exchanges[exchange].counts.share.map { LocalSlot(kind: local.kind, share: $0) }
         if let slot { downstream.shares.retain(slot.share) }
-        local.request.body = exchanges[exchange].replayBuffer.readable.array
+        local.request.body = exchanges[exchange].buffers.replay.readable.array
         waitForHandler(exchange)
         LocalService.start(local.handler, local.request, for: exchanges.handle(exchange), slot, answeringTo: mailbox)
     }
@@ -40,7 +40,7 @@ extension Worker {
     /// Writes a handler's answer and ends the exchange.
     mutating func answer(_ exchange: ExchangeIndex, with response: LocalResponse, _ scratch: inout Scratch) {
         var saysCaching = false
-        for field in response.fields where exchanges[exchange].answerEdits.add(field.name, field.value) {
+        for field in response.fields where exchanges[exchange].buffers.answerEdits.add(field.name, field.value) {
             if field.name.lowercased() == "cache-control" { saysCaching = true }
         }
         if let stream = response.stream { return open(stream, exchange, status: response.status, &scratch) }

@@ -8,19 +8,18 @@ import Wire
 extension Worker {
     /// Sends the head of a streamed answer and starts its source.
     mutating func open(_ stream: LocalStream, _ exchange: ExchangeIndex, status: Int, _ scratch: inout Scratch) {
-        exchanges[exchange].waitsUntil = nil
-        if exchanges[exchange].isTraced { recordHandled(exchange) }
+        if exchanges[exchange].request.isTraced { recordHandled(exchange) }
         leaveRequests(exchange)
         exchanges[exchange].state.produce()
-        exchanges[exchange].source = stream
+        exchanges[exchange].answer.source = stream
         exchanges[exchange].record.status = status
         let client = exchanges[exchange].client.index
-        let framing = BodyFraming.untilClose.relayed(to: exchanges[exchange].version)
+        let framing = BodyFraming.untilClose.relayed(to: exchanges[exchange].request.version)
         let persistence = downstream.clients[client].http.sendHead(framing)
         var out = scratch.takeOutput()
         OwnResponse.writeStreamHead(
-            status: status, isChunked: framing == .chunked, requestID: exchanges[exchange].requestID.readable,
-            edits: exchanges[exchange].answerEdits, persistence: persistence, at: now.wall, into: &out)
+            status: status, isChunked: framing == .chunked, requestID: exchanges[exchange].buffers.requestID.readable,
+            edits: exchanges[exchange].buffers.answerEdits, persistence: persistence, at: now.wall, into: &out)
         let handle = exchanges.handle(exchange)
         sendToClient(client, out.count, of: &out, &scratch)
         scratch.putBackOutput(out)
@@ -50,7 +49,7 @@ extension Worker {
     /// Tells the source of the client's answer, if it has one, once nothing waits for the client.
     mutating func resumeSource(_ client: ClientIndex) {
         let exchange = downstream.clients[client].exchange
-        guard !exchange.isNone, let source = exchanges[exchange.index].source, downstream.hasRoom(client) else { return }
+        guard !exchange.isNone, let source = exchanges[exchange.index].answer.source, downstream.hasRoom(client) else { return }
         source.taken()
     }
 }

@@ -29,6 +29,17 @@ final class LiveStream {
         movedAt = now
     }
 
+    /// Notes why it ends, unless that is known.
+    func ends(_ reason: StreamEndReason) {
+        if end == nil { end = reason }
+    }
+
+    /// The warning that waits, which is about to be written.
+    func takeWarning() -> Int64? {
+        defer { warning = nil }
+        return warning
+    }
+
     /// Whether something waits for a gap between two frames.
     var awaitsGap: Bool { warning != nil || cutAt != nil }
 }
@@ -74,5 +85,5 @@ struct StreamTable: ~Copyable {
 
 extension Slab where Element == Exchange {
     /// The stream moves to another place of the table.
-    mutating func move(_ exchange: Handle<Exchange>, to place: Int) { self[exchange.index].live?.place = place }
+    mutating func move(_ exchange: Handle<Exchange>, to place: Int) { self[exchange.index].answer.live?.place = place }
 }

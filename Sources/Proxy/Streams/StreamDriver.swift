@@ -30,12 +30,12 @@ extension Worker {
         // A stream that a retry has begun would hold its part of the budget until it ends.
         release(.retry, exchange)
         let live = LiveStream(
-            kind, exchanges[exchange].life, exchanges[exchange].streamRule, isReadable: !exchanges[exchange].frames.isNone,
+            kind, exchanges[exchange].answer.life, exchanges[exchange].answer.streamRule, isReadable: !exchanges[exchange].answer.frames.isNone,
             at: now.monotonic)
         streams.add(handle, live)
-        exchanges[exchange].live = live
+        exchanges[exchange].answer.live = live
         // HTTP/2 has its own PING.
-        let upstream = exchanges[exchange].upstream.index
+        let upstream = exchanges[exchange].attempt.upstream.index
         if live.heartbeat != nil, !upstreams.connections[upstream].isStream { upstreams.connections[upstream].connection.socket.keepAlive() }
         telemetry.streamOpened(&exchanges[exchange].record, kind, at: now.monotonic)
         if phase != .serving, kind.endsWithDrain {
@@ -52,13 +52,13 @@ extension Worker {
     mutating func followAnswer(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ head: borrowing ResponseHead) -> FrameScan.ContentForm? {
         guard exchanges[exchange].state.answer == .started, let form = FrameScan.ContentForm(head, bytes) else { return nil }
         let takesTrailers = downstream.clients[exchanges[exchange].client.index].isStream
-        exchanges[exchange].frames = FrameScan(form, head, bytes, takesTrailers: takesTrailers)
+        exchanges[exchange].answer.frames = FrameScan(form, head, bytes, takesTrailers: takesTrailers)
         return form
     }
 
     /// The head of an upstream's answer was written: opens an event stream. Returns whether the exchange still exists.
     mutating func openIfStream(_ exchange: ExchangeIndex, _ form: FrameScan.ContentForm?, _ scratch: inout Scratch) -> Bool {
-        form == .events && exchanges[exchange].live == nil ? openStream(exchange, .sse, &scratch) : true
+        form == .events && exchanges[exchange].answer.live == nil ? openStream(exchange, .sse, &scratch) : true
     }
 
     // MARK: clocks
@@ -67,7 +67,7 @@ extension Worker {
         streams.timers.expire(now.monotonic, into: &scratch.due)
         for index in scratch.due.indices where !streams.timers.isSet(scratch.due[index]) {
             let exchange = ExchangeIndex(number: UInt32(scratch.due[index]))
-            guard exchanges[exchange].live != nil else { continue }
+            guard exchanges[exchange].answer.live != nil else { continue }
             resumingClient(of: exchange, &scratch) { $0.advanceStream(exchange, &$1) }
         }
         if !scratch.due.isEmpty { scratch.due.removeAll(keepingCapacity: true) }
@@ -76,10 +76,10 @@ extension Worker {
     /// Does what is due for a stream, and sets its timer.
     mutating func advanceStream(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         let handle = exchanges.handle(exchange)
-        if let cutAt = exchanges[exchange].live?.cutAt, cutAt <= now.monotonic { return cutStream(exchange, &scratch) }
+        if let cutAt = exchanges[exchange].answer.live?.cutAt, cutAt <= now.monotonic { return cutStream(exchange, &scratch) }
         // The clock of a stream whose end waits for a gap stands still.
-        while exchanges.isCurrent(handle), exchanges[exchange].live?.end == nil,
-            let action = exchanges[exchange].live?.clock?.advance(to: now.wall), action != .nothing
+        while exchanges.isCurrent(handle), exchanges[exchange].answer.live?.end == nil,
+            let action = exchanges[exchange].answer.live?.clock?.advance(to: now.wall), action != .nothing
         {
             act(on: action, exchange, &scratch)
         }
@@ -98,23 +98,23 @@ extension Worker {
     }
 
     private mutating func askAboutSession(_ exchange: ExchangeIndex) {
-        guard let session = exchanges[exchange].life?.extendingSession else { return }
+        guard let session = exchanges[exchange].answer.life?.extendingSession else { return }
         let (handle, mailbox) = (exchanges.handle(exchange), mailbox)
         services.sessionExpiry(session) { mailbox.post(.sessionExpires(handle, $0)) }
     }
 
     /// The newest token of the stream's session is valid until then.
     mutating func learnedExpiry(_ exchange: Handle<Exchange>, _ newest: Int64?, _ scratch: inout Scratch) {
-        guard exchanges.isCurrent(exchange), exchanges[exchange.index].live?.end == nil else { return }
+        guard exchanges.isCurrent(exchange), exchanges[exchange.index].answer.live?.end == nil else { return }
         resumingClient(of: exchange.index, &scratch) { worker, scratch in
-            guard let action = worker.exchanges[exchange.index].live?.clock?.answered(newest, at: worker.now.wall) else { return }
+            guard let action = worker.exchanges[exchange.index].answer.live?.clock?.answered(newest, at: worker.now.wall) else { return }
             worker.act(on: action, exchange.index, &scratch)
             if worker.exchanges.isCurrent(exchange) { worker.advanceStream(exchange.index, &scratch) }
         }
     }
 
     private mutating func setStreamTimer(_ exchange: ExchangeIndex) {
-        guard let live = exchanges[exchange].live else { return }
+        guard let live = exchanges[exchange].answer.live else { return }
         // The sweep looks at the clock too, in case the wall clock jumps.
         var next = MonotonicTime(nanoseconds: .max)
         if let cutAt = live.cutAt {
@@ -136,7 +136,7 @@ extension Worker {
         var lookUps = Self.mostLookUps
         for exchange in exchanges.indices where exchanges[exchange].isAnswering {
             resumingClient(of: exchange, &scratch) { worker, scratch in
-                if worker.exchanges[exchange].live == nil { return worker.openIfLong(exchange, &scratch) }
+                if worker.exchanges[exchange].answer.live == nil { return worker.openIfLong(exchange, &scratch) }
                 let handle = worker.exchanges.handle(exchange)
                 lookUps -= worker.checkStream(exchange, lookUps: lookUps, &scratch)
                 if worker.exchanges.isCurrent(handle) { worker.advanceStream(exchange, &scratch) }
@@ -154,7 +154,7 @@ extension Worker {
         let kind = exchanges[exchange].streamKind
         if age >= (kind == .grpc ? Self.longCall : Self.longAnswer) {
             openStream(exchange, kind, &scratch)
-        } else if let life = exchanges[exchange].life,
+        } else if let life = exchanges[exchange].answer.life,
             case .over = admission.state(of: life, isFiltered: exchanges[exchange].filter.isFiltering, at: now.wall)
         {
             guard kind == .grpc || age >= Self.shortAnswer else {
@@ -168,7 +168,7 @@ extension Worker {
     /// Ends the stream if its session or its tier is gone. Looks up what is not known, if it may; returns how many it looked up.
     @discardableResult
     private mutating func checkStream(_ exchange: ExchangeIndex, lookUps: Int, _ scratch: inout Scratch) -> Int {
-        guard let life = exchanges[exchange].life, exchanges[exchange].live?.end == nil else { return 0 }
+        guard let life = exchanges[exchange].answer.life, exchanges[exchange].answer.live?.end == nil else { return 0 }
         let state = admission.state(of: life, isFiltered: exchanges[exchange].filter.isFiltering, at: now.wall)
         switch state {
         case .live: return 0
@@ -197,12 +197,12 @@ extension Worker {
 extension Exchange {
     /// Whether the client has been sent some of an upstream's answer, or calls by gRPC, whose answers may begin late.
     fileprivate var isAnswering: Bool {
-        live != nil || state.phase == .relaying && (state.answer == .started || state.answer == .none && dialect == .grpc)
+        answer.live != nil || state.phase == .relaying && (state.answer == .started || state.answer == .none && request.dialect == .grpc)
     }
 
     /// The kind of stream that its answer may become.
     fileprivate var streamKind: StreamKind {
-        if case .messages = frames { return .grpc }
+        if case .messages = answer.frames { return .grpc }
         return state.answer == .none ? .grpc : .http
     }
 }

@@ -12,17 +12,17 @@ extension Worker {
 
     /// Ends a stream. The exchange is over afterwards, or as soon as the frame under way is.
     mutating func endStream(_ exchange: ExchangeIndex, _ reason: StreamEndReason, _ scratch: inout Scratch) {
-        guard let live = exchanges[exchange].live, live.end == nil else { return }
-        exchanges[exchange].live?.end = reason
+        guard let live = exchanges[exchange].answer.live, live.end == nil else { return }
+        live.end = reason
         exchanges[exchange].record.error = reason.word
         switch live.kind {
         case .websocket: endTunnel(exchange, reason, &scratch)
         case .sse, .grpc, .http:
             if exchanges[exchange].state.answer == .none { return refuseCall(exchange, reason, &scratch) }
-            if exchanges[exchange].frames.isInGap { return finishStream(exchange, &scratch) }
-            guard !exchanges[exchange].frames.isNone else { return cutStream(exchange, &scratch) }
+            if exchanges[exchange].answer.frames.isInGap { return finishStream(exchange, &scratch) }
+            guard !exchanges[exchange].answer.frames.isNone else { return cutStream(exchange, &scratch) }
             let deadline = now.monotonic.advanced(milliseconds: Self.gapPatience)
-            exchanges[exchange].live?.cutAt = deadline
+            live.cutAt = deadline
             streams.timers.set(exchange.id, deadline: deadline)
         }
     }
@@ -35,16 +35,16 @@ extension Worker {
 
     /// Ends a stream that is between two frames: an event stream with a comment, a gRPC call with its status.
     mutating func finishStream(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
-        guard let reason = exchanges[exchange].live?.end else { return }
+        guard let reason = exchanges[exchange].answer.live?.end else { return }
         let client = exchanges[exchange].client.index
-        switch exchanges[exchange].frames {
+        switch exchanges[exchange].answer.frames {
         case .none: return cutStream(exchange, &scratch)
         case .events:
             write(exchange, &scratch) { $0.append(reason.comment) }
             downstream.clients[client].http.sendEnd(into: &scratch.output)
         case .messages: reason.writeGRPCTrailers(into: &downstream.clients[client].trailers)
         }
-        vacate(exchange)
+        releaseBeforeLastBytes(exchange)
         guard sendGathered(exchanges.handle(exchange), &scratch) else { return }
         finishAnswer(exchange, reusable: false, &scratch)
     }
@@ -59,7 +59,7 @@ extension Worker {
 
     /// The gateway drains: ends what would last, and whose clients come again.
     mutating func endStreamsForDrain(_ scratch: inout Scratch) {
-        for exchange in exchanges.indices where exchanges[exchange].live?.kind.endsWithDrain == true {
+        for exchange in exchanges.indices where exchanges[exchange].answer.live?.kind.endsWithDrain == true {
             resumingClient(of: exchange, &scratch) { $0.endStream(exchange, .drain, &$1) }
         }
         for exchange in exchanges.indices where exchanges[exchange].state.phase == .producing {
@@ -69,27 +69,26 @@ extension Worker {
 
     /// The exchange ends: its stream, if it is one, is counted and its log line names the reason.
     mutating func closeStream(_ exchange: ExchangeIndex, isComplete: Bool) {
-        guard let live = exchanges[exchange].live else { return }
+        guard let live = exchanges[exchange].answer.live else { return }
         if let moved = streams.remove(exchanges.handle(exchange), at: live.place) { exchanges.move(moved, to: live.place) }
         let isFaulty = exchanges[exchange].record.error.utf8CodeUnitCount > 0
         telemetry.streamEnded(
             &exchanges[exchange].record, live.kind,
-            live.end ?? exchanges[exchange].tunnel?.leftBy ?? (isComplete ? .upstream : isFaulty ? .error : .client))
+            live.end ?? exchanges[exchange].answer.tunnel?.leftBy ?? (isComplete ? .upstream : isFaulty ? .error : .client))
     }
 
     // MARK: writing between frames
 
     /// Tells the client of an event stream that it ends in so many seconds, now or in the next gap.
     mutating func warn(_ exchange: ExchangeIndex, _ seconds: Int64, _ scratch: inout Scratch) {
-        exchanges[exchange].live?.warning = seconds
-        guard exchanges[exchange].frames.isInGap else { return }
+        exchanges[exchange].answer.live?.warning = seconds
+        guard exchanges[exchange].answer.frames.isInGap else { return }
         writeWarning(exchange, &scratch)
         _ = sendGathered(exchanges.handle(exchange), &scratch)
     }
 
     private mutating func writeWarning(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
-        guard let seconds = exchanges[exchange].live?.warning else { return }
-        exchanges[exchange].live?.warning = nil
+        guard let seconds = exchanges[exchange].answer.live?.takeWarning() else { return }
         write(exchange, &scratch) { out in
             out.append("event: token-expiring\ndata: {\"expires_in\":")
             out.append(decimal: UInt64(clamping: seconds))
@@ -99,12 +98,12 @@ extension Worker {
 
     /// Sends a comment if nothing has gone to the client for long.
     mutating func beatIfDue(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
-        guard let live = exchanges[exchange].live, live.end == nil, let heartbeat = live.heartbeat,
+        guard let live = exchanges[exchange].answer.live, live.end == nil, let heartbeat = live.heartbeat,
             live.movedAt.advanced(milliseconds: heartbeat) <= now.monotonic
         else { return }
-        exchanges[exchange].live?.movedAt = now.monotonic
+        live.movedAt = now.monotonic
         // A client that is late with what it was sent needs no more.
-        guard exchanges[exchange].frames.isInGap, hasRoom(.answer, exchange) else { return }
+        guard exchanges[exchange].answer.frames.isInGap, hasRoom(.answer, exchange) else { return }
         write(exchange, &scratch) { $0.append(":\n\n") }
         _ = sendGathered(exchanges.handle(exchange), &scratch)
     }
@@ -115,7 +114,7 @@ extension Worker {
         var content = ByteBuffer(capacity: 64)
         text(&content)
         exchanges[exchange].passed(content.count, .answer)
-        exchanges[exchange].live?.movedAt = now.monotonic
+        exchanges[exchange].answer.live?.movedAt = now.monotonic
         downstream.clients[exchanges[exchange].client.index].http.sendContent(
             content.readable, into: &scratch.output)
     }
@@ -129,22 +128,22 @@ extension Worker {
     mutating func followFrames(
         _ exchange: ExchangeIndex, _ count: Int, of input: inout ByteBuffer, _ scratch: inout Scratch
     ) -> Int? {
-        exchanges[exchange].live?.movedAt = now.monotonic
-        guard exchanges[exchange].live?.awaitsGap == true else {
-            exchanges[exchange].frames.advance(over: input.readable.extracting(0..<count))
+        exchanges[exchange].answer.live?.movedAt = now.monotonic
+        guard exchanges[exchange].answer.live?.awaitsGap == true else {
+            exchanges[exchange].answer.frames.advance(over: input.readable.extracting(0..<count))
             return count
         }
-        guard let gap = exchanges[exchange].frames.advanceToGap(in: input.readable.extracting(0..<count)) else { return count }
+        guard let gap = exchanges[exchange].answer.frames.advanceToGap(in: input.readable.extracting(0..<count)) else { return count }
         downstream.clients[exchanges[exchange].client.index].http.sendContent(
             input.readable.extracting(0..<gap), into: &scratch.output)
         input.discard(gap)
-        guard exchanges[exchange].live?.end == nil else {
+        guard exchanges[exchange].answer.live?.end == nil else {
             exchanges[exchange].record.bytesOut -= UInt64(count - gap)
             finishStream(exchange, &scratch)
             return nil
         }
         writeWarning(exchange, &scratch)
-        exchanges[exchange].frames.advance(over: input.readable.extracting(0..<count - gap))
+        exchanges[exchange].answer.frames.advance(over: input.readable.extracting(0..<count - gap))
         return count - gap
     }
 }

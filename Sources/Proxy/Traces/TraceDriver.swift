@@ -31,213 +31,223 @@ extension Worker {
         let attemptID = telemetry.random.next() | 1
         exchanges[exchange].trace.begin(context, parentID: parent?.spanID ?? 0, link: link, attemptID: attemptID, at: now)
         if link != nil { scratch.decision.removeTraceState() }
-        exchanges[exchange].isTraced = true
+        exchanges[exchange].request.isTraced = true
         scratch.traceparent.removeAll()
         context.recorded(as: attemptID).write(into: &scratch.traceparent)
         describe(exchange, bytes, &scratch)
-        if exchanges[exchange].refresh != nil { recordRefresh(exchange) }
+        if exchanges[exchange].request.refresh != nil { recordRefresh(exchange) }
     }
 
     /// Adds what is known of the request while its head is in memory.
     private mutating func describe(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
+        let trace = exchanges[exchange].trace
         let peer = downstream.clients[exchanges[exchange].client.index].peer
         let target = scratch.request.path
-        exchanges[exchange].trace.attributes.addMethod(scratch.request.method, bytes[scratch.request.methodText])
-        exchanges[exchange].trace.attributes.add(.path, bytes[target])
-        if !scratch.request.query.isEmpty { exchanges[exchange].trace.attributes.add(.query, "[redacted]" as StaticString) }
-        exchanges[exchange].trace.attributes.add(.scheme, peer.isTLS ? "https" as StaticString : "http")
-        exchanges[exchange].trace.attributes.add(.protocolVersion, scratch.request.version.number)
-        exchanges[exchange].trace.attributes.addServer(bytes[scratch.request.host], isTLS: peer.isTLS)
-        exchanges[exchange].trace.attributes.add(.clientAddress, scratch.decision.client.address)
+        trace.attributes.addMethod(scratch.request.method, bytes[scratch.request.methodText])
+        trace.attributes.add(.path, bytes[target])
+        if !scratch.request.query.isEmpty { trace.attributes.add(.query, "[redacted]" as StaticString) }
+        trace.attributes.add(.scheme, peer.isTLS ? "https" as StaticString : "http")
+        trace.attributes.add(.protocolVersion, scratch.request.version.number)
+        trace.attributes.addServer(bytes[scratch.request.host], isTLS: peer.isTLS)
+        trace.attributes.add(.clientAddress, scratch.decision.client.address)
         if peer.isUnix {
-            exchanges[exchange].trace.attributes.add(.transport, "unix" as StaticString)
+            trace.attributes.add(.transport, "unix" as StaticString)
         } else {
-            exchanges[exchange].trace.attributes.add(.peerAddress, peer.address)
-            exchanges[exchange].trace.attributes.add(.peerPort, Int(peer.port))
+            trace.attributes.add(.peerAddress, peer.address)
+            trace.attributes.add(.peerPort, Int(peer.port))
         }
         if let index = scratch.request.fields.first(.userAgent) {
-            exchanges[exchange].trace.attributes.add(.userAgent, bytes[scratch.request.fields[index].value])
+            trace.attributes.add(.userAgent, bytes[scratch.request.fields[index].value])
         }
         addRoute(exchange, &scratch)
         copyRequestID(exchange)
     }
 
     private mutating func addRoute(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
+        let trace = exchanges[exchange].trace
         let limit = scratch.decision.limit
         if scratch.decision.routeIndex >= 0 {
             let rule = admission.policy.rules[scratch.decision.routeIndex]
-            exchanges[exchange].trace.attributes.add(.route) { out in
+            trace.attributes.add(.route) { out in
                 out.append(rule.path)
                 if rule.isPrefix { out.append("*") }
             }
-            exchanges[exchange].trace.attributes.add(.routeName, rule.name)
+            trace.attributes.add(.routeName, rule.name)
         }
-        exchanges[exchange].trace.attributes.add(.authOutcome, scratch.decision.auth.text)
-        if let tier = scratch.decision.tier { exchanges[exchange].trace.attributes.add(.tier, admission.policy.tiers.name(of: tier)) }
-        if let check = exchanges[exchange].check { exchanges[exchange].trace.attributes.add(.forwardAuth, check.text) }
+        trace.attributes.add(.authOutcome, scratch.decision.auth.text)
+        if let tier = scratch.decision.tier { trace.attributes.add(.tier, admission.policy.tiers.name(of: tier)) }
+        if let check = exchanges[exchange].request.check { trace.attributes.add(.forwardAuth, check.text) }
         if limit.result != .none {
-            exchanges[exchange].trace.attributes.add(.limitOutcome, limit.result.text)
-            exchanges[exchange].trace.attributes.add(.limitSource, limit.source.text)
+            trace.attributes.add(.limitOutcome, limit.result.text)
+            trace.attributes.add(.limitSource, limit.source.text)
         }
     }
 
     private mutating func copyRequestID(_ exchange: ExchangeIndex) {
+        let trace = exchanges[exchange].trace
         var id = ByteBuffer()
-        swap(&id, &exchanges[exchange].requestID)
-        exchanges[exchange].trace.attributes.add(.requestID, id.readable)
-        swap(&id, &exchanges[exchange].requestID)
+        swap(&id, &exchanges[exchange].buffers.requestID)
+        trace.attributes.add(.requestID, id.readable)
+        swap(&id, &exchanges[exchange].buffers.requestID)
     }
 
     /// The exchange has ended: ends what was under way for it, and its span.
     mutating func endTrace(_ exchange: ExchangeIndex, micros: UInt64, isCancelled: Bool) {
+        let trace = exchanges[exchange].trace
         let error = exchanges[exchange].record.error
         let (status, outcome) = (exchanges[exchange].record.status, exchanges[exchange].record.outcome)
         // 499 stands in the log for a client that went away before it was answered.
         let isAnswered = status > 0 && status != 499
-        if let wait = exchanges[exchange].trace.takeWait() {
+        if let wait = trace.takeWait() {
             let isOver = isAnswered && error.utf8CodeUnitCount == 0
-            if !isOver { exchanges[exchange].trace.waited.add(.errorType, error.utf8CodeUnitCount > 0 ? error : "cancelled") }
+            if !isOver { trace.waited.add(.errorType, error.utf8CodeUnitCount > 0 ? error : "cancelled") }
             emitWait(exchange, wait.subject, wait.began, isError: !isOver)
         }
-        if exchanges[exchange].trace.attemptIsUnderWay { endAttempt(exchange, error: isCancelled ? "cancelled" : "") }
-        if isAnswered { exchanges[exchange].trace.attributes.add(.status, status) }
-        exchanges[exchange].trace.attributes.add(.requestBodySize, Int(clamping: exchanges[exchange].record.bytesIn))
-        exchanges[exchange].trace.attributes.add(.responseBodySize, Int(clamping: exchanges[exchange].record.bytesOut))
-        if let refusal = exchanges[exchange].record.refusal { exchanges[exchange].trace.attributes.add(.code, refusal.text) }
+        if trace.attemptIsUnderWay { endAttempt(exchange, error: isCancelled ? "cancelled" : "") }
+        if isAnswered { trace.attributes.add(.status, status) }
+        trace.attributes.add(.requestBodySize, Int(clamping: exchanges[exchange].record.bytesIn))
+        trace.attributes.add(.responseBodySize, Int(clamping: exchanges[exchange].record.bytesOut))
+        if let refusal = exchanges[exchange].record.refusal { trace.attributes.add(.code, refusal.text) }
         let isError = outcome >= 500 || !isAnswered || error.utf8CodeUnitCount > 0 && outcome < 400
         if isError {
             if error.utf8CodeUnitCount > 0 {
-                exchanges[exchange].trace.attributes.add(.errorType, error)
+                trace.attributes.add(.errorType, error)
             } else if isAnswered {
-                exchanges[exchange].trace.attributes.add(.errorType) { $0.append(decimal: outcome) }
+                trace.attributes.add(.errorType) { $0.append(decimal: outcome) }
             } else {
-                exchanges[exchange].trace.attributes.add(.errorType, "client_closed" as StaticString)
+                trace.attributes.add(.errorType, "client_closed" as StaticString)
             }
         }
-        let context = exchanges[exchange].trace.context
+        let context = trace.context
         var record = SpanRecord(
-            .request, context, parentID: exchanges[exchange].trace.parentID,
-            start: exchanges[exchange].trace.epoch &+ exchanges[exchange].record.startedAt.nanoseconds,
-            end: exchanges[exchange].trace.epoch &+ now.monotonic.nanoseconds)
+            .request, context, parentID: trace.parentID,
+            start: trace.epoch &+ exchanges[exchange].record.startedAt.nanoseconds,
+            end: trace.epoch &+ now.monotonic.nanoseconds)
         record.parentIsRemote = record.parentID != 0
-        record.link = exchanges[exchange].trace.link
+        record.link = trace.link
         record.isError = isError
         var attributes = SpanAttributes()
-        swap(&attributes, &exchanges[exchange].trace.attributes)
+        swap(&attributes, &trace.attributes)
         telemetry.spans.append(record, attributes.encoded)
-        swap(&attributes, &exchanges[exchange].trace.attributes)
+        swap(&attributes, &trace.attributes)
         telemetry.metrics.requestRecorded(route: exchanges[exchange].record.route, durationMicros: micros, as: context, at: now.wall)
-        exchanges[exchange].isTraced = false
     }
 
     // MARK: children
 
     /// An attempt begins: its span is the parent of the upstream's.
     mutating func beginAttempt(_ exchange: ExchangeIndex) {
+        let trace = exchanges[exchange].trace
         if exchanges[exchange].record.attempts > 1 {
-            exchanges[exchange].trace.attemptID = telemetry.random.next() | 1
+            trace.attemptID = telemetry.random.next() | 1
             exchanges[exchange].writeAttemptID()
         }
-        exchanges[exchange].trace.attemptIsUnderWay = true
+        trace.attemptIsUnderWay = true
         exchanges[exchange].describeAttempt(
-            upstreams.directory.address(exchanges[exchange].endpoint),
-            upstream: upstreams.directory.pools[exchanges[exchange].endpoint.pool].settings.name)
+            upstreams.directory.address(exchanges[exchange].attempt.endpoint),
+            upstream: upstreams.directory.pools[exchanges[exchange].attempt.endpoint.pool].settings.name)
     }
 
     /// The attempt has ended; `error` is empty if it was answered.
     mutating func endAttempt(_ exchange: ExchangeIndex, error: StaticString) {
-        guard exchanges[exchange].trace.attemptIsUnderWay else { return }
-        exchanges[exchange].trace.attemptIsUnderWay = false
+        let trace = exchanges[exchange].trace
+        guard trace.attemptIsUnderWay else { return }
+        trace.attemptIsUnderWay = false
         let status = exchanges[exchange].record.upstreamStatus
         let isFailed = error.utf8CodeUnitCount > 0
-        if status > 0 { exchanges[exchange].trace.attempt.add(.status, status) }
+        if status > 0 { trace.attempt.add(.status, status) }
         if isFailed {
-            exchanges[exchange].trace.attempt.add(.errorType, error)
+            trace.attempt.add(.errorType, error)
         } else if status >= 400 {
-            exchanges[exchange].trace.attempt.add(.errorType) { $0.append(decimal: status) }
+            trace.attempt.add(.errorType) { $0.append(decimal: status) }
         }
         var record = SpanRecord(
-            .attempt, exchanges[exchange].trace.context.recorded(as: exchanges[exchange].trace.attemptID),
-            parentID: exchanges[exchange].trace.context.spanID,
-            start: exchanges[exchange].trace.epoch &+ exchanges[exchange].record.sentAt.nanoseconds,
-            end: exchanges[exchange].trace.epoch &+ now.monotonic.nanoseconds)
+            .attempt, trace.context.recorded(as: trace.attemptID),
+            parentID: trace.context.spanID,
+            start: trace.epoch &+ exchanges[exchange].record.sentAt.nanoseconds,
+            end: trace.epoch &+ now.monotonic.nanoseconds)
         record.isError = isFailed || status >= 400
         var attributes = SpanAttributes()
-        swap(&attributes, &exchanges[exchange].trace.attempt)
+        swap(&attributes, &trace.attempt)
         telemetry.spans.append(record, attributes.encoded)
-        swap(&attributes, &exchanges[exchange].trace.attempt)
+        swap(&attributes, &trace.attempt)
     }
 
     /// The request's limits have been decided.
     mutating func recordLimits(_ exchange: ExchangeIndex, _ outcome: LimitOutcome) {
-        guard let wait = exchanges[exchange].trace.takeWait() else { return }
-        exchanges[exchange].trace.waited.add(.limitOutcome, outcome.result.text)
-        exchanges[exchange].trace.waited.add(.limitSource, outcome.source.text)
-        exchanges[exchange].trace.attributes.add(.limitOutcome, outcome.result.text)
-        exchanges[exchange].trace.attributes.add(.limitSource, outcome.source.text)
-        if outcome.source == .fallback { exchanges[exchange].trace.waited.add(.errorType, "no_answer" as StaticString) }
+        let trace = exchanges[exchange].trace
+        guard let wait = trace.takeWait() else { return }
+        trace.waited.add(.limitOutcome, outcome.result.text)
+        trace.waited.add(.limitSource, outcome.source.text)
+        trace.attributes.add(.limitOutcome, outcome.result.text)
+        trace.attributes.add(.limitSource, outcome.source.text)
+        if outcome.source == .fallback { trace.waited.add(.errorType, "no_answer" as StaticString) }
         emitWait(exchange, wait.subject, wait.began, isError: outcome.source == .fallback)
     }
 
     /// The handler has returned a streamed answer: its span ends here.
     mutating func recordHandled(_ exchange: ExchangeIndex) {
-        guard let wait = exchanges[exchange].trace.takeWait() else { return }
+        let trace = exchanges[exchange].trace
+        guard let wait = trace.takeWait() else { return }
         emitWait(exchange, wait.subject, wait.began, isError: false)
     }
 
     private mutating func emitWait(_ exchange: ExchangeIndex, _ subject: SpanSubject, _ began: MonotonicTime, isError: Bool) {
+        let trace = exchanges[exchange].trace
         if subject == .limits {
-            exchanges[exchange].trace.waited.add(.database, "redis" as StaticString)
-            exchanges[exchange].trace.waited.add(.operation, "EVALSHA" as StaticString)
-            exchanges[exchange].trace.waited.add(.procedure, "limits" as StaticString)
+            trace.waited.add(.database, "redis" as StaticString)
+            trace.waited.add(.operation, "EVALSHA" as StaticString)
+            trace.waited.add(.procedure, "limits" as StaticString)
         }
         emitChild(exchange, subject, from: began, to: now.monotonic, isError: isError)
     }
 
     /// The refresh was over before the request was identified.
     private mutating func recordRefresh(_ exchange: ExchangeIndex) {
-        guard let refresh = exchanges[exchange].refresh else { return }
-        let result = RefreshResult(refresh.outcome)
-        exchanges[exchange].trace.waited.removeAll()
-        exchanges[exchange].trace.waited.add(.refreshOutcome, result.text)
-        exchanges[exchange].trace.waited.add(.refreshRole, RefreshSource(refresh.role).text)
-        if result == .unavailable { exchanges[exchange].trace.waited.add(.errorType, "unavailable" as StaticString) }
+        let trace = exchanges[exchange].trace
+        guard let refresh = exchanges[exchange].request.refresh else { return }
+        let result = RefreshResult(refresh.answer.outcome)
+        trace.waited.removeAll()
+        trace.waited.add(.refreshOutcome, result.text)
+        trace.waited.add(.refreshRole, RefreshSource(refresh.answer.role).text)
+        if result == .unavailable { trace.waited.add(.errorType, "unavailable" as StaticString) }
         emitChild(
-            exchange, .refresh, from: exchanges[exchange].refreshBegan, to: exchanges[exchange].refreshEnded,
+            exchange, .refresh, from: refresh.began, to: refresh.ended,
             isError: result == .unavailable)
     }
 
     private mutating func emitChild(
         _ exchange: ExchangeIndex, _ subject: SpanSubject, from start: MonotonicTime, to end: MonotonicTime, isError: Bool
     ) {
+        let trace = exchanges[exchange].trace
         var record = SpanRecord(
-            subject, exchanges[exchange].trace.context.recorded(as: telemetry.random.next() | 1),
-            parentID: exchanges[exchange].trace.context.spanID, start: exchanges[exchange].trace.epoch &+ start.nanoseconds,
-            end: exchanges[exchange].trace.epoch &+ end.nanoseconds)
+            subject, trace.context.recorded(as: telemetry.random.next() | 1),
+            parentID: trace.context.spanID, start: trace.epoch &+ start.nanoseconds,
+            end: trace.epoch &+ end.nanoseconds)
         record.isError = isError
         var attributes = SpanAttributes()
-        swap(&attributes, &exchanges[exchange].trace.waited)
+        swap(&attributes, &trace.waited)
         telemetry.spans.append(record, attributes.encoded)
-        swap(&attributes, &exchanges[exchange].trace.waited)
+        swap(&attributes, &trace.waited)
     }
 }
 
 extension Exchange {
     /// Writes the span of a further attempt into the head that is sent again.
     fileprivate mutating func writeAttemptID() {
-        guard !endpointSlices.span.isEmpty else { return }
+        guard !attempt.slices.span.isEmpty else { return }
         var digits = ByteBuffer(capacity: 16)
         digits.append(hex: trace.attemptID, digits: 16)
-        for offset in 0..<16 { replayBuffer.set(digits.readable[offset], at: Int(endpointSlices.span.start) + offset) }
+        for offset in 0..<16 { buffers.replay.set(digits.readable[offset], at: Int(attempt.slices.span.start) + offset) }
     }
 
     /// Adds what is known of an attempt before it is sent.
     fileprivate mutating func describeAttempt(_ address: UpstreamAddress, upstream: String) {
         trace.attempt.removeAll()
         var head = ByteBuffer()
-        swap(&head, &replayBuffer)
-        trace.attempt.addTarget(address, head.readable, method)
-        swap(&head, &replayBuffer)
+        swap(&head, &buffers.replay)
+        trace.attempt.addTarget(address, head.readable, request.method)
+        swap(&head, &buffers.replay)
         address.authority.withRawBytes { trace.attempt.addServer($0, isTLS: address.tls != nil) }
         if let ip = address.address.ip, let port = address.address.port {
             trace.attempt.add(.peerAddress, ip)

@@ -88,7 +88,7 @@ extension Worker {
     }
 
     private mutating func leave(_ end: UpstreamIndex, _ stream: UpstreamStream, _ exchange: ExchangeIndex) {
-        let share = exchanges[exchange].share
+        let share = exchanges[exchange].counts.share
         let client = share.map { downstream.shares[$0].hash } ?? 0
         let mayReset = upstreams.mayReset(client, stream.session, settings.clientShare)
         switch upstreams.detachStream(end, mayReset: mayReset) {
@@ -96,7 +96,7 @@ extension Worker {
         case .reset: upstreams.sessions[stream.session].abandoned.wasReset(client)
         case .abandoned:
             if let share { downstream.shares.retain(share) }
-            let isCounted = exchanges[exchange].holdings.remove(.connection) != nil
+            let isCounted = exchanges[exchange].counts.holdings.remove(.connection) != nil
             upstreams.sessions[stream.session].abandoned.add(
                 AbandonedStream(
                     stream: stream.id, pool: upstreams.connections[end].endpoint.pool, share: share, client: client, isCounted: isCounted))

@@ -23,12 +23,12 @@ extension Worker {
 
     /// The head of an answer came, the one in `scratch.response`, parsed from `bytes`.
     mutating func noteHead(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: borrowing Scratch) {
-        let endpoint = exchanges[exchange].endpoint
+        let endpoint = exchanges[exchange].attempt.endpoint
         let status = scratch.response.status
         if upstreams.directory.watchesTimes(endpoint), let time = exchanges[exchange].answerTime(at: now.monotonic) {
             upstreams.directory.pools[endpoint.pool].windows[endpoint.number].times.add(microseconds: time)
         }
-        if status >= 429 || exchanges[exchange].dialect == .grpc {
+        if status >= 429 || exchanges[exchange].request.dialect == .grpc {
             return noteUncommonHead(exchange, scratch.response, bytes)
         }
         upstreams.directory.answerBegan(endpoint)
@@ -36,7 +36,7 @@ extension Worker {
 
     /// An answer that may count against its address, or whose status is gRPC's.
     private mutating func noteUncommonHead(_ exchange: ExchangeIndex, _ head: borrowing ResponseHead, _ bytes: RawSpan) {
-        if exchanges[exchange].dialect == .grpc, head.status == 200 { return noteGRPCStatus(exchange, head.fields, bytes) }
+        if exchanges[exchange].request.dialect == .grpc, head.status == 200 { return noteGRPCStatus(exchange, head.fields, bytes) }
         var rest: UInt64?
         if let index = head.fields.first(.retryAfter) { rest = restTime(bytes[head.fields[index].value]) }
         if head.status == 429, let rest { return note(.throttled, exchange, rest: rest) { "429 with Retry-After" } }
@@ -62,7 +62,7 @@ extension Worker {
 
     /// Notes an answer, which asks for so many milliseconds without requests. `detail`: how it has asked.
     private mutating func note(_ sign: AnswerSign, _ exchange: ExchangeIndex, rest: UInt64?, _ detail: () -> String) {
-        let endpoint = exchanges[exchange].endpoint
+        let endpoint = exchanges[exchange].attempt.endpoint
         let rules = upstreams.directory.pools[endpoint.pool].settings.outliers
         switch sign {
         case .good: upstreams.directory.answerBegan(endpoint)

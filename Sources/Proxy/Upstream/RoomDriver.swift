@@ -7,8 +7,8 @@ import Wire
 extension Worker {
     /// Gives the exchange a connection, makes it wait for one if `mayWait`, or refuses it.
     mutating func findConnection(_ exchange: ExchangeIndex, mayWait: Bool, _ scratch: inout Scratch) {
-        let endpoint = exchanges[exchange].endpoint
-        let needsNew = exchanges[exchange].needsNewConnection
+        let endpoint = exchanges[exchange].attempt.endpoint
+        let needsNew = exchanges[exchange].attempt.needsNewConnection
         if let loss = countCarried(exchange) { return failed(exchange, loss, wasUsed: false, &scratch) }
         if !needsNew, let idle = upstreams.popIdle(endpoint, at: now.monotonic, trust: settings.upstreamTrust) {
             attach(idle, exchange)
@@ -19,7 +19,7 @@ extension Worker {
         switch upstreams.reserveConnection(endpoint.pool) {
         case .reserved: connect(exchange, &scratch)
         // An idle connection that was used before its worker could close it may be followed by another.
-        case .idleElsewhere where mayWait || exchanges[exchange].mayWaitForRoom(at: now.monotonic):
+        case .idleElsewhere where mayWait || exchanges[exchange].attempt.mayWaitForRoom(at: now.monotonic):
             if let loss = countPending(exchange) { return failed(exchange, loss, wasUsed: false, &scratch) }
             waitForRoom(exchange)
         case .idleElsewhere, .none:
@@ -31,9 +31,9 @@ extension Worker {
 
     /// Makes the exchange wait until the other workers have answered.
     private mutating func waitForRoom(_ exchange: ExchangeIndex) {
-        exchanges[exchange].wantsRoomSince = exchanges[exchange].wantsRoomSince ?? now.monotonic
-        exchanges[exchange].state.wait(for: .room)
-        upstreams.directory.pools[exchanges[exchange].endpoint.pool].room.waiting.append(exchanges.handle(exchange))
+        exchanges[exchange].attempt.wantsRoomSince = exchanges[exchange].attempt.wantsRoomSince ?? now.monotonic
+        exchanges[exchange].wait(for: .room)
+        upstreams.directory.pools[exchanges[exchange].attempt.endpoint.pool].room.waiting.append(exchanges.handle(exchange))
         upstreams.directory.roomIsWanted = true
     }
 
@@ -77,7 +77,7 @@ struct RoomQueue {
     var askedUntil: MonotonicTime?
 }
 
-extension Exchange {
+extension Attempt {
     /// Whether it began to wait for a connection so recently that it may wait again.
     fileprivate func mayWaitForRoom(at now: MonotonicTime) -> Bool {
         wantsRoomSince.map { now < $0.advanced(milliseconds: RoomQueue.patience) } ?? false

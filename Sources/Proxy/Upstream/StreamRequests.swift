@@ -10,7 +10,7 @@ extension Worker {
     /// Sends the request on a connection that has room, or makes it wait for one that is being established, or refuses it if too many
     /// wait; false if there is no such connection. `onNew`: only on one that has not been used.
     mutating func findStream(_ exchange: ExchangeIndex, onNew: Bool, _ scratch: inout Scratch) -> Bool {
-        guard let connection = upstreams.connectionWithRoom(exchanges[exchange].endpoint, isNew: onNew) else { return false }
+        guard let connection = upstreams.connectionWithRoom(exchanges[exchange].attempt.endpoint, isNew: onNew) else { return false }
         let isEstablished = upstreams.connections[connection].phase == .multiplexed
         if !isEstablished, let loss = countPending(exchange) {
             failed(exchange, loss, wasUsed: false, &scratch)
@@ -18,7 +18,7 @@ extension Worker {
         }
         guard addStream(exchange, on: connection) else { return false }
         if isEstablished {
-            connected(exchanges[exchange].upstream.index, &scratch)
+            connected(exchanges[exchange].attempt.upstream.index, &scratch)
             pingIfSilent(connection)
         }
         return true
@@ -96,7 +96,7 @@ extension Worker {
     /// Takes the exchange from the end of a stream on which nothing was sent, and closes that.
     private mutating func takeExchange(_ end: UpstreamIndex) -> ExchangeIndex {
         let exchange = upstreams.connections[end].exchange.index
-        exchanges[exchange].upstream = .none
+        exchanges[exchange].attempt.upstream = .none
         upstreams.connections[end].exchange = .none
         upstreams.close(end)
         return exchange
@@ -108,11 +108,11 @@ extension Worker {
     mutating func writeRequest(_ exchange: ExchangeIndex, _ end: UpstreamIndex, isTurn: Bool) {
         if upstreams.connections[end].stream?.id == StreamID.none {
             var request = ByteBuffer()
-            swap(&request, &exchanges[exchange].replayBuffer)
-            guard let length = upstreams.openStream(end, request.readable, isWhole: exchanges[exchange].isHeadAlone) else {
+            swap(&request, &exchanges[exchange].buffers.replay)
+            guard let length = upstreams.openStream(end, request.readable, isWhole: exchanges[exchange].request.isHeadAlone) else {
                 preconditionFailure("a stream on a connection that takes no more")
             }
-            swap(&request, &exchanges[exchange].replayBuffer)
+            swap(&request, &exchanges[exchange].buffers.replay)
             exchanges[exchange].headWritten(length)
         }
         while !exchanges[exchange].isFlushed {
@@ -121,9 +121,9 @@ extension Worker {
         }
         guard exchanges[exchange].isSent else { return }
         var trailers = ByteBuffer()
-        swap(&trailers, &exchanges[exchange].requestTrailers)
+        swap(&trailers, &exchanges[exchange].buffers.trailers)
         upstreams.endRequest(on: end, trailers: trailers.readable)
-        swap(&trailers, &exchanges[exchange].requestTrailers)
+        swap(&trailers, &exchanges[exchange].buffers.trailers)
     }
 
     /// Writes the first `count` bytes of `input`, or queues what windows and backlog do not allow, and consumes them.
@@ -134,7 +134,7 @@ extension Worker {
             input.discard(sent)
             left -= sent
         }
-        if left > 0 { exchanges[exchange].pending.move(left, from: &input) }
+        if left > 0 { exchanges[exchange].buffers.pending.move(left, from: &input) }
     }
 
     /// There is room again for the request's content.
@@ -172,22 +172,22 @@ extension Worker {
 extension Exchange {
     /// The head was written as the first of a stream's frames.
     fileprivate mutating func headWritten(_ length: Int) {
-        replaySent = length
+        attempt.replaySent = length
         state.sent()
     }
 
     /// Bytes that wait to be written.
-    fileprivate var unsentCount: Int { replayBuffer.count - replaySent + pending.count }
+    fileprivate var unsentCount: Int { buffers.replay.count - attempt.replaySent + buffers.pending.count }
 
     /// Writes of what waits: from the replay buffer, or what is queued behind it. Returns how many bytes.
     fileprivate mutating func writeContent(on end: UpstreamIndex, isTurn: Bool, in upstreams: inout Upstreams) -> Int {
-        if replaySent < replayBuffer.count {
-            let count = upstreams.sendContent(replayBuffer.readable.dropping(replaySent), on: end, isTurn: isTurn)
-            replaySent += count
+        if attempt.replaySent < buffers.replay.count {
+            let count = upstreams.sendContent(buffers.replay.readable.dropping(attempt.replaySent), on: end, isTurn: isTurn)
+            attempt.replaySent += count
             return count
         }
-        let count = upstreams.sendContent(pending.readable, on: end, isTurn: isTurn)
-        pending.discard(count)
+        let count = upstreams.sendContent(buffers.pending.readable, on: end, isTurn: isTurn)
+        buffers.pending.discard(count)
         return count
     }
 }

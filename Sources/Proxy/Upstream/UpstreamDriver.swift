@@ -10,19 +10,19 @@ extension Worker {
 
     /// Starts an attempt: finds the exchange a connection to its endpoint.
     mutating func dispatch(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
-        let endpoint = exchanges[exchange].endpoint
+        let endpoint = exchanges[exchange].attempt.endpoint
         upstreams.directory[endpoint].outstanding += 1
         exchanges[exchange].record.attempts += 1
         exchanges[exchange].record.attemptIsOpen = true
         exchanges[exchange].record.sentAt = now.monotonic
-        if exchanges[exchange].isTraced { beginAttempt(exchange) }
+        if exchanges[exchange].request.isTraced { beginAttempt(exchange) }
         if let loss = countUnderWay(exchange) { return failed(exchange, loss, wasUsed: false, &scratch) }
         findConnection(exchange, mayWait: true, &scratch)
     }
 
     /// Connects for the exchange, within a reservation that was made.
     mutating func connect(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
-        let endpoint = exchanges[exchange].endpoint
+        let endpoint = exchanges[exchange].attempt.endpoint
         if let loss = countPending(exchange) {
             upstreams.directory.pools[endpoint.pool].connections.release()
             return failed(exchange, loss, wasUsed: false, &scratch)
@@ -48,7 +48,7 @@ extension Worker {
 
     mutating func attach(_ upstream: UpstreamIndex, _ exchange: ExchangeIndex) {
         upstreams.connections[upstream].exchange = exchanges.handle(exchange)
-        exchanges[exchange].upstream = upstreams.connections.handle(upstream)
+        exchanges[exchange].attempt.upstream = upstreams.connections.handle(upstream)
     }
 
     // MARK: events
@@ -111,10 +111,10 @@ extension Worker {
         let exchange = upstreams.connections[upstream].exchange.index
         upstreams.connections[upstream].phase = .busy
         upstreams.connections[upstream].http.requestSent(
-            exchanges[exchange].method, mayUpgrade: exchanges[exchange].asksForTunnel)
+            exchanges[exchange].request.method, mayUpgrade: exchanges[exchange].attempt.asksForTunnel)
         exchanges[exchange].state.connected()
-        if exchanges[exchange].holdings.contains(.pending) { release(.pending, exchange) }
-        if exchanges[exchange].isForHTTP2 != upstreams.connections[upstream].isStream { exchanges[exchange].reframe() }
+        if exchanges[exchange].counts.holdings.contains(.pending) { release(.pending, exchange) }
+        if exchanges[exchange].attempt.isForHTTP2 != upstreams.connections[upstream].isStream { exchanges[exchange].reframe() }
         exchanges[exchange].renewTimeout(at: now.monotonic)
         requestWritable(upstream)
     }
@@ -143,7 +143,7 @@ extension Worker {
             let exchange = upstreams.connections[upstream].exchange.index
             // Only the upstream's own silence counts, not time that the client takes to send or read.
             let hasAll = exchanges[exchange].state.hasWholeRequest || exchanges[exchange].state.upstreamStoppedReading
-            let mayBeSilent = exchanges[exchange].live?.heartbeat != nil
+            let mayBeSilent = exchanges[exchange].answer.live?.heartbeat != nil
             guard hasRoom(.answer, exchange), hasAll || !exchanges[exchange].isFlushed, !mayBeSilent else {
                 return startAnswerClock(exchange, upstream)
             }
@@ -172,19 +172,19 @@ extension Worker {
 
     /// The exchange has lost its upstream: it is retried if that is safe, otherwise answered.
     mutating func failed(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, wasUsed: Bool, _ scratch: inout Scratch) {
-        let endpoint = exchanges[exchange].endpoint
+        let endpoint = exchanges[exchange].attempt.endpoint
         upstreams.directory[endpoint].outstanding -= 1
         // The upstream's patience with the client may have ended, so the loss tells nothing of the address.
         let awaitsClient = loss.mayEndPatience && exchanges[exchange].isClientAwaited && isSilent(exchanges[exchange].client.index)
-        exchanges[exchange].upstream = .none
+        exchanges[exchange].attempt.upstream = .none
         exchanges[exchange].state.disconnected()
         if exchanges[exchange].state.answer == .none {
             telemetry.attemptEnded(&exchanges[exchange].record, status: 0, at: now.monotonic)
         }
-        if exchanges[exchange].isTraced { endAttempt(exchange, error: loss.text) }
+        if exchanges[exchange].request.isTraced { endAttempt(exchange, error: loss.text) }
         // A reused connection that turned out closed says nothing about the health of the address; a second one may.
         let isClosed = loss == .closedUnanswered || loss == .brokenWhileSending
-        let isStale = wasUsed && (loss == .unprocessed || isClosed && !exchanges[exchange].needsNewConnection)
+        let isStale = wasUsed && (loss == .unprocessed || isClosed && !exchanges[exchange].attempt.needsNewConnection)
         let isBehindHead = exchanges[exchange].state.answer != .none
         if !isStale, !awaitsClient, loss.countsAgainstAddress(isBehindHead: isBehindHead) {
             noteFailure(endpoint, isBrokenAnswer: isBehindHead)
@@ -195,8 +195,8 @@ extension Worker {
         }
         telemetry.metrics.upstreamRetry(
             upstream: exchanges[exchange].record.upstream, isStale ? .stale : loss.retryReason)
-        if isStale, isClosed { exchanges[exchange].needsNewConnection = true }
-        exchanges[exchange].replaySent = 0
+        if isStale, isClosed { exchanges[exchange].attempt.needsNewConnection = true }
+        exchanges[exchange].attempt.replaySent = 0
         exchanges[exchange].state.retried()
         guard let next = upstreams.directory.choose(endpoint.pool, avoiding: isStale ? nil : endpoint, at: now.monotonic) else {
             return answerLost(exchange, loss, &scratch)
@@ -214,28 +214,28 @@ extension Worker {
     }
 
     private mutating func mayRetry(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, isStale: Bool) -> Bool {
-        let isIdempotent = exchanges[exchange].method.isIdempotent
+        let isIdempotent = exchanges[exchange].request.method.isIdempotent
         guard exchanges[exchange].state.isRetryable(after: loss, isIdempotent: isIdempotent) else { return false }
         // Not counted as a retry: it happens once, as the next connection is a new one; or the upstream has not begun the request.
         if isStale { return true }
-        guard exchanges[exchange].retriesLeft > 0, takesRetry(exchange) else { return false }
-        exchanges[exchange].retriesLeft -= 1
+        guard exchanges[exchange].attempt.retriesLeft > 0, takesRetry(exchange) else { return false }
+        exchanges[exchange].attempt.retriesLeft -= 1
         return true
     }
 
     /// Detaches the exchange's connection: keeps it for the next one, or closes it.
     mutating func releaseUpstream(_ exchange: ExchangeIndex, reusable: Bool) {
-        guard !exchanges[exchange].upstream.isNone else { return }
-        let upstream = exchanges[exchange].upstream.index
+        guard !exchanges[exchange].attempt.upstream.isNone else { return }
+        let upstream = exchanges[exchange].attempt.upstream.index
         let endpoint = upstreams.connections[upstream].endpoint
-        exchanges[exchange].upstream = .none
+        exchanges[exchange].attempt.upstream = .none
         let wasTunnel = exchanges[exchange].state.phase == .tunnel
-        exchanges[exchange].state.disconnected()
+        exchanges[exchange].state.released()
         upstreams.directory[endpoint].outstanding -= 1
         upstreams.connections[upstream].exchange = .none
         if wasTunnel, !exchanges[exchange].state.upstreamStoppedReading {
-            swap(&upstreams.connections[upstream].output, &exchanges[exchange].pending)
-            return endUpstream(upstream, isSilent: exchanges[exchange].tunnel?.hasServersClose ?? false)
+            swap(&upstreams.connections[upstream].output, &exchanges[exchange].buffers.pending)
+            return endUpstream(upstream, isSilent: exchanges[exchange].answer.tunnel?.hasServersClose ?? false)
         }
         let idleTime = upstreams.connections[upstream].http.idleTime(longest: settings.upstreamIdleTimeout)
         let isWanted = !upstreams.directory[endpoint].isRetired && !upstreams.directory.pools[endpoint.pool].isOverBound

@@ -16,9 +16,9 @@ extension Worker {
     ) {
         let handle = exchanges.handle(exchange)
         var request = ByteBuffer()
-        swap(&request, &exchanges[exchange].replayBuffer)
-        exchanges[exchange].replaySent = 0
-        let offerBytes = request.readable.dropping(request.count - exchanges[exchange].endpointSlices.offer)
+        swap(&request, &exchanges[exchange].buffers.replay)
+        exchanges[exchange].attempt.replaySent = 0
+        let offerBytes = request.readable.dropping(request.count - exchanges[exchange].attempt.slices.offer)
         let offer = WebSocketOffer(offerBytes)
         let accept = offer.accept(offerBytes) { Digest.sha1($0) }
         let acceptance = WebSocketAcceptance(scratch.response, input.readable, to: offer, offerBytes, accept: accept.readable)
@@ -43,19 +43,19 @@ extension Worker {
         _ = downstream.clients[client].http.sendHead(.untilClose)
         ForwardedResponse.writeAcceptance(
             scratch.response, bytes, isHTTP2: isHTTP2, accept: accept,
-            saysBearer: exchanges[exchange].offersBearer && !acceptance.hasSubprotocol,
-            requestID: exchanges[exchange].requestID.readable, edits: exchanges[exchange].answerEdits, into: &scratch.output)
+            saysBearer: exchanges[exchange].request.offersBearer && !acceptance.hasSubprotocol,
+            requestID: exchanges[exchange].buffers.requestID.readable, edits: exchanges[exchange].buffers.answerEdits, into: &scratch.output)
         exchanges[exchange].record.status = isHTTP2 ? 200 : 101
-        upstreams.directory.answerBegan(exchanges[exchange].endpoint)
-        upstreams.directory.answerEnded(exchanges[exchange].endpoint)
+        upstreams.directory.answerBegan(exchanges[exchange].attempt.endpoint)
+        upstreams.directory.answerEnded(exchanges[exchange].attempt.endpoint)
         telemetry.attemptEnded(&exchanges[exchange].record, status: scratch.response.status, at: now.monotonic)
     }
 
     private mutating func openTunnel(_ exchange: ExchangeIndex, _ upstream: UpstreamIndex, _ acceptance: WebSocketAcceptance) {
         let client = exchanges[exchange].client.index
         exchanges[exchange].state.upgraded()
-        exchanges[exchange].tunnel = Tunnel(acceptance, at: now.monotonic)
-        exchanges[exchange].answerEdits = FieldEdits()
+        exchanges[exchange].answer.tunnel = Tunnel(acceptance, at: now.monotonic)
+        exchanges[exchange].buffers.answerEdits = FieldEdits()
         upstreams.connections[upstream].phase = .tunnel
         upstreams.timers.clear(upstream.id)
         downstream.clients[client].phase = .tunnel
@@ -70,20 +70,20 @@ extension Worker {
         let exchange = downstream.clients[client].exchange.index
         guard exchanges[exchange].isFlushed else { return }
         let before = input.count
-        let step = exchanges[exchange].tunnel!.fromClient.advance(
-            input.readable, endsFrame: exchanges[exchange].tunnel!.close != nil)
-        exchanges[exchange].tunnel!.movedAt = now.monotonic
+        let tunnel = exchanges[exchange].answer.tunnel!
+        let step = tunnel.fromClient.advance(input.readable, endsFrame: tunnel.close != nil)
+        tunnel.movedAt = now.monotonic
         exchanges[exchange].passed(step.count, .request)
         if exchanges[exchange].state.upstreamStoppedReading {
             input.discard(step.count)
         } else if step.count > 0 {
             sendToUpstream(exchange, step.count, of: &input)
         }
-        if exchanges[exchange].tunnel!.fromClient.isOver { exchanges[exchange].noteTunnelEnd(.client) }
-        if step.isFaulty || exchanges[exchange].tunnel!.fromClient.isOver { input.removeAll() }
+        if tunnel.fromClient.isOver { exchanges[exchange].noteTunnelEnd(.client) }
+        if step.isFaulty || tunnel.fromClient.isOver { input.removeAll() }
         if downstream.clients[client].isStream { downstream.clients[client].http.message.taken(before - input.count) }
         if step.isFaulty { return failTunnel(exchange, .fault(of: .client), &scratch) }
-        if step.controls > 0, !exchanges[exchange].tunnel!.mayControl(step.controls, at: now.monotonic) {
+        if step.controls > 0, !tunnel.mayControl(step.controls, at: now.monotonic) {
             return failTunnel(exchange, .abuse, &scratch)
         }
         settleTunnel(exchange, &scratch)
@@ -104,13 +104,13 @@ extension Worker {
         if splice(.answer, exchange, &scratch) { return }
         repeat {
             var input = scratch.takeInput(behind: &upstreams.connections[upstream].input)
-            let outcome = upstreams.connections[upstream].connection.receive(into: &input, upTo: exchanges[exchange].answerReadSize.bytes)
+            let outcome = upstreams.connections[upstream].connection.receive(into: &input, upTo: exchanges[exchange].answer.readSize.bytes)
             if case .done = outcome { serverSent(exchange, &input, &scratch) }
             upstreams.keepInput(input, of: handle)
             scratch.putBack(input)
             guard upstreams.connections.isCurrent(handle), upstreams.connections[upstream].phase == .tunnel else { return }
             switch outcome {
-            case .done(let count): exchanges[exchange].answerReadSize.received(count, wasKept: !hasRoom(.answer, exchange))
+            case .done(let count): exchanges[exchange].answer.readSize.received(count, wasKept: !hasRoom(.answer, exchange))
             case .wouldBlock: return
             case .closed, .failed: return serverLeftTunnel(exchange, &scratch)
             }
@@ -120,22 +120,22 @@ extension Worker {
     /// Passes on the frames of the upstream. The header of the last one may be incomplete: it stays in `input`.
     private mutating func serverSent(_ exchange: ExchangeIndex, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
         let handle = exchanges.handle(exchange)
-        let step = exchanges[exchange].tunnel!.fromServer.advance(
-            input.readable, endsFrame: exchanges[exchange].tunnel!.close != nil)
-        exchanges[exchange].tunnel!.movedAt = now.monotonic
+        let tunnel = exchanges[exchange].answer.tunnel!
+        let step = tunnel.fromServer.advance(input.readable, endsFrame: tunnel.close != nil)
+        tunnel.movedAt = now.monotonic
         exchanges[exchange].passed(step.count, .answer)
         // The server's close frame, after which the client may open its next WebSocket.
-        if exchanges[exchange].tunnel!.isOver { vacate(exchange) }
+        if tunnel.isOver { releaseBeforeLastBytes(exchange) }
         if step.count > 0 { sendToClient(exchanges[exchange].client.index, step.count, of: &input, &scratch) }
         guard exchanges.isCurrent(handle) else { return input.removeAll() }
-        if exchanges[exchange].tunnel!.fromServer.isOver { exchanges[exchange].noteTunnelEnd(.upstream) }
-        if step.isFaulty || exchanges[exchange].tunnel!.fromServer.isOver { input.removeAll() }
+        if tunnel.fromServer.isOver { exchanges[exchange].noteTunnelEnd(.upstream) }
+        if step.isFaulty || tunnel.fromServer.isOver { input.removeAll() }
         if step.isFaulty {
             failTunnel(exchange, .fault(of: .server), &scratch)
         } else {
             settleTunnel(exchange, &scratch)
         }
-        if exchanges.isCurrent(handle) { refreshUpstreamInterest(exchanges[exchange].upstream.index) }
+        if exchanges.isCurrent(handle) { refreshUpstreamInterest(exchanges[exchange].attempt.upstream.index) }
     }
 
     /// A tunnel may have begun: with TLS, frames that came with the 101 are in the session.
@@ -149,7 +149,7 @@ extension Worker {
 
     /// The client has taken all that waited: the upstream is read again.
     mutating func resumeTunnel(_ client: ClientIndex, _ scratch: inout Scratch) {
-        let upstream = exchanges[downstream.clients[client].exchange.index].upstream
+        let upstream = exchanges[downstream.clients[client].exchange.index].attempt.upstream
         refreshUpstreamInterest(upstream.index)
         continueTunnel(upstream, &scratch)
     }
@@ -157,8 +157,8 @@ extension Worker {
     // MARK: time
 
     private func idleDeadline(_ exchange: ExchangeIndex) -> MonotonicTime {
-        let timeout = max(settings.webSocketIdleTimeout, exchanges[exchange].timeout)
-        return (exchanges[exchange].tunnel?.movedAt ?? now.monotonic).advanced(milliseconds: timeout)
+        let timeout = max(settings.webSocketIdleTimeout, exchanges[exchange].attempt.timeout)
+        return (exchanges[exchange].answer.tunnel?.movedAt ?? now.monotonic).advanced(milliseconds: timeout)
     }
 
     /// The timer is not set with each frame: it finds out how long nothing has come.

@@ -18,31 +18,32 @@ extension Worker {
 
     /// One side has broken a rule.
     mutating func failTunnel(_ exchange: ExchangeIndex, _ close: TunnelClose, _ scratch: inout Scratch) {
-        if exchanges[exchange].live?.end == nil { exchanges[exchange].live?.end = .error }
+        exchanges[exchange].answer.live?.ends(.error)
         exchanges[exchange].record.error = close.error
         closeTunnel(exchange, close, &scratch)
     }
 
     /// Tells both sides why the tunnel ends, as soon as no frame is under way to them.
     private mutating func closeTunnel(_ exchange: ExchangeIndex, _ close: TunnelClose, _ scratch: inout Scratch) {
-        guard exchanges[exchange].tunnel!.end(close) else { return }
+        guard exchanges[exchange].answer.tunnel!.end(close) else { return }
         upstreams.timers.set(
-            exchanges[exchange].upstream.index.id, deadline: now.monotonic.advanced(milliseconds: Self.frameGrace))
+            exchanges[exchange].attempt.upstream.index.id, deadline: now.monotonic.advanced(milliseconds: Self.frameGrace))
         settleTunnel(exchange, &scratch)
     }
 
     /// Writes the close frames that are due, and ends the tunnel when both sides have one.
     mutating func settleTunnel(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
-        if let close = exchanges[exchange].tunnel!.close {
-            if exchanges[exchange].tunnel!.fromClient.mayClose {
-                exchanges[exchange].tunnel!.fromClient.closed()
+        let tunnel = exchanges[exchange].answer.tunnel!
+        if let close = tunnel.close {
+            if tunnel.fromClient.mayClose {
+                tunnel.fromClient.closed()
                 var frame = ByteBuffer()
                 close.server.write(to: .server, into: &frame)
                 if !exchanges[exchange].state.upstreamStoppedReading { sendToUpstream(exchange, frame.count, of: &frame) }
             }
-            if exchanges[exchange].tunnel!.fromServer.mayClose {
-                exchanges[exchange].tunnel!.fromServer.closed()
-                if exchanges[exchange].tunnel!.isOver { vacate(exchange) }
+            if tunnel.fromServer.mayClose {
+                tunnel.fromServer.closed()
+                if tunnel.isOver { releaseBeforeLastBytes(exchange) }
                 let handle = exchanges.handle(exchange)
                 var frame = ByteBuffer()
                 close.client.write(to: .client, into: &frame)
@@ -50,7 +51,7 @@ extension Worker {
                 guard exchanges.isCurrent(handle) else { return }
             }
         }
-        if exchanges[exchange].tunnel!.isOver { finishTunnel(exchange, &scratch) }
+        if tunnel.isOver { finishTunnel(exchange, &scratch) }
     }
 
     /// Nothing more passes: both connections close when what waits for them has gone out. A frame of the server that is partly in the pipe
@@ -65,10 +66,11 @@ extension Worker {
         let exchange = downstream.clients[client].exchange.index
         _ = downstream.clients[client].http.inputClosed()
         exchanges[exchange].noteTunnelEnd(.client)
-        guard exchanges[exchange].tunnel!.fromClient.isOver, exchanges[exchange].tunnel!.close == nil else {
+        let tunnel = exchanges[exchange].answer.tunnel!
+        guard tunnel.fromClient.isOver, tunnel.close == nil else {
             return finishTunnel(exchange, &scratch)
         }
-        let timer = exchanges[exchange].upstream.index.id
+        let timer = exchanges[exchange].attempt.upstream.index.id
         guard !upstreams.timers.isSet(timer) else { return }
         upstreams.timers.set(timer, deadline: now.monotonic.advanced(milliseconds: Self.lingerTimeout))
     }
@@ -131,6 +133,6 @@ extension Worker {
 extension Exchange {
     /// Notes which side ends the tunnel, unless that is known. The gateway may still end the other side.
     mutating func noteTunnelEnd(_ reason: StreamEndReason) {
-        if tunnel?.leftBy == nil { tunnel?.leftBy = reason }
+        if answer.tunnel?.leftBy == nil { answer.tunnel?.leftBy = reason }
     }
 }

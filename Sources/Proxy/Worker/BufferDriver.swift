@@ -24,7 +24,7 @@ extension Worker {
     /// nothing gets some all the same: those that hold much are about to give it back.
     @inline(__always)
     func lacksMemory(_ exchange: ExchangeIndex) -> OverloadReason? {
-        guard let share = exchanges[exchange].share else { return nil }
+        guard let share = exchanges[exchange].counts.share else { return nil }
         if downstream.shares[share].buffers.areBeyondShare { return .share }
         guard load.isShortOfMemory else { return nil }
         let mayExceed = settings.clientShare != .all && !load.isOutOfMemory && downstream.shares[share].buffers.counted == 0
@@ -47,7 +47,7 @@ extension Worker {
             left -= 1
             guard exchanges[exchange].state.phase != .answered else { continue }
             guard !endsForMemory(exchange, &scratch) else { continue }
-            count(exchanges[exchange].bufferedBytes, for: exchanges[exchange].share)
+            count(exchanges[exchange].bufferedBytes, for: exchanges[exchange].counts.share)
         }
         for upstream in upstreams.connections.indices(from: load.counting.upstreams, most: left) {
             load.counting.upstreams += 1
@@ -56,7 +56,7 @@ extension Worker {
             let exchange = upstreams.connections[upstream].exchange
             count(
                 upstreams.connections[upstream].input.count + upstreams.connections[upstream].output.count,
-                for: exchange.isNone ? nil : exchanges[exchange.index].share)
+                for: exchange.isNone ? nil : exchanges[exchange.index].counts.share)
         }
         let looked = downstream.shares.settleBuffers(
             from: load.counting.shares, most: left, taken: load.bytesOfAll, limit: settings.maxBuffers, isShort: load.isShortOfMemory,
@@ -75,13 +75,13 @@ extension Worker {
     /// The client for whose share a connection's bytes count.
     private func share(of client: ClientIndex) -> ShareIndex? {
         let exchange = downstream.clients[client].exchange
-        return downstream.clients[client].share ?? (exchange.isNone ? nil : exchanges[exchange.index].share)
+        return downstream.clients[client].share ?? (exchange.isNone ? nil : exchanges[exchange.index].counts.share)
     }
 
     /// Memory is short, and the exchange's client holds much of it: ends the exchange, if it holds some. Otherwise one client whose
     /// requests grow together would hold back all others.
     private mutating func endsForMemory(_ exchange: ExchangeIndex, _ scratch: inout Scratch) -> Bool {
-        guard load.isShortOfMemory, let share = exchanges[exchange].share, downstream.shares[share].buffers.excess > 0 else { return false }
+        guard load.isShortOfMemory, let share = exchanges[exchange].counts.share, downstream.shares[share].buffers.excess > 0 else { return false }
         let client = exchanges[exchange].client
         var bytes = exchanges[exchange].bufferedBytes + downstream.clients[client.index].input.count
         bytes += downstream.clients[client.index].output.count
@@ -101,13 +101,13 @@ extension Worker {
 
 extension Exchange {
     /// Bytes of the request and of the filter that wait in memory.
-    fileprivate var bufferedBytes: Int { heldHead.count + replayBuffer.count + pending.count + filter.bufferedBytes }
+    fileprivate var bufferedBytes: Int { buffers.heldHead.count + buffers.replay.count + buffers.pending.count + filter.bufferedBytes }
 
     /// Whether it has a target and its answer has not begun.
     fileprivate var mayStillBeRefused: Bool {
         switch state.phase {
         case .collecting, .connecting, .relaying: state.answer == .none
-        case .deciding, .waiting, .producing, .tunnel, .answered: false
+        case .deciding, .waiting, .producing, .tunnel, .finishing, .answered: false
         }
     }
 }

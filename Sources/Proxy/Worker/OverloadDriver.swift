@@ -68,14 +68,14 @@ extension Worker {
             guard reason == .share, joinCaller(exchange, bytes, head) else { return reason }
             if let reason = lacksMemory(exchange) ?? takeRequest(exchange) { return reason }
         }
-        exchanges[exchange].holdsSlot = true
+        exchanges[exchange].counts.holdsSlot = true
         return nil
     }
 
     /// Counts the request for its client and for all.
     @inline(__always)
     private mutating func takeRequest(_ exchange: ExchangeIndex) -> OverloadReason? {
-        guard let share = exchanges[exchange].share else { return nil }
+        guard let share = exchanges[exchange].counts.share else { return nil }
         if !downstream.shares.takeReserved(share) {
             let taken = load.requests.countOfAll
             let mayTake = downstream.shares.takeRequest(
@@ -91,8 +91,8 @@ extension Worker {
 
     /// The request is over, or has become a stream.
     mutating func releaseSlot(_ exchange: ExchangeIndex) {
-        guard exchanges[exchange].holdsSlot, let share = exchanges[exchange].share else { return }
-        exchanges[exchange].holdsSlot = false
+        guard exchanges[exchange].counts.holdsSlot, let share = exchanges[exchange].counts.share else { return }
+        exchanges[exchange].counts.holdsSlot = false
         downstream.shares.releaseRequest(share, chunk: settings.requestChunk)
         load.requests.release(chunk: settings.requestChunk)
     }
@@ -100,14 +100,14 @@ extension Worker {
     /// The answer lasts, and would hold the room of requests that do not: it counts among the streams, of which there may be as many as
     /// connections. Beyond its client's share of them it goes on counting as a request.
     mutating func leaveRequests(_ exchange: ExchangeIndex) {
-        guard exchanges[exchange].holdsSlot, !exchanges[exchange].isLong, let share = exchanges[exchange].share else { return }
+        guard exchanges[exchange].counts.holdsSlot, !exchanges[exchange].counts.isLong, let share = exchanges[exchange].counts.share else { return }
         let held = downstream.shares[share].streams
         guard downstream.longAnswers < settings.maxClients,
             settings.clientShare.allows(held: held, taken: downstream.longAnswers, limit: settings.maxClients)
         else { return }
         downstream.longAnswers += 1
         downstream.shares[share].streams += 1
-        exchanges[exchange].isLong = true
+        exchanges[exchange].counts.isLong = true
         releaseSlot(exchange)
     }
 
@@ -119,10 +119,10 @@ extension Worker {
         let client = exchanges[exchange].client.index
         if let share = downstream.clients[client].share {
             downstream.shares.retain(share)
-            exchanges[exchange].share = share
+            exchanges[exchange].counts.share = share
         } else {
             let address = admission.clientAddress(head, bytes, peer: downstream.clients[client].peer)
-            exchanges[exchange].share = downstream.shares.acquire(ClientKey(address.address))
+            exchanges[exchange].counts.share = downstream.shares.acquire(ClientKey(address.address))
         }
     }
 
@@ -131,16 +131,16 @@ extension Worker {
         let peer = downstream.clients[exchanges[exchange].client.index].peer
         guard let caller = admission.internalCaller(head, bytes, peer: peer) else { return false }
         leaveClient(exchange)
-        exchanges[exchange].share = downstream.shares.acquire(ClientKey(caller: caller))
+        exchanges[exchange].counts.share = downstream.shares.acquire(ClientKey(caller: caller))
         return true
     }
 
     /// The exchange has ended, and counts for no client any more.
     @inline(__always)
     mutating func leaveClient(_ exchange: ExchangeIndex) {
-        guard let share = exchanges[exchange].share.take() else { return }
-        if exchanges[exchange].isLong {
-            exchanges[exchange].isLong = false
+        guard let share = exchanges[exchange].counts.share.take() else { return }
+        if exchanges[exchange].counts.isLong {
+            exchanges[exchange].counts.isLong = false
             downstream.longAnswers -= 1
             downstream.shares[share].streams -= 1
         }
@@ -153,7 +153,7 @@ extension Worker {
     /// a client. The bound that was reached if there is none. All but refreshes and documents give way to proxying: the last tenth of
     /// the requests is not for them.
     mutating func takeLocalSlot(_ exchange: ExchangeIndex, _ kind: LocalKind) -> OverloadReason? {
-        guard let share = exchanges[exchange].share else { return nil }
+        guard let share = exchanges[exchange].counts.share else { return nil }
         if kind == .other, load.requests.countOfAll - 1 >= max(settings.maxRequests * 9 / 10, 1) { return .local }
         let (budget, limit) = (load.bounds.local(kind), settings.maxLocalRequests)
         guard downstream.shares.take(share, .local(kind), taken: budget.count, limit: limit, settings.clientShare) else {

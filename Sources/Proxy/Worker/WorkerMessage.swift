@@ -219,7 +219,7 @@ extension Worker {
         refusals.adopted(formerly: former)
         admission.adopt(policy)
         guard policy.tiers != former.tiers else { return }
-        for exchange in exchanges.indices { exchanges[exchange].life?.adopt(policy.tiers, insteadOf: former.tiers) }
+        for exchange in exchanges.indices { exchanges[exchange].answer.life?.adopt(policy.tiers, insteadOf: former.tiers) }
     }
 
     /// Milliseconds that a new connection has for its first request during a drain.

@@ -1,0 +1,152 @@
+import Gate
+import HTTP
+import Telemetry
+import Transport
+import Wire
+
+/// Facts of a request, from its head or from the decision about it.
+struct RequestFacts {
+    var dialect = Dialect.problem
+    /// Of a request that is only checked, method and version are those of the check.
+    var method = Method.other
+    var version = HTTPVersion.http11
+    /// Where the request was described, if it is only checked.
+    var check: CheckEndpoint?
+    /// The refresh that the request asked for, once it is over.
+    var refresh: CompletedRefresh?
+    /// The handler that answers it, and the request for it, while the body is collected.
+    var local: LocalExchange?
+    /// Whether the client ended the request with its head: there is no content, not even an empty frame of it.
+    var isHeadAlone = false
+    var hasUnknownLength = false
+    var passesTrailers = true
+    var bodyLimit = UInt64.max
+    /// When the client gives up (`grpc-timeout`); nil for never.
+    var deadline: MonotonicTime?
+    /// Whether the token of a WebSocket's handshake came with the subprotocol `bearer`.
+    var offersBearer = false
+    /// Whether the request is recorded as spans.
+    var isTraced = false
+}
+
+/// A try to have the request answered by an upstream, and what is left for further ones.
+struct Attempt {
+    /// The connection that carries it; none before one is chosen.
+    var upstream = Handle<UpstreamConnection>.none
+    var endpoint = EndpointIndex(pool: 0, number: 0)
+    /// Bytes of the replay buffer that were sent on the current connection.
+    var replaySent = 0
+    /// The parts of the replay buffer that belong to the upstream's address, and the offer of a WebSocket.
+    var slices = EndpointSlices()
+    /// Whether content goes out in chunks: its length is not known, and the upstream speaks HTTP/1.1.
+    var isChunked = false
+    /// Whether content is kept without chunks because the upstream speaks HTTP/2, or may. See `reframe`.
+    var isForHTTP2 = false
+    /// Milliseconds the upstream may take to its first byte, and between two.
+    var timeout: UInt64 = 0
+    var retriesLeft = 0
+    /// Whether a reused connection was closed under it. The upstream may have done so because of this request, which must not end one
+    /// reused connection after the other.
+    var needsNewConnection = false
+    /// When it first found no room for a connection; nil until then.
+    var wantsRoomSince: MonotonicTime?
+
+    /// Whether it is the handshake of a WebSocket.
+    var asksForTunnel: Bool { slices.offer > 0 }
+}
+
+/// The answer under way.
+struct AnswerFacts {
+    var readSize = AdaptiveReadSize()
+    /// The source of an answer that a handler sends in parts.
+    var source: LocalStream?
+    /// The token, session and tier that it depends on, should it become a stream.
+    var life: StreamLife?
+    var streamRule = StreamRule()
+    /// The place between the frames of an answer that has any.
+    var frames = FrameScan.none
+    /// Set while it is a stream.
+    var live: LiveStream?
+    /// Set once the upstream has accepted a WebSocket.
+    var tunnel: Tunnel?
+}
+
+/// The bounds that the exchange counts for. Each is given back by its own release before the end.
+struct ExchangeCounts {
+    /// For whom it counts: its client, once it was looked for room. Kept until the exchange ends.
+    var share: ShareIndex?
+    /// Whether it counts for `maxRequests`.
+    var holdsSlot = false
+    /// Whether it counts as a long answer instead.
+    var isLong = false
+    /// The counts of its upstream that it is part of.
+    var holdings = RequestHoldings()
+    /// The count of a WebSocket among its subject's.
+    var socket: LimitKey?
+}
+
+/// The memory of an exchange, kept for the next one.
+struct ExchangeBuffers: ~Copyable {
+    /// The request's head, kept while it waits for an entitlement or a refresh, after which it is decided about again.
+    var heldHead = ByteBuffer()
+    /// The head for the upstream and the start of the body, kept until the answer begins so that it can be sent again. For a
+    /// handler of the gateway, the body; for a check, the fields of the answer that lets the request pass.
+    var replay = ByteBuffer()
+    /// Body bytes behind the replay buffer that the upstream's socket has not taken yet.
+    var pending = ByteBuffer()
+    /// Trailer fields for an upstream that speaks HTTP/2, as lines.
+    var trailers = ByteBuffer()
+    /// Fields of the gateway's own for the answer.
+    var answerEdits = FieldEdits()
+    /// `X-Request-Id`: 36 bytes of our own, or a trusted proxy's.
+    var requestID = ByteBuffer(capacity: 40)
+
+    mutating func reuse() {
+        heldHead.reuse()
+        replay.reuse()
+        pending.reuse()
+        if !trailers.isEmpty { trailers.reuse() }
+        answerEdits.removeAll()
+    }
+}
+
+/// A refresh that a request has waited for.
+struct CompletedRefresh {
+    let answer: RefreshAnswer
+    let began: MonotonicTime
+    let ended: MonotonicTime
+}
+
+/// The answer that a request waits for, and what its end needs.
+enum Wait {
+    case none
+    /// The caller's tier, from the accounts.
+    case entitlement
+    /// The refresh of the caller's expired token.
+    case refresh(since: MonotonicTime, until: MonotonicTime)
+    /// The verdict of limits that are counted in Redis.
+    case limits(AwaitedLimits)
+    /// The answer of a handler of the gateway.
+    case handler(until: MonotonicTime)
+    /// A connection within `max-connections`, which other workers may free.
+    case room
+
+    /// nil for a wait that has no deadline of its own.
+    var deadline: MonotonicTime? {
+        switch self {
+        case .refresh(_, let until), .handler(let until): until
+        case .none, .entitlement, .limits, .room: nil
+        }
+    }
+
+    var kind: ExchangeState.Wait {
+        switch self {
+        case .none: preconditionFailure("a wait for nothing")
+        case .entitlement: .entitlement
+        case .refresh: .refresh
+        case .limits: .limits
+        case .handler: .handler
+        case .room: .room
+        }
+    }
+}
