@@ -111,8 +111,10 @@ package final class Policy: Sendable {
         original = nil
     }
 
-    private init(_ other: Policy, table: RouteTable, folded: FoldedRoutes?, texts: [UInt8], limits: CompiledLimits?) {
-        version = other.version
+    private init(
+        _ other: Policy, version: Int? = nil, table: RouteTable, folded: FoldedRoutes?, texts: [UInt8], limits: CompiledLimits?
+    ) {
+        self.version = version ?? other.version
         contractBases = other.contractBases
         tiers = other.tiers
         self.table = table
@@ -140,10 +142,12 @@ package final class Policy: Sendable {
         realmText = other.realmText
     }
 
-    /// The same policy with its limits compiled for the limiter of this hash, so that no worker that adopts it has to.
-    package convenience init(_ plain: Policy, limitsBy hash: KeyedHash) {
+    /// The same policy with its limits compiled for the limiter of this hash, so that no worker that adopts it has to. `version`: its
+    /// number, where it is known only now.
+    package convenience init(_ plain: Policy, limitsBy hash: KeyedHash, version: Int? = nil) {
         self.init(
-            plain, table: plain.table, folded: plain.foldedRoutes, texts: plain.texts, limits: CompiledLimits(plain.rules, plain.tiers, hash))
+            plain, version: version, table: plain.table, folded: plain.foldedRoutes, texts: plain.texts,
+            limits: CompiledLimits(plain.rules, plain.tiers, hash))
     }
 
     /// The same policy for one worker alone. Requests retain and release its table, its texts and its limits: counted in objects that all

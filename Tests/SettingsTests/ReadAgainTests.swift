@@ -69,7 +69,7 @@ import Wire
             """
         let configuration = try #require(load(text, files: [path("a.crt"): leaf, path("a.key"): key]).configuration)
         let now = EventLoop.now()
-        var certificates = try Certificates(configuration, at: now)
+        let certificates = try Certificates(configuration, at: now)
         func look() -> String {
             switch certificates.changed(now: now.wall) {
             case nil: "-"

@@ -97,7 +97,8 @@ import Wire
         let resolver = try UpstreamResolver(declared, every: 30_000, log: log, lookUp: names.lookUp) { _, _ in }
         _ = resolver.snapshots()
         names.answer()
-        let after = resolver.adopt(declared, every: 30_000, try resolver.contexts(for: declared))
+        try resolver.prepare(declared, every: 30_000).apply()
+        let after = resolver.snapshots()
         #expect(after[0].addresses.map(\.address.description) == ["10.0.0.1:80"])
         #expect(!resolver.lookAgain(), "and it is tried again soon")
         log.close()
@@ -111,12 +112,14 @@ import Wire
         let declared = [upstream("http://back.test:80")]
         let resolver = try UpstreamResolver(declared, every: 30_000, log: log, lookUp: names.lookUp) { told.add("\($1.map(\.address.description))") }
         _ = resolver.snapshots()
-        let adopted = resolver.adopt(declared, every: 30_000, try resolver.contexts(for: declared))
+        let reload = try resolver.prepare(declared, every: 30_000)
+        reload.apply()
+        let adopted = resolver.snapshots()
         #expect(adopted[0].addresses.map(\.address.description) == ["10.0.0.1:80"])
         names.answer("10.0.0.2")
         #expect(resolver.lookAgain())
         #expect(told.all == [])
-        resolver.lookSoon()
+        reload.published()
         #expect(resolver.lookAgain())
         #expect(told.all == [#"["10.0.0.2:80"]"#])
         log.close()
@@ -159,7 +162,7 @@ import Wire
             }
         ) { _, _ in }
         try resolver.start()
-        resolver.lookSoon()
+        try resolver.prepare([declared], every: 30_000).published()
         #expect(eventually { slow.begun.load(ordering: .sequentiallyConsistent) == 1 })
         let stopper = try WorkerThread(name: "stopper") { resolver.stop() }
         #expect(eventually { resolver.isStopping })
@@ -290,7 +293,8 @@ import Wire
         let declared = [upstream("https://127.0.0.1:9443")]
         let resolver = try UpstreamResolver(declared, every: 30_000, log: log) { _, _ in }
         let before = resolver.snapshots()
-        let after = resolver.adopt(declared, every: 30_000, try resolver.contexts(for: declared))
+        try resolver.prepare(declared, every: 30_000).apply()
+        let after = resolver.snapshots()
         #expect(before[0].addresses[0].tls != nil && before[0].addresses[0].tls === after[0].addresses[0].tls)
         log.close()
     }

@@ -10,17 +10,14 @@ internal import Wire
 enum PolicyBuilder {
     /// Rules in order: configured routes, endpoints of contracts, the account page's and the gateway's own; the last two
     /// only where no route has their path.
-    /// `limitHash` is that of the limiter of the workers that adopt it; nil if none does.
-    static func policy(
-        _ configuration: GatewayConfiguration, keys: IssuerKeys, version: Int, limitHash: KeyedHash? = nil, now: WallTime
-    ) throws(RouteFault) -> Policy {
+    static func policy(_ configuration: GatewayConfiguration, keys: IssuerKeys, version: Int, now: WallTime) throws(RouteFault) -> Policy {
         let settings = configuration.settings
         let rules = try rules(configuration)
         let trust = trust(configuration, keys: keys, rules: rules, now: now)
         let signer = keys.own.flatMap {
             IdentitySigner(key: $0.active, issuer: settings.issuer, publicURL: settings.publicURL)
         }
-        let policy = try Policy(
+        return try Policy(
             version: version, tiers: settings.tiers, rules: rules, trust: trust,
             trustedProxies: settings.trustedProxies, internals: settings.internals.map(\.caller),
             upgradeURL: settings.upgradeURL, hasAccounts: settings.hasAccounts,
@@ -28,7 +25,6 @@ enum PolicyBuilder {
             tierSources: Dictionary(settings.trusts.map { ($0.name, $0.tierSource) }) { first, _ in first },
             identitySigner: signer, cors: settings.corsRule, ownOrigin: OriginPattern.origin(ofURL: settings.publicURL),
             contractBases: contractBases(configuration))
-        return limitHash.map { Policy(policy, limitsBy: $0) } ?? policy
     }
 
     /// The bases of the mounted contracts but the root, below which all paths are; of several at one base the first.

@@ -13,7 +13,7 @@ internal import Threads
 internal import Wire
 
 /// The accounts of a running gateway, from the start of their store to its end, and the contracts in force over them.
-final class AccountsRuntime: Sendable {
+final class AccountsRuntime: Part, Sendable {
     /// How long the start waits for the store, in milliseconds.
     private static let startMilliseconds: Int32 = 5_000
 
@@ -117,19 +117,19 @@ final class AccountsRuntime: Sendable {
         }
     }
 
-    /// Changes over to another configuration of the same store. Blocks as `start` does; on a fault nothing changes.
-    func adopt(_ configuration: GatewayConfiguration) throws {
-        let next = try assembly.contracts(configuration)
+    /// Opens the store if the next configuration is the first to use it; blocks as `start` does.
+    func prepare(_ next: NextConfiguration) throws -> Commit {
+        let configuration = next.configuration
+        let mounted = try assembly.contracts(configuration)
         try start(configuration)
-        assembly.limiter.adopt(AttemptRates(configuration))
-        // Before the policy, whose workers may ask for tiers at once.
-        cluster.tiers.adopt(TierScale(configuration), IssuerTiers.all(configuration))
-        contracts.withLock { $0 = next }
-    }
-
-    /// The configuration is in force: tiers learned under the one before are looked up again.
-    func adopted(_ configuration: GatewayConfiguration) {
-        cluster.tiers.adopt(TierScale(configuration), IssuerTiers.all(configuration))
+        return Commit { [self] in
+            assembly.limiter.adopt(AttemptRates(configuration))
+            cluster.tiers.adopt(TierScale(configuration), IssuerTiers.all(configuration))
+            contracts.withLock { $0 = mounted }
+        } published: { [self] in
+            // Tiers that were learned by the policy before are looked up again.
+            cluster.tiers.adopt(TierScale(configuration), IssuerTiers.all(configuration))
+        }
     }
 
     /// Finishes what was begun. Blocks for about 5 s at most.

@@ -7,6 +7,7 @@ internal import Issuers
 internal import Proxy
 internal import Settings
 internal import Synchronization
+internal import System
 internal import Telemetry
 internal import Wire
 
@@ -70,14 +71,18 @@ final class ActiveConfiguration: Sendable {
     /// The policy of what is in force at `now`.
     func policy(now: WallTime) throws(RouteFault) -> Policy {
         let (configuration, keys, version) = state.withLock { ($0.configuration, $0.keys, $0.policyVersion) }
-        let policy = try PolicyBuilder.policy(configuration, keys: keys, version: version, limitHash: limitHash, now: now)
-        state.withLock { state in
-            if policy.version >= state.policy?.version ?? 0 {
-                if let former = state.policy { state.former.add(former) }
-                state.policy = policy
-            }
-        }
+        let plain = try PolicyBuilder.policy(configuration, keys: keys, version: version, now: now)
+        let policy = Policy(plain, limitsBy: limitHash)
+        replace(by: policy)
         return policy
+    }
+
+    private func replace(by policy: Policy) {
+        state.withLock { state in
+            guard policy.version >= state.policy?.version ?? 0 else { return }
+            if let former = state.policy { state.former.add(former) }
+            state.policy = policy
+        }
     }
 
     /// Frees the policies that no worker uses any more. Called about once a second.
@@ -125,26 +130,44 @@ final class ActiveConfiguration: Sendable {
         }
     }
 
-    /// Publishes a whole configuration, of which the caller has made sure that it makes a policy.
-    func adopt(
-        _ configuration: GatewayConfiguration, keys: IssuerKeys, generation: UInt64, adminToken: AdminToken?,
-        _ upstreams: [UpstreamSnapshot], now: WallTime
-    ) throws(RouteFault) {
-        log.write(adminToken)
-        try publishing.withLock { _ throws(RouteFault) in
-            let labels = state.withLock { state in
-                state.configuration = configuration
-                state.keys = keys
+    /// What a reload publishes: the policy, with the keys and the admin token beside it.
+    struct Publication {
+        let configuration: GatewayConfiguration
+        let keys: IssuerKeys
+        /// Without its number.
+        let policy: Policy
+        let adminToken: AdminToken?
+    }
+
+    /// Reads the keys of a configuration and builds its policy. Changes nothing.
+    func prepare(_ next: NextConfiguration) throws -> Publication {
+        let keys = try KeySetRefresher.load(IssuersPlan(next.configuration), at: next.moment, earlier: keys)
+        return Publication(
+            configuration: next.configuration, keys: keys,
+            policy: try PolicyBuilder.policy(next.configuration, keys: keys, version: 0, now: next.moment.wall),
+            adminToken: try AdminToken.open(next.configuration.settings))
+    }
+
+    /// Brings a prepared configuration into force. Keys that are fetched for an earlier one are ignored from now on.
+    func publish(_ next: Publication, _ upstreams: [UpstreamSnapshot], fetchingBy keySets: KeySetRefresher) {
+        log.write(next.adminToken)
+        let generation = keySets.nextGeneration()
+        publishing.withLock { _ in
+            let (labels, version) = state.withLock { state in
+                state.configuration = next.configuration
+                state.keys = next.keys
                 state.keysGeneration = generation
                 state.policyVersion += 1
-                state.labels.declare(configuration)
-                state.adminToken = adminToken
-                return state.labels
+                state.labels.declare(next.configuration)
+                state.adminToken = next.adminToken
+                return (state.labels, state.policyVersion)
             }
-            let settings = WorkerSettings(configuration, workers: workers.mailboxes.count)
-            workers.post(.adopt(try policy(now: now), upstreams, settings, labels))
-            state.withLock { $0.signingKey = keys.ownRing.active }
+            let policy = Policy(next.policy, limitsBy: limitHash, version: version)
+            replace(by: policy)
+            workers.post(.adopt(policy, upstreams, WorkerSettings(next.configuration, workers: workers.mailboxes.count), labels))
+            state.withLock { $0.signingKey = next.keys.ownRing.active }
         }
+        keySets.adopt(IssuersPlan(next.configuration), own: next.keys.ownRing, generation: generation)
     }
 }
 
@@ -153,5 +176,13 @@ extension ServerLog {
     fileprivate func write(_ token: AdminToken?) {
         guard let token, token.isNew else { return }
         info("the admin token, made now and told this once", ("token", String(decoding: token.bytes, as: UTF8.self)))
+    }
+}
+
+extension AdminToken {
+    /// nil without an admin listener and console: there is nowhere to present a token, so none is made and announced.
+    static func open(_ settings: Configuration) throws(SystemFault) -> AdminToken? {
+        guard !settings.adminListeners.isEmpty || settings.hasConsoleOnMain else { return nil }
+        return try open(configured: settings.adminToken, dataDirectory: settings.dataDirectory)
     }
 }

@@ -29,7 +29,7 @@ struct Gateway {
     private let spans: SpanExporter
     private let threads: WorkerThreads
     private let watch: WorkerWatch
-    private var certificates: Certificates
+    private let certificates: Certificates
     private var unlabelledDrops: UnlabelledDrops
     private var nextLook: MonotonicTime
     private let addresses: [(address: SocketAddress, kind: ListenerKind)]
@@ -162,17 +162,11 @@ struct Gateway {
         case .some(.success(let context)):
             workers.post(.adoptCertificates(context))
             log.info("certificates changed")
-            certificatesAdopted()
+            health.adopt(certificates, log)
         case .some(.failure(let fault)):
             log.error("certificates not adopted", ("error", fault.description))
         }
         lookForUnlabelled(moment.monotonic)
-    }
-
-    /// Adopted are also certificates that have expired, or are not valid yet: clients may be content with them.
-    private func certificatesAdopted() {
-        health.certificatesAdopted(certificates.expiries)
-        for warning in certificates.context?.warnings ?? [] { log.warning("certificate", ("detail", warning)) }
     }
 
     /// Once a minute: logs routes whose filter removed elements only for want of a label.
@@ -190,7 +184,7 @@ struct Gateway {
     // MARK: reload
 
     /// A configuration with a fault changes nothing. Settings that only a restart changes keep their value, and are logged.
-    private mutating func reload(_ loader: ConfigurationLoader, _ socket: String?) {
+    private func reload(_ loader: ConfigurationLoader, _ socket: String?) {
         let moment = EventLoop.now()
         notifySystemd(.reloading(moment.monotonic), socket: socket)
         do {
@@ -218,45 +212,52 @@ struct Gateway {
 
     /// Returns the changed settings that were not adopted: those that need a restart, and those that the process
     /// environment overrides.
-    private mutating func adopt(
+    private func adopt(
         _ loaded: LoadedConfiguration, at moment: Moment
     ) throws(Refused) -> (fixed: [String], overridden: [String]) {
         guard var configuration = loaded.configuration else { throw Refused(loaded.findings.faults.map(\.text)) }
         let running = active.configuration
         let ignored = (configuration.keepUnchangeable(of: running), configuration.settings.keepOverridden(of: running.settings))
         do {
-            var certificates = certificates
-            try certificates.adopt(configuration, now: moment.wall)
-            let keys = try KeySetRefresher.load(IssuersPlan(configuration), at: moment, earlier: active.keys)
-            // Built once to see that it can be.
-            _ = try PolicyBuilder.policy(configuration, keys: keys, version: 0, now: moment.wall)
-            let contexts = try resolver.contexts(for: configuration.settings.upstreams)
-            let token = try AdminToken.open(configuration.settings)
-            // The last step that may fail; if it does, nothing has changed.
-            try accounts.adopt(configuration)
-            let settings = configuration.settings
-            let upstreams = resolver.adopt(settings.upstreams, every: settings.dnsRefreshMilliseconds, contexts)
-            // Once the workers have them.
-            defer { resolver.lookSoon() }
-            let generation = keySets.nextGeneration()
-            courier.adopt(configuration.mail)
-            log.writeOutboxChannels(of: configuration.mail)
+            let next = NextConfiguration(configuration: configuration, moment: moment)
+            let publication = try active.prepare(next)
+            let commits = try parts.map { try $0.prepare(next) }
+            for commit in commits { commit.apply() }
+            let upstreams = resolver.snapshots()
             health.adopt(configuration, upstreams)
-            health.limits(LoadLimits(settings, workers: workers.mailboxes.count, descriptors: DescriptorLimit.raise()))
-            try active.adopt(
-                configuration, keys: keys, generation: generation, adminToken: token, upstreams, now: moment.wall)
-            // After the configuration, so that its first keys of this generation are not ignored.
-            keySets.adopt(IssuersPlan(configuration), own: keys.ownRing, generation: generation)
-            accounts.adopted(configuration)
-            if let context = certificates.context { workers.post(.adoptCertificates(context)) }
-            self.certificates = certificates
-            certificatesAdopted()
-            log.adopt(configuration.settings)
-            RunningRecord.write(settings)
-            spans.adopt(configuration.settings.tracing)
+            active.publish(publication, upstreams, fetchingBy: keySets)
+            for commit in commits { commit.published() }
             return ignored
         } catch {
             throw Refused(["\(error)"])
+        }
+    }
+
+    private var parts: [any Part] { [accounts, resolver, certificatePart, courierPart, processPart] }
+
+    private var certificatePart: CertificatePart {
+        CertificatePart(certificates: certificates, workers: workers, health: health, log: log)
+    }
+
+    private var courierPart: PlainPart {
+        PlainPart { [courier, log] next in
+            Commit {
+                courier.adopt(next.configuration.mail)
+                log.writeOutboxChannels(of: next.configuration.mail)
+            }
+        }
+    }
+
+    private var processPart: PlainPart {
+        PlainPart { [health, workers, log, spans] next in
+            let settings = next.configuration.settings
+            return Commit {
+                health.limits(LoadLimits(settings, workers: workers.mailboxes.count, descriptors: DescriptorLimit.raise()))
+            } published: {
+                log.adopt(settings)
+                RunningRecord.write(settings)
+                spans.adopt(settings.tracing)
+            }
         }
     }
 
@@ -309,10 +310,28 @@ struct Gateway {
     }
 }
 
-extension AdminToken {
-    /// nil without an admin listener and console: there is nowhere to present a token, so none is made and announced.
-    fileprivate static func open(_ settings: Configuration) throws(SystemFault) -> AdminToken? {
-        guard !settings.adminListeners.isEmpty || settings.hasConsoleOnMain else { return nil }
-        return try open(configured: settings.adminToken, dataDirectory: settings.dataDirectory)
+/// The certificates of the listeners, and those who learn of them.
+private struct CertificatePart: Part {
+    let certificates: Certificates
+    let workers: WorkerBroadcast
+    let health: HealthBoard
+    let log: ServerLog
+
+    func prepare(_ next: NextConfiguration) throws -> Commit {
+        let loaded = try certificates.load(next.configuration, now: next.moment.wall)
+        return Commit {
+            certificates.adopt(loaded)
+        } published: {
+            if let context = certificates.context { workers.post(.adoptCertificates(context)) }
+            health.adopt(certificates, log)
+        }
+    }
+}
+
+extension HealthBoard {
+    /// Adopted are also certificates that have expired, or are not valid yet: clients may be content with them.
+    fileprivate func adopt(_ certificates: Certificates, _ log: ServerLog) {
+        certificatesAdopted(certificates.expiries)
+        for warning in certificates.context?.warnings ?? [] { log.warning("certificate", ("detail", warning)) }
     }
 }

@@ -7,7 +7,7 @@ internal import Transport
 internal import Wire
 
 /// Resolves the names of upstreams: at the start and at each reload, then every `TOLLGATE_DNS_REFRESH` on a thread of its own.
-final class UpstreamResolver: Sendable {
+final class UpstreamResolver: Part, Sendable {
     private struct State {
         var upstreams: [UpstreamDeclaration]
         var contexts: AuthorityContexts
@@ -15,7 +15,8 @@ final class UpstreamResolver: Sendable {
         var interval: Int32
         /// Counts configurations: addresses resolved for an earlier one are ignored.
         var generation = 0
-        /// Between `adopt` and `lookSoon`: addresses that were reported now would be replaced by older ones, those of the configuration.
+        /// While a reload is applied and not published: addresses that were reported now would be replaced by older ones, those of the
+        /// configuration.
         var isHeld = false
         /// Whether the lookups of the latest snapshots have all succeeded.
         var isComplete = true
@@ -85,33 +86,30 @@ final class UpstreamResolver: Sendable {
         }
     }
 
-    /// The TLS contexts of `upstreams`, for `adopt`. Throws for a file of authorities that cannot be used.
-    func contexts(for upstreams: [UpstreamDeclaration]) throws -> AuthorityContexts {
-        try AuthorityContexts(upstreams, earlier: state.withLock { $0.contexts })
+    func prepare(_ next: NextConfiguration) throws -> Commit {
+        try prepare(next.configuration.settings.upstreams, every: next.configuration.settings.dnsRefreshMilliseconds)
     }
 
-    /// Adopts another configuration, and returns its upstreams as `snapshots` does. Call `lookSoon` once the workers have them: no
-    /// change is reported before, and it repeats lookups that failed.
-    func adopt(
-        _ upstreams: [UpstreamDeclaration], every milliseconds: UInt32, _ contexts: AuthorityContexts
-    ) -> [UpstreamSnapshot] {
-        state.withLock { state in
-            state.upstreams = upstreams
-            state.contexts = contexts
-            state.interval = Int32(clamping: milliseconds)
-            state.generation += 1
-            state.isHeld = true
+    /// Prepares a change of the upstreams, which `snapshots` has once it is applied. No change of addresses is reported until it is
+    /// published. Throws for a file of authorities that cannot be used.
+    func prepare(_ upstreams: [UpstreamDeclaration], every milliseconds: UInt32) throws -> Commit {
+        let contexts = try AuthorityContexts(upstreams, earlier: state.withLock { $0.contexts })
+        return Commit { [self] in
+            state.withLock { state in
+                state.upstreams = upstreams
+                state.contexts = contexts
+                state.interval = Int32(clamping: milliseconds)
+                state.generation += 1
+                state.isHeld = true
+            }
+        } published: { [self] in
+            state.withLock { state in
+                state.generation += 1
+                state.isHeld = false
+            }
+            // Repeats look-ups that failed, too.
+            thread.runSoon()
         }
-        return snapshots()
-    }
-
-    /// The workers have the configuration: has the thread look up all names now.
-    func lookSoon() {
-        state.withLock { state in
-            state.generation += 1
-            state.isHeld = false
-        }
-        thread.runSoon()
     }
 
     func start() throws {
