@@ -78,11 +78,10 @@ extension Admission {
 
     /// Adds the fields of an identity and its tier that the upstream of the route may see.
     func addIdentity(_ gate: RouteGate, _ decision: inout Decision) {
-        guard let identity = decision.identity else { return }
+        guard let isEmailProven = decision.identity?.isEmailProven else { return }
         let view = IdentityView(
-            forwardsName: gate.forwardsName, forwardsEmail: gate.forwardsEmail, isEmailProven: identity.isEmailProven,
-            hidesEmail: decision.hidesEmail)
-        identity.fields.append(view, from: decision.identityLines, to: &decision.requestEdits)
+            forwardsName: gate.forwardsName, forwardsEmail: gate.forwardsEmail, isEmailProven: isEmailProven, hidesEmail: decision.hidesEmail)
+        decision.identity?.fields.append(view, from: decision.identityLines, to: &decision.requestEdits)
         guard let tier = decision.tier else { return }
         let texts = policy.texts
         decision.requestEdits.append(rendered: texts.rawBytes[policy.tierLines[min(Int(tier.rawValue), policy.tierLines.count - 1)]])

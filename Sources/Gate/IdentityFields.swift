@@ -22,19 +22,45 @@ struct IdentityView {
         case .userID, .userTier, .userPremium, .sessionID, .tokenIssuer, .actorType, .actorID, .signedIdentity: true
         }
     }
+
+    /// The fields that the upstream gets, as bits by raw value.
+    var shown: UInt16 {
+        Self.shown[(forwardsName ? 1 : 0) | (forwardsEmail ? 2 : 0) | (isEmailProven ? 4 : 0) | (hidesEmail ? 8 : 0)]
+    }
+
+    /// The bits of every view, so that a request asks none of the fields.
+    private static let shown = InlineArray<16, UInt16> { number in
+        let view = IdentityView(
+            forwardsName: number & 1 != 0, forwardsEmail: number & 2 != 0, isEmailProven: number & 4 != 0, hidesEmail: number & 8 != 0)
+        return IdentityHeader.allCases.reduce(0) { view.shows($1) ? $0 | $1.bit : $0 }
+    }
+}
+
+extension IdentityHeader {
+    fileprivate var bit: UInt16 { 1 << UInt16(rawValue) }
 }
 
 /// The identity fields of a token: pairs of a header and the slice of its line in a `FieldEdits`, which holds all of them. The fields of
 /// the tier are not among them, because a tier may change during a token's life, and neither is the signed identity.
 struct IdentityFields: Sendable {
-    /// By the header's raw value; empty for one that the token does not have.
-    private var lines = InlineArray<11, Slice>(repeating: Slice())
+    /// A line by its place. Small, because requests copy identities.
+    private struct Line {
+        var start: UInt16 = 0
+        var count: UInt16 = 0
+    }
 
-    /// Writes the fields of `token` into `edits`, which is emptied first. nil if a value cannot be a header value: omitting it would tell
-    /// the upstream of another user.
+    /// Bytes of all lines of a token.
+    private static let mostBytes = 60_000
+
+    /// By the header's raw value; empty for one that the token does not have.
+    private var lines = InlineArray<11, Line>(repeating: Line())
+    /// The headers that the token has, as bits by raw value.
+    private var present: UInt16 = 0
+
+    /// Writes the fields of `token` into `edits`, which is emptied first. nil if a value cannot be a header value, as omitting it would tell
+    /// the upstream of another user, and if they are too long.
     init?(_ token: VerifiedToken, issuer: String, order: [IdentityHeader] = IdentityHeader.allCases, into edits: inout FieldEdits) {
         edits.removeAll()
-        var isSafe = true
         for header in order {
             let isWritten =
                 switch header {
@@ -48,13 +74,15 @@ struct IdentityFields: Sendable {
                 case .actorID: write(header, token.actorID, into: &edits)
                 case .userTier, .userPremium, .signedIdentity: true
                 }
-            isSafe = isSafe && isWritten
+            guard isWritten, edits.http1.byteCount <= Self.mostBytes else { return nil }
         }
-        guard isSafe else { return nil }
     }
 
     /// The line of a header in the edits that hold the fields; empty if there is none.
-    subscript(_ header: IdentityHeader) -> Slice { lines[Int(header.rawValue)] }
+    subscript(_ header: IdentityHeader) -> Slice {
+        let line = lines[Int(header.rawValue)]
+        return Slice(start: Int(line.start), count: Int(line.count))
+    }
 
     /// Another user than the token's.
     mutating func replaceUser(_ account: UUID, in edits: inout FieldEdits) {
@@ -64,7 +92,9 @@ struct IdentityFields: Sendable {
     }
 
     private mutating func note(_ header: IdentityHeader, from start: Int, _ edits: borrowing FieldEdits) {
-        lines[Int(header.rawValue)] = Slice(start: start, count: edits.http1.byteCount - start)
+        lines[Int(header.rawValue)] = Line(
+            start: UInt16(truncatingIfNeeded: start), count: UInt16(truncatingIfNeeded: edits.http1.byteCount - start))
+        present |= header.bit
     }
 
     /// Adds a field unless it is empty; false if its value cannot be a header value.
@@ -89,13 +119,15 @@ struct IdentityFields: Sendable {
     /// Adds the fields that `view` shows to `edits`, from those that hold them. Lines that follow each other are copied at once.
     func append(_ view: IdentityView, from held: borrowing FieldEdits, to edits: inout FieldEdits) {
         var run = Slice()
-        for number in lines.indices where !lines[number].isEmpty {
-            guard let header = IdentityHeader(rawValue: UInt8(number)), view.shows(header) else { continue }
-            if Int(lines[number].start) == run.end {
-                run.count += lines[number].count
+        var left = present & view.shown
+        while left != 0 {
+            let line = lines[left.trailingZeroBitCount]
+            left &= left &- 1
+            if Int(line.start) == run.end {
+                run.count += UInt32(line.count)
             } else {
-                edits.append(rendered: held[run])
-                run = lines[number]
+                if !run.isEmpty { edits.append(rendered: held[run]) }
+                run = Slice(start: Int(line.start), count: Int(line.count))
             }
         }
         edits.append(rendered: held[run])

@@ -1,3 +1,4 @@
+import Gate
 import TestThreads
 import Testing
 import Transport

@@ -169,12 +169,17 @@ extension Worker {
         _ exchange: ExchangeIndex, _ bytes: RawSpan, _ framing: BodyFraming, _ filtered: FilteredFields?, _ persistence: Persistence?,
         _ scratch: inout Scratch
     ) {
+        guard persistence == nil else {
+            return ForwardedResponse.write(
+                scratch.response, bytes, framing: framing, requestID: exchanges[exchange].buffers.requestID.readable,
+                edits: exchanges[exchange].buffers.answerEdits, persistence: persistence, filtered: filtered, into: &scratch.output)
+        }
         var head = ByteBuffer()
-        if persistence == nil { swap(&head, &exchanges[exchange].filter.head) } else { swap(&head, &scratch.output) }
+        swap(&head, &exchanges[exchange].filter.head)
         ForwardedResponse.write(
             scratch.response, bytes, framing: framing, requestID: exchanges[exchange].buffers.requestID.readable,
-            edits: exchanges[exchange].buffers.answerEdits, persistence: persistence, filtered: filtered, into: &head)
-        if persistence == nil { swap(&head, &exchanges[exchange].filter.head) } else { swap(&head, &scratch.output) }
+            edits: exchanges[exchange].buffers.answerEdits, persistence: nil, filtered: filtered, into: &head)
+        swap(&head, &exchanges[exchange].filter.head)
     }
 
     /// Writes the head for the client of a stream as a field block.

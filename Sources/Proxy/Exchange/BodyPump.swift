@@ -27,8 +27,8 @@ enum BodyRoute: Equatable, Sendable {
         case (.request, .collecting): self = .collect
         case (.request, .connecting), (.request, .relaying): self = state.upstreamStoppedReading ? .discard : .copy
         case (.request, .finishing): self = .discard
-        case (.answer, .relaying), (.answer, .finishing): self = isFiltering ? .filter : .copy
-        case (.answer, .collecting), (.answer, .connecting), (_, .deciding), (_, .waiting), (_, .producing), (_, .tunnel), (_, .answered):
+        case (.answer, .relaying): self = isFiltering ? .filter : .copy
+        case (.answer, .collecting), (.answer, .connecting), (.answer, .finishing), (_, .deciding), (_, .waiting), (_, .producing), (_, .tunnel), (_, .answered):
             preconditionFailure("content was read that has nowhere to go")
         }
     }
@@ -205,7 +205,8 @@ extension Worker {
         upstreams.directory.answerEnded(exchanges[exchange].attempt.endpoint)
         releaseBeforeLastBytes(exchange, reusable: isReusable)
         if last > 0 {
-            pump(.answer, exchange, last, of: &input, &scratch)
+            exchanges[exchange].passed(last, .answer)
+            copyAnswer(exchange, last, of: &input, &scratch)
             guard exchanges.isCurrent(handle) else { return }
         }
         if !hasTrailers { downstream.clients[client].http.sendEnd(into: &scratch.output) }
