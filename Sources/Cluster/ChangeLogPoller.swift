@@ -95,6 +95,13 @@ final class ChangeLogPoller: Sendable {
         }
     }
 
+    /// Whether a reading would bring nothing new at once: one has begun within so many milliseconds, or the store does not answer. Any thread.
+    func isCaughtUp(within milliseconds: UInt64) -> Bool {
+        if state.withLock({ $0.lastFailed }) { return true }
+        guard let readAt = position.withLock({ $0?.readAt }) else { return false }
+        return now().monotonic < readAt.advanced(milliseconds: milliseconds)
+    }
+
     private func release(_ writers: [CheckedContinuation<Bool, Never>], isApplied: Bool) {
         for writer in writers { writer.resume(returning: isApplied) }
     }

@@ -24,7 +24,8 @@ struct ChangeLogPollerState<Writer> {
     private(set) var isStopped = true
     private var hasBus = false
     private var isHinted = false
-    private var lastFailed = false
+    /// Whether the latest reading that has ended has failed.
+    private(set) var lastFailed = false
     private var lastBegan: MonotonicTime?
     private var lastEnded = MonotonicTime(nanoseconds: 0)
     /// In the order in which they came, and so of their deadlines.

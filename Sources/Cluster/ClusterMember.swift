@@ -48,6 +48,9 @@ package final class ClusterMember: Sendable {
     /// in 2.5 s, and unless this is started.
     package func applied() async -> Bool { await poller.applied() }
 
+    /// Whether a reading would bring nothing new: one has begun within so many milliseconds, or the store does not answer. Any thread.
+    package func isCaughtUp(within milliseconds: UInt64) -> Bool { poller.isCaughtUp(within: milliseconds) }
+
     /// This gateway has committed a change, of these accounts if of any: hints to the others, and waits as `applied` does.
     /// A change that could not be read in time is applied later; its accounts are shown from the store until then.
     package func changed(_ accounts: [UUID]) async {

@@ -33,7 +33,6 @@ import Wire
         let asked = Asked()
         var stepped = try worker(upstream, asked, auth: .none)
         stepped.worker.turnIsLate()
-        stepped.worker.turnIsLate()
         #expect(asked.news == [.changes])
         let clients = try (0..<2).map { _ in try Line(to: stepped.address) }
         for client in clients { try client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n") }
@@ -52,6 +51,28 @@ import Wire
         asked.answer(1)
         try stepped.turn { !$0.missedChanges.isUnderWay }
         for client in clients + [late] { client.close() }
+        line.close()
+        upstream.close()
+    }
+
+    /// The loop was stopped again before the answer was read: that may be older than the second stop. A third stop waits no longer.
+    @Test func aSecondStopAsksOnceMore() throws {
+        let upstream = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
+        let asked = Asked()
+        var stepped = try worker(upstream, asked, auth: .none)
+        stepped.worker.turnIsLate()
+        let client = try Line(to: stepped.address)
+        try client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        try stepped.turn { $0.missedChanges.waiting.count == 1 }
+        asked.answer(0)
+        stepped.worker.turnIsLate()
+        try stepped.turn { _ in asked.news.count == 2 }
+        #expect(stepped.worker.missedChanges.waiting.count == 1)
+        stepped.worker.turnIsLate()
+        asked.answer(1)
+        let line = try stepped.accept(upstream)
+        #expect(asked.news == [.changes, .changes] && !stepped.worker.missedChanges.isUnderWay)
+        client.close()
         line.close()
         upstream.close()
     }

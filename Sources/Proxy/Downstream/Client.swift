@@ -113,6 +113,8 @@ struct StreamEnd {
     var hasHead = false
     /// Whether its upstream has paused for want of a window, and the send timeout runs.
     var awaitsWindow = false
-    /// The machine's `windowOpenings` when its clock was last started for want of one.
+    /// The machine's `windowOpenings` when the stream began, or was last excused for want of a window.
     var windowOpenings: UInt32
+    /// How often it was excused.
+    var excuses = 0
 }

@@ -17,6 +17,10 @@ struct CatchUp {
     static let pause: UInt64 = 1_000
 
     private(set) var isUnderWay = false
+    /// Whether more may have been missed since the question under way began. It is asked once more then, and no further time, as those who
+    /// wait would wait for ever.
+    private var isOvertaken = false
+    private var isRepeated = false
     private var number: UInt64 = 0
     private var endedAt: MonotonicTime?
     var waiting: [Handle<Exchange>] = []
@@ -26,7 +30,22 @@ struct CatchUp {
 
     /// Begins a question; returns its number.
     mutating func begin() -> UInt64 {
-        isUnderWay = true
+        (isUnderWay, isOvertaken, isRepeated) = (true, false, false)
+        number += 1
+        return number
+    }
+
+    /// News may have been missed again. Returns the number of the question to ask now, if one is.
+    mutating func missed() -> UInt64? {
+        guard isUnderWay else { return begin() }
+        isOvertaken = true
+        return nil
+    }
+
+    /// The question of this number is answered: returns the number of the one to ask again, if it was overtaken.
+    mutating func repeats(_ answered: UInt64) -> UInt64? {
+        guard isUnderWay, answered == number, isOvertaken, !isRepeated else { return nil }
+        (isOvertaken, isRepeated) = (false, true)
         number += 1
         return number
     }
@@ -41,12 +60,13 @@ struct CatchUp {
 }
 
 extension Worker {
-    /// A turn counts as late if it begins so many milliseconds after the end of its wait: the process was stopped, or its machine.
+    /// A turn counts as late if it begins so many milliseconds after the longest wait behind the one before: the process was stopped, or
+    /// that turn had much to do. Which of them it was shows the age of the last reading of the change log.
     static var longestDelay: UInt64 { 250 }
 
     /// The loop did not run for a while, and neither did the reader of the change log: requests are decided about once that has caught up.
     mutating func turnIsLate() {
-        if services.catchUp != nil, !missedChanges.isUnderWay { ask(.changes, missedChanges.begin()) }
+        if services.catchUp != nil, let number = missedChanges.missed() { ask(.changes, number) }
     }
 
     /// Whether the request waits for the changes that the process may have missed.
@@ -77,6 +97,7 @@ extension Worker {
 
     /// The missed news have come before this message, or cannot be had in time.
     mutating func caughtUp(_ news: MissedNews, _ number: UInt64, _ scratch: inout Scratch) {
+        if news == .changes, let again = missedChanges.repeats(number) { return ask(.changes, again) }
         let waiting =
             switch news {
             case .changes: missedChanges.end(number, at: now.monotonic)

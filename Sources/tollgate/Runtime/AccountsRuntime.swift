@@ -102,6 +102,8 @@ final class AccountsRuntime: Part, Sendable {
     /// Reads what this process may have missed and calls `done` after it was posted to the workers, and once more when the time is over.
     func catchUp(_ news: MissedNews, _ done: @escaping @Sendable () -> Void) {
         guard isStarted.withLock({ $0 }) else { return done() }
+        // The loop was busy, and not stopped: the change log was read meanwhile.
+        if news == .changes, cluster.isCaughtUp(within: Self.catchUpMilliseconds) { return done() }
         // Unstructured, because the caller is an event loop: it ends when the time is over.
         Task {
             await pause(milliseconds: Self.catchUpMilliseconds)
