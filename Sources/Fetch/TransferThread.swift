@@ -68,7 +68,7 @@ package final class TransferThread: Sendable {
     /// Queues a request; returns an error if it cannot, else nil.
     private func add(_ order: Order) -> String? {
         let (failure, waker) = box.state.withLock { state -> (String?, TransferWaker?) in
-            if state.hasEnded { return ("the gateway ends", nil) }
+            if state.hasEnded { return ("shutting down", nil) }
             guard state.arrived.count < limits.queued else { return ("too many requests are queued", nil) }
             if state.thread == nil {
                 do {
@@ -103,7 +103,7 @@ package final class TransferThread: Sendable {
                 defer { state.arrived = [] }
                 state.waker = nil
                 return state.arrived
-            }) { order.reply(EndedTransfer(failure: "the gateway ends")) }
+            }) { order.reply(EndedTransfer(failure: "shutting down")) }
         }
     }
 
@@ -131,7 +131,7 @@ package final class TransferThread: Sendable {
         }
 
         mutating func abortAll() {
-            for reply in replies.values { reply(EndedTransfer(failure: "the gateway ends")) }
+            for reply in replies.values { reply(EndedTransfer(failure: "shutting down")) }
             replies = [:]
         }
     }

@@ -84,7 +84,7 @@ final class DeliveryThreads: Sendable {
         startThreadIfWanted(now)
         wake()
         let haveEnded = ended.wait(milliseconds: Int32(clamping: milliseconds + Self.endGrace))
-        let (lost, threads) = shared.withLock { ($0.queue.dropAll("the gateway ends"), $0.threads) }
+        let (lost, threads) = shared.withLock { ($0.queue.dropAll("shutting down"), $0.threads) }
         for event in lost { onEvent(event) }
         if haveEnded { for thread in threads { thread.join() } }
     }

@@ -40,7 +40,7 @@ enum ProcessFamily: CaseIterable {
         case .busConnected:
             .init(
                 "bus_connected", "gauge", ["carrier"],
-                "1 while the bus tells of changes, 0 while they are only looked for.")
+                "1 while the change bus is connected, 0 while polling.")
         case .busMessages:
             .init(
                 "bus_messages_total", "counter", ["result"],

@@ -144,8 +144,8 @@ let sampleLetter = Letter(
         #expect(queue.startNext(now: time(0)) == nil)
         queue.makeAllDue(now: time(0))
         #expect(queue.startNext(now: time(0))?.message.id == "a")
-        let events = queue.dropAll("the gateway ends")
-        #expect(events == ["a", "b"].map { .lost(message(id: $0), reason: "the gateway ends") })
+        let events = queue.dropAll("shutting down")
+        #expect(events == ["a", "b"].map { .lost(message(id: $0), reason: "shutting down") })
         #expect(queue.isEmpty)
     }
 

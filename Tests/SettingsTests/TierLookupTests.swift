@@ -339,7 +339,7 @@ import Wire
         }
         #expect(many == 500)
         client.stop()
-        #expect(await client.tier(of: "a", issuer: "i", at: server.url("/t")) == .failure(TierClient.Failure(reason: "the gateway ends", isAway: true)))
+        #expect(await client.tier(of: "a", issuer: "i", at: server.url("/t")) == .failure(TierClient.Failure(reason: "shutting down", isAway: true)))
     }
 
     /// The server's answer, and how often it was asked: on a busy machine it may take longer than a question may.

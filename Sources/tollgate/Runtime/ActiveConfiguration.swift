@@ -130,7 +130,7 @@ final class ActiveConfiguration: Sendable {
         }
     }
 
-    /// What a reload publishes: the policy, with the keys and the admin token beside it.
+    /// The content of a reload: the policy, with the keys and the admin token beside it.
     struct Publication {
         let configuration: GatewayConfiguration
         let keys: IssuerKeys
@@ -175,7 +175,7 @@ extension ServerLog {
     /// A token that was just generated is logged this once.
     fileprivate func write(_ token: AdminToken?) {
         guard let token, token.isNew else { return }
-        info("the admin token, made now and told this once", ("token", String(decoding: token.bytes, as: UTF8.self)))
+        info("generated admin token (shown once)", ("token", String(decoding: token.bytes, as: UTF8.self)))
     }
 }
 
