@@ -88,7 +88,7 @@ import Testing
         }
         #expect(Set(tokens).count == 10)
         #expect(Set(tokens[9...]).count == 1)
-        try gateway.waitForLog("refreshed again and again")
+        try gateway.waitForLog("repeated refresh with one token")
     }
 
     // MARK: tokens

@@ -25,14 +25,14 @@ import Testing
         #expect(try accounts() == "ready")
         try limit("4096")
         #expect(try gateway.ask("POST /auth/user").status >= 500)
-        try gateway.waitForLog("the accounts cannot be changed")
+        try gateway.waitForLog("account store not writable")
         #expect(try gateway.askAdmin("/readyz").status == 200)
         #expect(try accounts() == "degraded")
         try limit("unlimited")
         #expect(try accounts() == "degraded", "nothing has been changed since")
         #expect(try gateway.ask("POST /auth/user").status == 200)
         #expect(try accounts() == "ready")
-        try gateway.waitForLog("the accounts can be changed again")
+        try gateway.waitForLog("account store writable")
     }
 
     @Test func accountsLiveInPostgreSQLAndOutliveIt() throws {
@@ -83,7 +83,7 @@ import Testing
         #expect(try gateway.send("GET /closed").status == 401)
         try eventually("/readyz tells of it") { try Self.readiness(gateway) == (200, "degraded") }
         #expect(try gateway.askAdmin("/livez").status == 200)
-        try gateway.waitForLog("the accounts are away")
+        try gateway.waitForLog("account store unavailable")
 
         try cluster.start()
         try eventually("accounts are back") { try gateway.send("POST /api/v1/auth/login", credentials("ada@example.org")).status == 200 }
@@ -91,7 +91,7 @@ import Testing
         // The refresh that found nobody has done nothing.
         _ = try gateway.refreshed(try gateway.refreshed(rotated.refresh).refresh)
         try eventually("/readyz tells of that too") { try Self.readiness(gateway) == (200, "ready") }
-        try gateway.waitForLog("the accounts are back")
+        try gateway.waitForLog("account store available")
     }
 
     /// A refresh waits for a store that is away for a moment: real clients sign their users out on any other answer.
@@ -216,7 +216,7 @@ import Testing
         let path = folder.file("none/mine.db")
         let reason = "SQLite: unable to open database file (14), no such file or directory, at: open \(path)"
         let gateway = try Gateway([Gateway.contracts, "DATABASE_URL=sqlite://\(path)"].joined(separator: "\n"))
-        try gateway.waitForLog(#""msg":"the accounts are away","error":"\#(reason)""#)
+        try gateway.waitForLog(#""msg":"account store unavailable","error":"\#(reason)""#)
         let command = try gateway.command(["user", "list"])
         #expect(command.code == 1 && command.complaints.contains("tollgate: the accounts cannot be opened: \(reason)\n"), "\(command)")
     }

@@ -32,7 +32,7 @@ struct AccountsAssembly: Sendable {
     let limiter: AttemptCounts
     let cluster: ClusterMember
     let tierClient = TierClient()
-    let health: HealthBoard
+    let health: ConditionLog
     let context: AccountContext
     /// nil where gateways share no signing keys.
     let keyReadings: SharedKeyReadings?
@@ -45,7 +45,7 @@ struct AccountsAssembly: Sendable {
 
     /// Starts the threads of the store and of password hashing; throws if the system gives none.
     init(
-        _ configuration: GatewayConfiguration, active: ActiveConfiguration, health: HealthBoard, workers: WorkerBroadcast,
+        _ configuration: GatewayConfiguration, active: ActiveConfiguration, health: ConditionLog, workers: WorkerBroadcast,
         keySets: KeySetRefresher, limiter: SharedLimiter, courier: any Courier, redisDiscovery: RedisDiscovery?,
         outsideRefreshes: ExternalRefresher
     ) throws {
@@ -154,7 +154,7 @@ private final class Commits: Sendable {
 extension AttemptCounts {
     /// The counts of a running gateway.
     convenience init(
-        _ configuration: GatewayConfiguration, table: SharedLimiter, workers: WorkerBroadcast, health: HealthBoard
+        _ configuration: GatewayConfiguration, table: SharedLimiter, workers: WorkerBroadcast, health: ConditionLog
     ) {
         // Attempts are few: one worker's connection serves them all.
         let redis = configuration.redis == nil ? nil : workers.first

@@ -15,7 +15,7 @@ internal import Wire
 extension AdminControls {
     /// The controls of a running gateway.
     init(
-        active: ActiveConfiguration, health: HealthBoard, workers: WorkerBroadcast, keySets: KeySetRefresher, cluster: ClusterMember
+        active: ActiveConfiguration, health: ConditionLog, workers: WorkerBroadcast, keySets: KeySetRefresher, cluster: ClusterMember
     ) {
         let rotation = KeyRotation(active: active, keySets: keySets) { await cluster.changed($0) }
         self.init()

@@ -53,9 +53,9 @@ final class AccountsRuntime: Part, Sendable {
             if isRead == true { return }
         }
         guard case .failure(.unavailable(let reason))? = opening else {
-            return assembly.health.accountsAway("the store did not answer at the start")
+            return assembly.health.storeUnavailable("the store did not answer at the start")
         }
-        assembly.health.accountsAway(reason)
+        assembly.health.storeUnavailable(reason)
     }
 
     private struct StartFault: Error, CustomStringConvertible {

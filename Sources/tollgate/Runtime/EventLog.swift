@@ -4,17 +4,17 @@ internal import Mail
 internal import Telemetry
 internal import Wire
 
-extension HealthBoard {
+extension ConditionLog {
     func report(_ notice: AccountNotice) {
         switch notice {
         case .refreshStorm(let session, let contract):
-            log.warning("refreshed again and again", ("session", session.text), ("contract", contract.name))
+            log.warning("repeated refresh with one token", ("session", session.text), ("contract", contract.name))
         case .refreshReuse(let session, let user):
             log.warning("a spent refresh token came back, its session has ended", ("session", session.text), ("user", user.text))
         case .refreshAhead(let session):
             log.warning("a refresh token came that was never issued", ("session", session.text))
-        case .storeFailed(let reason): log.error("the accounts failed", ("error", reason))
-        case .storeAway(let reason): accountsAway(reason)
+        case .storeFailed(let reason): log.error("account store failed", ("error", reason))
+        case .storeAway(let reason): storeUnavailable(reason)
         case .cannotSign(let reason): log.error("no token can be signed", ("error", reason))
         }
     }
@@ -22,12 +22,7 @@ extension HealthBoard {
 
 extension ServerLog {
     func write(_ event: KeyEvent) {
-        let issuer = event.issuer ?? "own"
-        switch event.level {
-        case .debug, .info: info("keys", ("issuer", issuer), ("detail", event.message))
-        case .warning: warning("keys", ("issuer", issuer), ("detail", event.message))
-        case .error: error("keys", ("issuer", issuer), ("detail", event.message))
-        }
+        write(max(event.level, .info), "keys", [("issuer", event.issuer ?? "own"), ("detail", event.message)])
     }
 
     /// Neither the text of a message nor its recipient in the clear.

@@ -17,7 +17,7 @@ internal import Wire
 struct Gateway {
     private let workers: WorkerBroadcast
     private let active: ActiveConfiguration
-    private let health: HealthBoard
+    private let health: ConditionLog
     private let log: ServerLog
     private let accessLog: LineSink?
     private let keySets: KeySetRefresher
@@ -58,7 +58,7 @@ struct Gateway {
         self.watch = watch
         let workers = WorkerBroadcast(mailboxes: wakers.map { Mailbox<WorkerMessage>(waker: $0) })
         self.workers = workers
-        let health = HealthBoard(BuildInfo(version: Version.text, commit: "", swift: "6.3"), workers: count, log: log)
+        let health = ConditionLog(BuildInfo(version: Version.text, commit: "", swift: "6.3"), workers: count, log: log)
         self.health = health
         let limits = LoadLimits(settings, workers: count, descriptors: DescriptorLimit.raise())
         health.limits(limits)
@@ -81,7 +81,7 @@ struct Gateway {
         }
         keySets = try KeySetRefresher(
             IssuersPlan(configuration), own: keys.ownRing, onChange: { active.keysChanged($0, now: EventLoop.now().wall) },
-            onEvent: { log.write($0) }, onClock: { health.sawClock(HealthBoard.clock(keySet: $0), date: $1, now: $2) })
+            onEvent: { log.write($0) }, onClock: { health.sawClock(ConditionLog.clock(keySet: $0), date: $1, now: $2) })
         redisDiscovery = try configuration.redis.map { try RedisDiscovery($0, health: health) }
         redisDiscovery?.follow { workers.post(.redisMoved($0)) }
         redisDiscovery?.cluster?.follow { workers.post(.redisMapped($0)) }
@@ -314,7 +314,7 @@ struct Gateway {
 private struct CertificatePart: Part {
     let certificates: Certificates
     let workers: WorkerBroadcast
-    let health: HealthBoard
+    let health: ConditionLog
     let log: ServerLog
 
     func prepare(_ next: NextConfiguration) throws -> Commit {
@@ -328,7 +328,7 @@ private struct CertificatePart: Part {
     }
 }
 
-extension HealthBoard {
+extension ConditionLog {
     /// Adopted are also certificates that have expired, or are not valid yet: clients may be content with them.
     fileprivate func adopt(_ certificates: Certificates, _ log: ServerLog) {
         certificatesAdopted(certificates.expiries)

@@ -10,7 +10,7 @@ struct RedisDiscovery: Sendable {
     let cluster: RedisClusterMaps?
 
     /// Blocks while a name is looked up; sentinels and nodes are asked on threads.
-    init(_ endpoint: RedisEndpoint, health: HealthBoard) throws {
+    init(_ endpoint: RedisEndpoint, health: ConditionLog) throws {
         resolver = try RedisResolver(endpoint, log: health.log)
         sentinels = try SentinelWatch(endpoint, seed: SecureRandom.bytes(8).rawBytes.load64(0)) { health.report($0) }
         cluster = try RedisClusterMaps(endpoint, log: health.log) { health.redisMapChanged(problem: $0) }

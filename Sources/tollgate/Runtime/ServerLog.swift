@@ -9,6 +9,8 @@ internal import Wire
 
 /// The gateway's log: lines on standard error, from any thread. Copies share the sink and the level.
 struct ServerLog: Sendable {
+    typealias Field = (name: StaticString, value: String)
+
     private let sink: LineSink
     private let line: LogLine
     private let threshold: LogThreshold
@@ -22,14 +24,12 @@ struct ServerLog: Sendable {
     /// Adopts the level of another configuration.
     func adopt(_ settings: Configuration) { threshold.lowest = settings.logLevel }
 
-    func debug(_ message: StaticString, _ fields: (name: StaticString, value: String)...) { write(.debug, message, fields) }
-    func info(_ message: StaticString, _ fields: (name: StaticString, value: String)...) { write(.info, message, fields) }
-    func warning(_ message: StaticString, _ fields: (name: StaticString, value: String)...) { write(.warning, message, fields) }
-    func error(_ message: StaticString, _ fields: (name: StaticString, value: String)...) { write(.error, message, fields) }
+    func debug(_ message: StaticString, _ fields: Field...) { write(.debug, message, fields) }
+    func info(_ message: StaticString, _ fields: Field...) { write(.info, message, fields) }
+    func warning(_ message: StaticString, _ fields: Field...) { write(.warning, message, fields) }
+    func error(_ message: StaticString, _ fields: Field...) { write(.error, message, fields) }
 
-    private func write(
-        _ level: LogLevel, _ message: StaticString, _ fields: [(name: StaticString, value: String)]
-    ) {
+    func write(_ level: LogLevel, _ message: StaticString, _ fields: [Field]) {
         guard level >= threshold.lowest else { return }
         var out = ByteBuffer(capacity: 512)
         line.begin(level, message, at: EventLoop.now().wall, into: &out)

@@ -28,7 +28,7 @@ struct WorkerPlan: Sendable {
     let sink: LineSink?
     let workers: WorkerBroadcast
     let active: ActiveConfiguration
-    let health: HealthBoard
+    let health: ConditionLog
     /// nil where this process counts limits alone.
     let redisDiscovery: RedisDiscovery?
     let keySets: KeySetRefresher
@@ -71,7 +71,7 @@ struct WorkerPlan: Sendable {
             health.upstreamChanged(upstream, address, change, at: EventLoop.now())
         }
         services.panicChanged = { health.panicChanged($0, begins: $1, available: $2, of: $3) }
-        services.sawClock = { health.sawClock(HealthBoard.clock(upstream: $0), date: $1, now: $2) }
+        services.sawClock = { health.sawClock(ConditionLog.clock(upstream: $0), date: $1, now: $2) }
         services.shortage = { health.shortage($0, at: EventLoop.now().monotonic) }
         services.shed = { health.shed($0, at: EventLoop.now().monotonic) }
         services.bounds = bounds
