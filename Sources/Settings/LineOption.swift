@@ -51,7 +51,7 @@ package struct LineOption<Target: OptionTarget>: Sendable {
     /// The member in JSON; with a dot, that of an object.
     package var jsonName: String
     /// Whether a column of its own shows it in the text of `check`.
-    package var hasColumn = false
+    package var hasColumn: @Sendable (Target) -> Bool = { _ in false }
     let read: Read
     /// The printed value; nil for one that is not set.
     package let value: @Sendable (Target, TierList) -> OptionValue?
@@ -159,7 +159,10 @@ extension LineOption {
 
 extension LineOption {
     /// Shown in a column of its own.
-    var column: Self { changed { $0.hasColumn = true } }
+    var column: Self { column { _ in true } }
+
+    /// Shown in a column of its own, or of another option, where that is so.
+    func column(where isShown: @escaping @Sendable (Target) -> Bool) -> Self { changed { $0.hasColumn = isShown } }
 
     /// Shown under this name in JSON.
     func json(_ name: String) -> Self { changed { $0.jsonName = name } }

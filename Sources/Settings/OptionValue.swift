@@ -83,7 +83,7 @@ extension OptionTarget {
     /// The options without a column of their own that differ from the default, as a line writes them.
     package func furtherOptions(_ tiers: TierList) -> String {
         let bare = Self.bare
-        return Self.options.filter { !$0.hasColumn && $0.applies(self) }.flatMap { option -> [String] in
+        return Self.options.filter { !$0.hasColumn(self) && $0.applies(self) }.flatMap { option -> [String] in
             guard let value = option.value(self, tiers), value != option.value(bare, tiers) else { return [] }
             return value.words.map { "\(option.key)=\($0)" }
         }.joined(separator: " ")

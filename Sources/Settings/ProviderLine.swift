@@ -53,7 +53,7 @@ extension ProviderDeclaration: OptionTarget {
         LineOption("issuer", "the provider's own", "the exact `iss`, in place of the provider's") { line, provider in
             if let issuer = line.text("issuer") { provider.issuers = [issuer] }
         } value: { provider, _ in
-            OptionValue(list: provider.issuers)
+            OptionValue(list: provider.issuers.map(maskingURLSecrets))
         }
         LineOption("jwks", "a URL or a file", "the key set, in place of the provider's") { line, provider in
             if let text = line.text("jwks") { provider.keySource = TrustDeclaration.jwksSource(&line, text) }

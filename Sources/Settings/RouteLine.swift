@@ -29,7 +29,7 @@ extension RouteDeclaration: OptionTarget {
         LineOption("limit", each: \.rule.limits, .limit, "60/m, or free:60/m,premium:600/m", most: LimitCharge.capacity, isText: true,
             "the rate limit; `+burst=10` sets the burst, `+by=address` overrides `limit-by`; up to \(LimitCharge.capacity) limits, all of which must admit").column
         LineOption("limit-by", \.rule.limitBy, .limitBy, values: LimitBy.forms, "the key of limits without `+by=`")
-            .when { !$0.rule.limits.isEmpty || $0.rule.mostWebSockets != nil }
+            .when { !$0.rule.limits.isEmpty || $0.rule.mostWebSockets != nil }.column { !$0.rule.limits.isEmpty }
         LineOption("claims", list: \.rule.claims, "name=value,name=value", "claims that the token must have", part: claim, join: { $0 },
             show: { $0.map { "\($0.name)=\($0.value)" } })
         LineOption("max-age", ifSet: \.rule.maxAgeSeconds, .duration(1_000...31_536_000_000, unit: 1_000), "5m",

@@ -67,7 +67,7 @@ extension TrustDeclaration: OptionTarget {
             "the source of the tier: the claim, the account that `user set-tier` or an import made for the subject, or the server at `tier-url`").column
         LineOption("tier-url", ifSet: \.tierURL, .url, "a URL",
             "with `tier-from=lookup`: `GET URL?issuer=…&subject=…` is answered by `{\"tier\":…}`")
-        LineOption("tier-max-age", \.tierMaxAgeSeconds, .duration(1_000...86_400_000, unit: 1_000),
+        LineOption("tier-max-age", \.tierMaxAgeSeconds, .duration(1_000...86_400_000, unit: 1_000), values: "60s",
             "how long an answer counts before the server is asked again").when { $0.tierSource == .lookup }
         LineOption("email-claim", \.emailClaim, .text, "the claim with the email")
         LineOption("max-lifetime", ifSet: \.maxLifetimeSeconds, .duration(1_000...315_360_000_000, unit: 1_000), "unbounded",

@@ -1,12 +1,13 @@
 import Credentials
 import Gate
 import Testing
+import Wire
 
 @testable import Admin
 @testable import Settings
 @testable import tollgate
 
-/// `tollgate check` shows all that a route, an upstream and an issuer are set to, in its text and in its JSON.
+/// `tollgate check` shows all that a line with options sets, in its text and in its JSON.
 @Suite struct CheckTests {
     /// Every option at a value that is not its default, and its member in JSON. The empty text parts options that do not go together.
     static let route: [(option: String, json: String)] = [
@@ -46,6 +47,29 @@ import Testing
         ("", ""), ("audience=c", #""audiences":["c"]"#), ("secret-file=s", #""secret_file":"s""#), ("tier-claim=plan", #""tier_claim":"plan""#),
     ]
 
+    static let internalCaller: [(option: String, json: String)] = [
+        ("key-sha256=" + String(repeating: "ab", count: 32), #""key_sha256":"abababab…""#), ("cidr=10.0.0.0/8,fd00::/8", #""cidr":["10.0.0.0/8","fd00::/8"]"#),
+        ("cert-san=spiffe://i.test/a", #""cert_san":"spiffe://i.test/a""#),
+    ]
+
+    static let provider: [(option: String, json: String)] = [
+        ("client-ids=p.app,p.web", #""client_ids":["p.app","p.web"]"#), ("issuer=https://p.test", #""issuer":["https://p.test"]"#),
+        ("jwks=https://p.test/keys", #""jwks":"https://p.test/keys""#),
+    ]
+
+    /// The token and its file are not shown.
+    static let adminToken: [(option: String, json: String)] = [("token-file=t", ""), ("scope=users:read,tier", #""scope":["users:read","tier"]"#)]
+
+    /// A line of each of these three families with all of its options.
+    static var otherLines: String {
+        [("INTERNAL_I", internalCaller), ("PROVIDER_GOOGLE", provider), ("ADMIN_TOKEN_T", adminToken)].map { name, samples in
+            "TOLLGATE_\(name)=\"\(samples.map(\.option).joined(separator: " "))\"\n"
+        }.joined() + "TOLLGATE_TLS_CLIENT_CA=ca.pem\n"
+    }
+
+    /// Files that the samples name.
+    static let files = ["s": TrustLineTests.secret, "t": Array("a-token-of-sixteen-or-more".utf8)]
+
     /// The lines of a family that have all of its options.
     private func lines(_ family: String, _ beginning: String, _ samples: [(option: String, json: String)]) -> String {
         samples.map(\.option).split(separator: "").enumerated().map { number, options in
@@ -57,9 +81,10 @@ import Testing
         Set(samples.map { String($0.option.prefix { $0 != "=" }) }).subtracting([""])
     }
 
-    /// Options whose value has a column of its own.
+    /// Options of routes, upstreams and issuers whose value has a column; that of `limit` has `limit-by`, too.
     static let columns: Set<String> = [
-        "upstream", "auth", "tier", "limit", "balance", "health", "http2", "issuer", "audience", "jwks", "secret-file", "algorithms", "tier-from",
+        "upstream", "auth", "tier", "limit", "limit-by", "balance", "health", "http2", "issuer", "audience", "jwks", "secret-file", "algorithms",
+        "tier-from",
     ]
 
     /// The first options of a table that go together.
@@ -72,7 +97,7 @@ import Testing
         let text = "TOLLGATE_UPSTREAM_U=\"https://h \(first(Self.upstream))\"\nTOLLGATE_ROUTE_A=\"/a \(first(Self.route))\"\n"
             + "TOLLGATE_UPSTREAM_V=http://v\nTOLLGATE_ROUTE_B=\"/b upstream=v websocket=on websocket-max=7 forward=email shadow=tier\"\n"
             + "TOLLGATE_ROUTE_C=\"/c upstream=v forward=name shadow=limit\"\nTOLLGATE_TRUST_T=\"\(first(Self.trust))\"\n"
-        let settings = load(text).partial.settings
+        let settings = load(text + Self.otherLines, files: Self.files).partial.settings
         let (whole, second, third) = (settings.routes[0].rule, settings.routes[1].rule, settings.routes[2].rule)
         #expect(whole.auth == .optional && whole.tier == Tier(rawValue: 1) && whole.limits.map(\.text) == ["5/m"] && whole.limitBy == .address)
         #expect(whole.claims == [ClaimRequirement(name: "a", value: "b"), ClaimRequirement(name: "c", value: "d")] && whole.maxAgeSeconds == 300)
@@ -99,6 +124,13 @@ import Testing
         #expect(trust.algorithms == AlgorithmSet(.RS256) && [trust.userClaim, trust.emailClaim] == ["uid", "mail"])
         #expect(trust.tierSource == .lookup && trust.tierURL == "https://t.test/tier" && trust.tierMaxAgeSeconds == 120 && trust.maxLifetimeSeconds == 604_800)
         #expect(trust.refresh == RefreshDeclaration(url: "https://i.test/refresh", contract: .dlauth) && trust.hasAccounts)
+        let caller = try #require(settings.internals.first).caller
+        #expect(caller.keySHA256 == [UInt8](repeating: 0xAB, count: 32) && caller.networks.map(\.text) == ["10.0.0.0/8", "fd00::/8"])
+        #expect(caller.certificateName == "spiffe://i.test/a")
+        let provider = try #require(settings.providers.first)
+        #expect(provider.name == .google && provider.clientIDs == ["p.app", "p.web"] && provider.issuers == ["https://p.test"])
+        #expect(provider.keySource == .url("https://p.test/keys"))
+        #expect(settings.scopedAdminTokens.map(\.token) == [ScopedToken(name: "t", bytes: Self.files["t"]!, scopes: [.usersRead, .tier])])
     }
 
     @Test func omittedKeysOfAnIssuerHaveSafeDefaults() throws {
@@ -113,15 +145,22 @@ import Testing
         #expect(keys(Self.route) == Set(RouteDeclaration.options.map(\.key)))
         #expect(keys(Self.upstream) == Set(UpstreamDeclaration.options.map(\.key)))
         #expect(keys(Self.trust) == Set(TrustDeclaration.options.map(\.key)))
+        #expect(keys(Self.internalCaller) == Set(InternalDeclaration.options.map(\.key)))
+        #expect(keys(Self.provider) == Set(ProviderDeclaration.options.map(\.key)))
+        #expect(keys(Self.adminToken) == Set(AdminTokenDeclaration.options.map(\.key)))
         let text = "TOLLGATE_UPSTREAM_U=http://h\n" + lines("ROUTE", "/a", Array(Self.route.prefix { $0.option != "" }))
             + "TOLLGATE_ROUTE_W=\"/w upstream=u websocket=on websocket-max=7\"\n" + lines("UPSTREAM", "https://h", Self.upstream) + lines("TRUST", "", Self.trust)
-        let loaded = load(text, files: ["s": TrustLineTests.secret])
+        let loaded = load(text + Self.otherLines, files: Self.files)
         #expect(loaded.findings.faults == [])
         let (table, json) = (CheckCommand.run(loaded, json: false).output, CheckCommand.run(loaded, json: true).output)
         for (option, member) in Self.route + Self.upstream + Self.trust {
             #expect(json.contains(member), "\(member)")
-            let key = String(option.prefix { $0 != "=" })
-            if !Self.columns.contains(key) { #expect(table.contains(option), "\(option)") }
+            #expect(table.contains(option) != Self.columns.contains(String(option.prefix { $0 != "=" })), "\(option)")
+        }
+        for (option, member) in Self.internalCaller + Self.provider + Self.adminToken {
+            #expect(json.contains(member) || member == "", "\(member)")
+            let shown = option.hasPrefix("key-sha256=") ? "key-sha256=abababab…" : option
+            #expect(table.contains(shown) == (member != ""), "\(option)")
         }
         // The description of the admin API has every member of a route.
         let described = try #require(AdminOperation.gatewaySchemas.first { $0.name == "Route" }).schema

@@ -159,7 +159,8 @@ enum CheckTable {
     private static func issuer(_ trust: TrustDeclaration) -> [String] {
         let audiences = trust.audiences.isEmpty ? "any" : trust.audiences.joined(separator: ",")
         let algorithms = trust.algorithms.members.map(\.name).joined(separator: ",")
-        return [trust.name, trust.issuer ?? "(none)", audiences, trust.keySource.place ?? "shared secret", algorithms, "\(trust.tierSource)"]
+        let issuer = trust.issuer.map(maskingURLSecrets) ?? "(none)"
+        return [trust.name, issuer, audiences, trust.keySource.place ?? "shared secret", algorithms, "\(trust.tierSource)"]
     }
 
     private static func route(_ route: RouteDeclaration, _ configuration: GatewayConfiguration) -> [String] {
