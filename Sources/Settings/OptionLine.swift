@@ -19,7 +19,7 @@ package struct OptionLine {
         for word in entry.value.split(whereSeparator: { $0 == " " || $0 == "\t" }) { add(word, Target.options) }
     }
 
-    /// Options of earlier versions, and what to write now.
+    /// Options of earlier versions, and what to write where they were not `off`.
     private static let removed = ["filter-require": "filter-unlabelled=drop"]
 
     private mutating func add<Target>(_ word: Substring, _ known: [LineOption<Target>]) {
@@ -28,7 +28,7 @@ package struct OptionLine {
         }
         let key = String(word[..<equals]), value = String(word[word.index(after: equals)...])
         guard let option = known.first(where: { $0.key == key }) else {
-            return Target.isSecret ? reportSecret(known) : reportUnknown(key, known.map(\.key))
+            return Target.isSecret ? reportSecret(known) : reportUnknown(key, value, known.map(\.key))
         }
         guard options[key, default: []].count < option.maximumCount else {
             let most = option.maximumCount
@@ -43,8 +43,10 @@ package struct OptionLine {
         fault("has a part that is no option, write \(known.map { "\($0.key)=…" }.joined(separator: " "))")
     }
 
-    private mutating func reportUnknown(_ key: String, _ names: [String]) {
-        if let now = Self.removed[key], names.contains(where: now.hasPrefix) { return fault("\(key)= is no longer an option, use \(now)") }
+    private mutating func reportUnknown(_ key: String, _ value: String, _ names: [String]) {
+        if let now = Self.removed[key], names.contains(where: now.hasPrefix) {
+            return fault("\(key)= is no longer an option, \(value == "off" ? "leave it out" : "use \(now)")")
+        }
         let nearest = names.first { $0.hasPrefix(key + "-") } ?? nearestName(to: key, in: names) ?? ""
         fault("\(quoted(key)) is no option here, the nearest is \(nearest)")
     }
