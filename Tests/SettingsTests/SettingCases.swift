@@ -41,13 +41,23 @@ struct SettingCase {
         return failures
     }
 
-    /// The cases of a document; see `Cases/README.md`.
-    static func all(_ document: String) throws -> [SettingCase] {
-        var cases: [SettingCase] = [], block = "", template: [String] = [], files: [String: [UInt8]] = [:]
-        for (index, line) in try packageFile("Tests/SettingsTests/Cases/\(document)").split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+    static func all(_ document: String) throws -> (cases: [SettingCase], mistakes: [String]) {
+        read(document, try packageFile("Tests/SettingsTests/Cases/\(document)"))
+    }
+
+    /// The cases of a document with this text, and the mistakes in it; see `Cases/README.md`.
+    static func read(_ document: String, _ text: String) -> (cases: [SettingCase], mistakes: [String]) {
+        var cases: [SettingCase] = [], mistakes: [String] = [], block = "", hasCase = false
+        var template: [String] = [], files: [String: [UInt8]] = [:]
+        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+            func mistake(_ text: String) { mistakes.append("\(document):\(index + 1): \(text)") }
             if line.hasPrefix("```") {
                 block = block.isEmpty ? String(line.dropFirst(3)) : ""
                 if block == "settings" { (template, files) = ([], [:]) }
+                if block == "cases" { hasCase = false }
+                if !["", "settings", "cases"].contains(block), !block.hasPrefix("file ") {
+                    mistake("\"\(block)\" is no block, write settings, cases or file NAME")
+                }
             } else if block == "settings" {
                 template.append(String(line))
             } else if block.hasPrefix("file ") {
@@ -56,31 +66,53 @@ struct SettingCase {
                 guard line.hasPrefix("    ") else {
                     let settings = template.map { $0.replacing("@@", with: line.replacing("\\n", with: "\n")) }.joined(separator: "\n")
                     let number = template.prefix { !$0.contains("@@") }.count + 1
+                    hasCase = true
                     cases.append(SettingCase(place: "\(document):\(index + 1)", line: String(line), text: settings, number: number, files: files))
                     continue
                 }
                 let parts = line.dropFirst(4).split(separator: " ", maxSplits: 1).map(String.init)
-                let last = cases.count - 1
-                switch parts[0] {
-                case "fault": cases[last].faults.append(parts[1])
-                case "warning": cases[last].warnings.append(parts[1])
-                case "shows": cases[last].shown.append(parts[1])
-                case "json": cases[last].members.append(parts[1])
-                default: Issue.record("\(document):\(index + 1): \(parts[0]) is no outcome, write fault, warning, shows or json")
+                guard parts.count == 2, let outcome = outcomes[parts[0]] else {
+                    mistake("\"\(line.dropFirst(4))\" is no outcome, write fault, warning, shows or json, and a text")
+                    continue
                 }
+                guard hasCase else {
+                    mistake("\"\(line.dropFirst(4))\" is an outcome before a case")
+                    continue
+                }
+                cases[cases.count - 1][keyPath: outcome].append(parts[1])
             }
         }
-        return cases
+        if !block.isEmpty { mistakes.append("\(document): its last block has no end") }
+        return (cases, mistakes)
     }
 
-    static let documents = TemporaryFolder.names(packagePath("Tests/SettingsTests/Cases")).filter { $0.hasSuffix(".md") && $0 != "README.md" }.sorted()
+    private static let outcomes: [String: any WritableKeyPath<SettingCase, [String]> & Sendable] = [
+        "fault": \.faults, "warning": \.warnings, "shows": \.shown, "json": \.members,
+    ]
+    static let documents = ["routes.md", "settings.md", "trust.md", "upstreams.md"]
 }
 
 /// Lines as an operator might write them, and just what `tollgate check` says of them.
 @Suite struct SettingCaseTests {
     @Test(arguments: SettingCase.documents) func everyCaseComesOut(_ document: String) throws {
-        let cases = try SettingCase.all(document)
+        let (cases, mistakes) = try SettingCase.all(document)
         #expect(cases.count > 3)
-        for failure in cases.flatMap({ $0.failures() }) { Issue.record("\(failure)") }
+        for failure in mistakes + cases.flatMap({ $0.failures() }) { Issue.record("\(failure)") }
+    }
+
+    @Test func everyDocumentIsRead() {
+        let documents = TemporaryFolder.names(packagePath("Tests/SettingsTests/Cases")).filter { $0.hasSuffix(".md") && $0 != "README.md" }
+        #expect(documents.sorted() == SettingCase.documents)
+    }
+
+    @Test(arguments: [
+        ("```setings\nA=@@\n```", ["a.md:1: \"setings\" is no block, write settings, cases or file NAME"]),
+        ("```cases\na\n    fault\n```", ["a.md:3: \"fault\" is no outcome, write fault, warning, shows or json, and a text"]),
+        ("```cases\na\n    error b\n```", ["a.md:3: \"error b\" is no outcome, write fault, warning, shows or json, and a text"]),
+        ("```cases\na\n```\n```cases\n    fault b\n```", ["a.md:5: \"fault b\" is an outcome before a case"]),
+        ("```cases\na\n    fault b", ["a.md: its last block has no end"]), ("```cases\na\n    fault b c\n```", []),
+    ])
+    func mistakesOfADocumentAreTold(_ text: String, _ mistakes: [String]) {
+        #expect(SettingCase.read("a.md", text).mistakes == mistakes)
     }
 }
