@@ -60,7 +60,7 @@ import Wire
     @Test func `requests admitted uncounted are checked against the limit too`() throws {
         let result = try verify(line(5) + line(5) + line(6, outcome: "open"))
         #expect(result.exitCode == 1)
-        #expect(result.output.contains("While Redis did not answer, 1 request passed uncounted"))
+        #expect(result.output.contains("\n1 request passed uncounted while Redis did not answer; this check counts them.\n"))
     }
 
     @Test func `lines that are missing between others are told`() throws {
@@ -70,9 +70,9 @@ import Wire
         let whole = try verify(numbered(5, "a.1") + numbered(1_000_000, "b.1"), numbered(2_000_000, "a.2") + line(3_000_000))
         #expect(whole.exitCode == 0 && !whole.output.contains("with limits"), "\(whole)")
         let cut = try verify(numbered(5, "a.3") + numbered(1_000_000, "a.7"), numbered(2_000_000, "b.2") + numbered(3_000_000, "b.x"))
-        #expect(cut.output.contains("These logs lack 3 lines with limits; what they admitted is not counted here.\n"))
-        #expect(cut.output.contains("Before the first lines here, 3 lines with limits had been written.\n"))
-        #expect(cut.output.hasSuffix("at most burst + rate × T, as far as the lines are here.\n"))
+        #expect(cut.output.contains("The logs lack 3 lines with limits; requests of missing lines are not counted here.\n"))
+        #expect(cut.output.contains("The gateways wrote 3 lines with limits before the first line of these logs.\n"))
+        #expect(cut.output.hasSuffix("at most burst + rate × T, by the lines that are not missing.\n"))
         let json = try verify(numbered(5, "a.3") + numbered(1_000_000, "a.7"), json: true)
         #expect(json.exitCode == 0 && json.output.contains(#""missing":3,"earlier":2"#))
     }
@@ -83,17 +83,19 @@ import Wire
         #expect(result.output.hasPrefix("4 lines, 1 request admitted"))
     }
 
-    @Test func `lines that are no JSON are counted and ignored`() throws {
+    @Test func `lines that are not JSON are counted and ignored`() throws {
         let result = try verify("ts=x msg=access\n\n{\"a\":\n" + line(5) + String(line(6).dropLast(20)))
         #expect(result.exitCode == 0)
-        #expect(result.output.contains("Ignored 3 lines without JSON."))
+        #expect(result.output.contains("\n3 of 4 lines are not JSON (ignored).\n"))
     }
 
     @Test func `a log without limits is an error`() throws {
         let result = try verify("{\"msg\":\"access\"}\n")
         #expect(result.exitCode == 1)
-        #expect(result.errorOutput.contains("no request in 1 line was admitted by a limit, so there is nothing to verify"))
-        #expect(try verify("msg=access\n").errorOutput.contains("TOLLGATE_ACCESS_LOG=json"))
+        #expect(result.errorOutput.contains(
+            "the logs have 1 line and no request that a limit admitted, so there is nothing to verify; give the access logs of gateways"))
+        #expect(try verify("msg=access\n{}\n").errorOutput.contains("; 1 of 2 lines is not JSON; the log must be written with TOLLGATE_ACCESS_LOG=json"))
+        #expect(try verify("\n").errorOutput.contains("the logs have no lines, so there is nothing to verify; give the access logs of gateways"))
     }
 
     @Test func `a missing file is named, and without a file it is a usage error`() throws {

@@ -16,32 +16,42 @@ enum LimitsCommand {
             return .failed(error.description)
         }
         if logged.verifier.grantCount == 0 {
-            return .failed("no request in \(counted(logged.lines, "line")) was admitted by a limit, so there is nothing to verify; \(hint(logged))")
+            return .failed("\(emptiness(logged)), so there is nothing to verify; \(hint(logged))")
         }
         let violations = logged.verifier.violations()
         return json ? report(logged, violations) : describe(logged, violations)
     }
 
+    private static func emptiness(_ logged: LoggedGrants) -> String {
+        logged.lines == 0 ? "the logs have no lines" : "the logs have \(counted(logged.lines, "line")) and no request that a limit admitted"
+    }
+
     private static func hint(_ logged: LoggedGrants) -> String {
         logged.unreadable > 0
-            ? "without JSON: \(counted(logged.unreadable, "line")); the log must be written with TOLLGATE_ACCESS_LOG=json"
+            ? "\(unreadable(logged)); the log must be written with TOLLGATE_ACCESS_LOG=json"
             : "give the access logs of gateways that have routes with limit="
+    }
+
+    private static func unreadable(_ logged: LoggedGrants) -> String {
+        "\(logged.unreadable) of \(counted(logged.lines, "line")) \(logged.unreadable == 1 ? "is" : "are") not JSON"
     }
 
     private static func describe(_ logged: LoggedGrants, _ violations: [LimitVerifier.Violation]) -> CommandResult {
         let verifier = logged.verifier
         var text = "\(counted(logged.lines, "line")), \(counted(verifier.grantCount, "request")) admitted under "
         text += "\(counted(verifier.subjectCount, "limit")) of \(counted(Set(logged.routes.values).count, "route")).\n"
-        if logged.unreadable > 0 { text += "Ignored \(counted(logged.unreadable, "line")) without JSON.\n" }
+        if logged.unreadable > 0 { text += "\(unreadable(logged)) (ignored).\n" }
         if logged.uncounted > 0 {
-            text += "While Redis did not answer, \(counted(logged.uncounted, "request")) passed uncounted; here they are counted.\n"
+            text += "\(counted(logged.uncounted, "request")) passed uncounted while Redis did not answer; this check counts them.\n"
         }
         if logged.missing > 0 {
-            text += "These logs lack \(counted(Int(clamping: logged.missing), "line")) with limits; what they admitted is not counted here.\n"
+            text += "The logs lack \(counted(Int(clamping: logged.missing), "line")) with limits; requests of missing lines are not counted here.\n"
         }
-        if logged.earlier > 0 { text += "Before the first lines here, \(counted(Int(clamping: logged.earlier), "line")) with limits had been written.\n" }
+        if logged.earlier > 0 {
+            text += "The gateways wrote \(counted(Int(clamping: logged.earlier), "line")) with limits before the first line of these logs.\n"
+        }
         guard !violations.isEmpty else {
-            let extent = logged.missing > 0 ? ", as far as the lines are here" : ""
+            let extent = logged.missing > 0 ? ", by the lines that are not missing" : ""
             return CommandResult(output: text + "Every window kept its bound: at most burst + rate × T\(extent).\n")
         }
         for violation in violations.prefix(maximumShown) { text += sentence(violation, logged) + "\n" }
