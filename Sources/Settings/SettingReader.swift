@@ -75,7 +75,7 @@ struct SettingReader: Sendable {
         Self(path) { reader, setting in reader.words(setting).compactMap { reader.parse(setting, $0, parse) } }
     }
 
-    /// A single path. The setting's type allows several, so that a second one is a fault and not part of the first.
+    /// A single path; a second one is a fault, not part of the first.
     static func oneFile(_ path: Path<String?>) -> Self {
         Self(path) { reader, setting in
             let files = reader.paths(setting)
