@@ -44,7 +44,7 @@ struct HTTP2ReceiveWindow: Equatable {
     /// Bytes received that nothing has consumed yet.
     private(set) var held = 0
 
-    /// Bytes have arrived: `padding` of them are no content. False if the peer was not allowed to send them.
+    /// `count` bytes have arrived, padding included. False if the peer was not allowed to send them.
     mutating func received(_ count: Int) -> Bool {
         guard count <= open else { return false }
         open -= count

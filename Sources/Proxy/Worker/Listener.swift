@@ -1,6 +1,5 @@
 package import Transport
 
-
 /// A listening socket of one worker, and its protocol.
 package struct Listener: Sendable {
     package var socket: Socket

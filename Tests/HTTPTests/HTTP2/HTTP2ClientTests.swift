@@ -3,7 +3,7 @@ import Testing
 import Wire
 
 /// The client's side of HTTP/2 towards an upstream, frame by frame.
-@Suite struct HTTP2ClientConnectionTests {
+@Suite struct HTTP2ClientTests {
     @Test("The connection begins with the preface, and SETTINGS that switch push off")
     func start() {
         var line = HTTP2ClientLine(greeted: false)

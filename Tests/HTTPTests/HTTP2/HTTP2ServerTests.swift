@@ -5,7 +5,7 @@ import Wire
 private typealias F = HTTP2Bytes
 
 /// The server's side of one HTTP/2 connection, fed with frames (RFC 9113).
-@Suite struct HTTP2ServerConnectionTests {
+@Suite struct HTTP2ServerTests {
     @Test("The preface is answered with the server's settings and a connection window of 1 MiB")
     func greeting() {
         var line = HTTP2Line(greeted: false)
