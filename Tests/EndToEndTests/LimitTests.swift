@@ -131,8 +131,8 @@ import Testing
         }
         #expect(try !verified(lines).output.contains("with limits"))
         lines.remove(at: 3)
-        #expect(try verified(lines).output.contains("1 lines with limits are missing"))
-        #expect(try verified(Array(lines.dropFirst())).output.contains("1 lines with limits were written before"))
+        #expect(try verified(lines).output.contains("The logs lack 1 line with limits"))
+        #expect(try verified(Array(lines.dropFirst())).output.contains("The gateways wrote 1 line with limits before the first line"))
     }
 
     @Test func twoWorkersAdmitExactlyTheBurst() throws {
