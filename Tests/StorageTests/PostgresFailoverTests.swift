@@ -1,10 +1,11 @@
 import Accounts
 import Foundation
 import Glibc
-import Storage
 import TestServers
 import Testing
 import Wire
+
+@testable import Storage
 
 /// A primary that is lost, and the standby that takes its place.
 @Suite struct PostgresFailoverTests {
@@ -274,6 +275,29 @@ import Wire
             try await group.waitForAll()
         }
         #expect(try await stores[1].accounts(after: nil, limit: 100).count == 30)
+    }
+
+    /// A pooler may keep one stale connection for long: it says nothing of the others. A URL may allow such a server.
+    @Test func aServerBehindAPoolerThatTakesNoWritesMovesNoOtherConnection() async throws {
+        let cluster = try PostgresCluster()
+        defer { cluster.end() }
+        let database = try cluster.newDatabaseName()
+        let pooler = try PostgresPooler(before: cluster, connections: 1)
+        defer { pooler.end() }
+        let primary = DatabasePrimary()
+        let store = try #require(try StoreLocation(url: pooler.url(database)).open(connections: 2, primary: primary, start: startThread))
+        let user = try await store.opened("ada@x").account.id
+        try cluster.run("ALTER SYSTEM SET default_transaction_read_only = on")
+        try cluster.run("SELECT pg_reload_conf()")
+        try await eventually { await fault { _ = try await store.account(user) }?.absence?.isEmpty == false }
+        #expect(await fault { _ = try await store.opened("bob@x") }?.absence?.isEmpty == false)
+        #expect(primary.term == 0)
+        let reader = try Bench.open(StoreLocation(url: pooler.url(database) + "?target_session_attrs=any"))
+        #expect(try await reader.account(user)?.id == user)
+        #expect(try await reader.account(user)?.id == user, "also with the connection that is open")
+        try cluster.run("ALTER SYSTEM RESET default_transaction_read_only")
+        try cluster.run("SELECT pg_reload_conf()")
+        try await eventually { await fault { _ = try await store.opened("bob@x") } == nil }
     }
 
     @Test func notificationsNeedTheServerItself() async throws {

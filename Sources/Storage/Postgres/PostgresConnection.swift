@@ -40,10 +40,14 @@ internal import Glibc
     private(set) var epoch: ServerEpoch?
     /// The term of `DatabasePrimary` for which it was opened.
     var term: UInt64 = 0
-    /// Whether the server took no writes when the connection was made, as a URL can allow.
+    /// Whether the URL asks for another kind of server than one that takes writes.
+    private let mayRead: Bool
+    /// Whether the server took no writes when the connection was made, as the URL allows.
     private var takesReader = false
     /// Whether the server has stopped to take writes: another one is the primary, or will be.
-    private(set) var hasLostPrimary = false
+    private var hasLostPrimary = false
+    /// Whether all connections must therefore move. A stale connection that a pooler keeps says nothing of its others.
+    var endsTerm: Bool { hasLostPrimary && !isPooled }
     /// The texts of the statements that are prepared on this connection.
     private var prepared: Set<String> = []
     /// Written with each commit once the schema has the table, so that a commit without an answer can be looked up.
@@ -69,6 +73,7 @@ internal import Glibc
         self.statements = statements
         self.schema = schema
         self.place = place ?? schema.name
+        mayRead = url.contains("target_session_attrs=") && !url.contains("target_session_attrs=read-write")
         dialect = .postgres(schema, in: place ?? schema.name)
         // Later settings override earlier ones, so the URL overrides the defaults.
         let settings = [
@@ -94,10 +99,11 @@ internal import Glibc
         guard var row = try run(own, [], as: nil).rows.first else { return }
         let (id, start) = (try row.integer(), try row.optionalInteger())
         isPooled = id != Int64(unsafe PQbackendPID(handle))
+        // Behind a pooler this may be another server than libpq has asked: unless the URL allows a reader, none is taken for one.
+        if mayRead { takesReader = try !takesWrites() }
         if isPooled { return }
         process = start.map { ServerProcess(id: id, start: $0) }
         try command(Self.serverKeepalives)
-        takesReader = try !takesWrites()
         if !takesReader { epoch = try askEpoch() }
     }
 
@@ -124,12 +130,18 @@ internal import Glibc
         unsafe PQparameterStatus(handle, setting).map { unsafe String(cString: $0) }
     }
 
-    /// Whether the server takes writes. One from PostgreSQL 14 on tells it with the answer to each message; another one, and whatever is
-    /// behind a pooler, is asked.
-    private func takesWrites() throws(SQLFault) -> Bool {
+    /// Whether the server takes writes, as one from PostgreSQL 14 on tells with the answer to each message; nil from another one, and
+    /// behind a pooler: these are asked for `writesAreTaken`.
+    private var reportsWrites: Bool? {
         let reports = ["in_hot_standby", "default_transaction_read_only"].map(reported)
-        if !isPooled, !reports.contains(nil) { return !reports.contains("on") }
-        return try holds("NOT pg_is_in_recovery() AND current_setting('default_transaction_read_only') = 'off'")
+        return isPooled || reports.contains(nil) ? nil : !reports.contains("on")
+    }
+
+    private static let writesAreTaken = "NOT pg_is_in_recovery() AND current_setting('default_transaction_read_only') = 'off'"
+
+    private func takesWrites() throws(SQLFault) -> Bool {
+        if let reportsWrites { return reportsWrites }
+        return try holds(Self.writesAreTaken)
     }
 
     /// Ends a process of the same server that may still be at work for a connection that was given up.
@@ -184,9 +196,12 @@ internal import Glibc
         patience = Self.answerMilliseconds
         let path = "SET LOCAL search_path = \(PostgresSchema.quoted(place)), pg_temp"
         self.isWriting = isWriting
-        try command("\(isWriting ? "BEGIN" : "BEGIN READ ONLY"); \(path); \(Self.limits)")
+        // Asked in the same message, so that a transaction takes no longer. Only a text comes alike in both formats of values.
+        let question = takesReader || reportsWrites != nil ? "" : "; SELECT CAST((\(Self.writesAreTaken)) AS TEXT)"
+        var answer = try command("\(isWriting ? "BEGIN" : "BEGIN READ ONLY"); \(path); \(Self.limits)\(question)").rows.first
         // Read from a server that takes no writes, nothing is sure to be the newest.
-        if !takesReader, try !takesWrites() {
+        let isTaken = try answer?.text()
+        if !takesReader, !(reportsWrites ?? (isTaken == "true")) {
             (isBroken, hasLostPrimary) = (true, true)
             throw .lost("PostgreSQL: the server takes no writes any more")
         }
@@ -242,7 +257,10 @@ internal import Glibc
             usleep(Self.schemaPause)
         }
         // Another program may have made the tables meanwhile, in another schema.
-        if try findTables() { return try command("SET LOCAL search_path = \(PostgresSchema.quoted(place)), pg_temp") }
+        if try findTables() {
+            try command("SET LOCAL search_path = \(PostgresSchema.quoted(place)), pg_temp")
+            return
+        }
         if try holds("to_regnamespace(\(literal(PostgresSchema.quoted(place)))) IS NOT NULL") { return }
         guard try holds("has_database_privilege(current_database(), 'CREATE')") else {
             throw .failed(
@@ -299,9 +317,10 @@ internal import Glibc
     /// The socket, to poll for notifications.
     var descriptor: Int32 { unsafe PQsocket(handle) }
 
-    private func command(_ sql: String) throws(SQLFault) {
+    @discardableResult
+    private func command(_ sql: String) throws(SQLFault) -> SQLResult {
         guard unsafe PQsendQuery(handle, sql) == 1 else { throw lost() }
-        _ = try answer(to: sql)
+        return try answer(to: sql)
     }
 
     /// Waits for the results of a statement, and reads all of them.

@@ -81,7 +81,7 @@ struct PostgresConnector {
             } catch {
                 let mark = connection.flatMap { $0.mayHaveCommitted ? $0.mark : nil }
                 if let broken = connection, broken.isBroken {
-                    if broken.hasLostPrimary { server.primary.lost(in: broken.term) }
+                    if broken.endsTerm { server.primary.lost(in: broken.term) }
                     abandoned = broken.abandoned
                     connection = nil
                 }

@@ -40,23 +40,19 @@ final class PostgresDatabase: SQLDatabase {
     }
 
     /// The row of the account that a client names by an email, phone or identity, so that all its calls have one share. Waits for no lock;
-    /// where it cannot be found out, what names it has a share of its own.
-    private func accountRow(_ row: LockedRow) async -> LockedRow {
-        do throws(StoreFault) {
-            let named: UUID?
-            switch row {
-            case .contact(let key):
-                named = try await read { sql throws(SQLFault) in
-                    var row = try sql.first("SELECT id FROM accounts WHERE email_key = $1 OR phone = $1", [.text(key)])
-                    return try row?.id()
-                }
-            case .identity(let key): named = try await read { sql throws(SQLFault) in try sql.account(of: key) }
-            case .account, .session: return row
+    /// what names no account has a share of its own.
+    private func accountRow(_ row: LockedRow) async throws(StoreFault) -> LockedRow {
+        let named: UUID?
+        switch row {
+        case .contact(let key):
+            named = try await read { sql throws(SQLFault) in
+                var row = try sql.first("SELECT id FROM accounts WHERE email_key = $1 OR phone = $1", [.text(key)])
+                return try row?.id()
             }
-            return named.map { .account($0) } ?? row
-        } catch {
-            return row
+        case .identity(let key): named = try await read { sql throws(SQLFault) in try sql.account(of: key) }
+        case .account, .session: return row
         }
+        return named.map { .account($0) } ?? row
     }
 
     private func run<Value: Sendable>(

@@ -63,21 +63,12 @@ package final class PostgresListener: Sendable {
     private static func follow(
         _ connection: PostgresConnection, _ primary: DatabasePrimary, _ bell: Bell, _ heard: @Sendable () -> Void
     ) throws(SQLFault) {
-        defer { if connection.hasLostPrimary { primary.lost(in: connection.term) } }
+        defer { if connection.endsTerm { primary.lost(in: connection.term) } }
         while !bell.hasRung {
             let isReadable = bell.wait(milliseconds: silence, or: connection.descriptor)
             guard primary.term == connection.term else { throw .lost("the connections move to another server") }
             if !isReadable { try connection.probe() }
             if try connection.isNotified() { heard() }
-        }
-    }
-}
-
-extension SQLFault {
-    fileprivate var reason: String {
-        switch self {
-        case .conflict: "transactions kept meeting each other"
-        case .busy(let reason), .lost(let reason), .failed(let reason): reason
         }
     }
 }

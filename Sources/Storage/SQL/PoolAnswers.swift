@@ -16,7 +16,7 @@ extension BlockingPool {
         }
         switch outcome {
         case .success(let value): return value
-        case .failure(.conflict): throw .unavailable("transactions kept meeting each other")
+        case .failure(.conflict): throw .unavailable(SQLFault.conflict.reason)
         case .failure(.busy(let reason)): throw .busy(reason)
         case .failure(.lost(let reason)): throw .unavailable(reason)
         case .failure(.failed(let reason)): throw .failed(reason)

@@ -31,11 +31,11 @@ final class RowShares: Sendable {
         self.capacity = capacity
     }
 
-    /// Runs `call` once it is within the share of its row, or of the account's that `account` finds by it. A call that runs beside no other
-    /// needs no look-up: at most one runs so, which its account may hold beyond the share. When the database gives up one call of a row, those that wait behind it get the
-    /// same fault: each would wait for the same lock in turn.
+    /// Runs `call` once it is within the share of its row, or of the account's that `account` finds by it; a fault of that is the call's.
+    /// A call that runs beside no other needs no look-up: at most one runs so, which its account may hold beyond the share. When the
+    /// database gives up one call of a row, those that wait behind it get the same fault: each would wait for the same lock in turn.
     func run<Value: Sendable>(
-        _ named: LockedRow?, account: (LockedRow) async -> LockedRow, _ call: () async throws(StoreFault) -> Value
+        _ named: LockedRow?, account: (LockedRow) async throws(StoreFault) -> LockedRow, _ call: () async throws(StoreFault) -> Value
     ) async throws(StoreFault) -> Value {
         guard let named else { return try await call() }
         let isAlone = lines.withLock { lines in
@@ -43,7 +43,7 @@ final class RowShares: Sendable {
             lines[named] = Line(running: 1)
             return true
         }
-        let row = isAlone ? named : await account(named)
+        let row = isAlone ? named : try await account(named)
         if !isAlone, let fault = await enter(row) { throw fault }
         do throws(StoreFault) {
             let value = try await call()

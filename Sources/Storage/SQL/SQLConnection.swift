@@ -30,9 +30,9 @@ extension SQLConnection {
     func transaction<Value>(
         isWriting: Bool, _ body: (inout SQLTransaction) throws(SQLFault) -> Value
     ) throws(SQLFault) -> Value {
-        try begin(isWriting: isWriting)
         touched = TouchedRows()
         do throws(SQLFault) {
+            try begin(isWriting: isWriting)
             var transaction = SQLTransaction(self)
             let value = try body(&transaction)
             try commit()

@@ -29,6 +29,13 @@ enum SQLFault: Error, Equatable {
     case lost(String)
     /// A permanent refusal, or data that cannot be read.
     case failed(String)
+
+    var reason: String {
+        switch self {
+        case .conflict: "transactions kept meeting each other"
+        case .busy(let reason), .lost(let reason), .failed(let reason): reason
+        }
+    }
 }
 
 /// A row of a result, read column by column, left to right.

@@ -1,0 +1,48 @@
+import Accounts
+import Testing
+
+@testable import Storage
+
+/// Transactions that end before their first statement.
+@Suite struct TransactionTests {
+    private final class RefusingConnection: SQLConnection {
+        let dialect = SQLDialect.sqlite
+        var touched = TouchedRows()
+        private(set) var rolledBack = 0
+
+        func begin(isWriting: Bool) throws(SQLFault) { throw .busy("after BEGIN, a setting is refused") }
+        func rollBack() { rolledBack += 1 }
+        func run(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> SQLResult { SQLResult() }
+        func commit() throws(SQLFault) {}
+        func findTables() throws(SQLFault) -> Bool { true }
+        func lockSchema() throws(SQLFault) {}
+    }
+
+    /// The connection stays, so it must not keep a transaction.
+    @Test func oneThatCannotBeginIsRolledBack() {
+        let connection = RefusingConnection()
+        #expect(throws: SQLFault.busy("after BEGIN, a setting is refused")) {
+            try connection.transaction(isWriting: false) { _ throws(SQLFault) in }
+        }
+        #expect(connection.rolledBack == 1)
+    }
+
+    /// A call whose look-up of its row fails is not made: it would have the share of another row.
+    @Test func aRowThatCannotBeLookedUpIsTheFaultOfTheCall() async throws {
+        let shares = RowShares(share: 1, capacity: 1)
+        let away = StoreFault.unavailable("nobody answers")
+        let found = Noted<StoreFault?>(nil)
+        let calls = Noted(0)
+        // It runs beside another call, so it is looked up.
+        try await shares.run(.contact("ada@x"), account: { row in row }) { () async throws(StoreFault) in
+            do throws(StoreFault) {
+                try await shares.run(.contact("bob@x"), account: { _ async throws(StoreFault) in throw away }) {
+                    () async throws(StoreFault) in calls.change { $0 += 1 }
+                }
+            } catch {
+                found.change { $0 = error }
+            }
+        }
+        #expect(found.now == away && calls.now == 0)
+    }
+}
