@@ -32,11 +32,11 @@ package enum StoreLocation: Sendable, Equatable {
     }
 
     /// The store, which connects at first use; nil if no threads can be started. `connections` is the size of PostgreSQL's pool,
-    /// one thread each; `primary` is shared with its listener. `onChange` is called for the changes of this process, before the call that changed something returns; `onOutcome`
-    /// on any thread.
+    /// one thread each; `primary` is shared with its listener. `onChange` is called for the changes of this process, before the call
+    /// that changed something returns; `onOutcome` on any thread.
     package func open(
-        connections: Int = 8, primary: DatabasePrimary = DatabasePrimary(), start: ThreadStart, onOutcome: @escaping @Sendable (StoreOutcome) -> Void = { _ in },
-        onChange: @escaping ChangeNotice = { _ in }
+        connections: Int = 8, primary: DatabasePrimary = DatabasePrimary(), start: ThreadStart,
+        onOutcome: @escaping @Sendable (StoreOutcome) -> Void = { _ in }, onChange: @escaping ChangeNotice = { _ in }
     ) -> SQLStore? {
         let database: (any SQLDatabase)? =
             switch self {
@@ -45,7 +45,7 @@ package enum StoreLocation: Sendable, Equatable {
                 PostgresDatabase(
                     url: url, schema: PostgresSchema(schema), connections: connections, primary: primary, start: start, onChange: onChange)
             }
-        return database.map { SQLStore(ReportingDatabase($0, report: onOutcome)) }
+        return database.map { SQLStore(ReportingDatabase($0, report: onOutcome), report: onOutcome) }
     }
 
     /// Listens for changes by any program; nil for a database without notifications, or if no thread can be started. See
@@ -70,8 +70,8 @@ package enum StoreLocation: Sendable, Equatable {
         }
     }
 
-    /// Why the file must not be used: it has tables of another program and none of ours; nil if it may be. Opens the file for reading only,
-    /// and says nothing about one that is missing or cannot be read.
+    /// Why the file must not be used: it has tables of another program and none of ours; nil if it may be. Opens the file for reading
+    /// only, and says nothing about one that is missing or cannot be read.
     package var otherProgram: String? {
         guard case .sqlite(let path) = self else { return nil }
         do throws(SQLFault) { return try SQLiteConnection(inspecting: path).otherProgram() } catch { return nil }

@@ -6,6 +6,8 @@ package enum StoreOutcome: Sendable, Equatable {
     /// With the reason.
     case writeFailed(String)
     case readFailed
+    /// It succeeded, without a row that cannot be read, for this reason.
+    case skippedRow(String)
 }
 
 /// A database that reports how its transactions end, but for successful reads.

@@ -1,9 +1,10 @@
 import Accounts
 import Foundation
-import Storage
 import TestServers
 import Testing
 import Wire
+
+@testable import Storage
 
 /// Rows that no gateway has written: an operator's SQL, a script, a broken import. What cannot be reckoned with is an error that names it,
 /// and never ends the process.
@@ -34,6 +35,43 @@ import Wire
         await #expect(throws: StoreFault.self) { try await store.secret("a") }
     }
 
+    /// It stops the reading of no other row, and a session that is named has ended, whatever else its row says. Each is told of once.
+    @Test(arguments: Backend.databases) func aRowThatCannotBeReadKeepsNoSessionOpen(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let skipped = Noted<[String]>([])
+        let opened = bench.location?.open(connections: 2, start: startThread, onOutcome: { outcome in
+            if case .skippedRow(let reason) = outcome { skipped.change { $0.append(reason) } }
+        })
+        let store = try #require(opened)
+        let (ada, bob) = (try await store.opened("ada@x").account, try #require(try await store.opened("bob@x").session))
+        let start = try await store.changes(since: nil).next
+        let (odd, ours, nobody) = (newID(), newID(), WireID(high: 0, low: 0))
+        for (id, account, reason) in [
+            ([UInt8](repeating: 0, count: 15), ada.id.bytes, "sign-out"), (odd.bytes, ada.id.bytes, "of a later release"),
+            (ours.bytes, [1, 2, 3], "sign-out"),
+        ] as [([UInt8], [UInt8], String)] {
+            let (id, account) = (backend.literal(id), backend.literal(account))
+            try bench.run("INSERT INTO ended_sessions (id, account, ended_at, reason) VALUES (\(id), \(account), 5000000, '\(reason)')")
+        }
+        if backend == .sqlite { try bench.run("UPDATE accounts SET tier = 'premium', tier_until = 'soon'") }
+        let ended = try #require(try await store.end(bob.id, .revoked, at(3)))
+        let all: Set = [
+            EndedSession(id: odd, user: ada.id, endedAt: WallTime(seconds: 5), reason: .revoked),
+            EndedSession(id: ours, user: nobody, endedAt: WallTime(seconds: 5), reason: .signOut), ended,
+        ]
+        for _ in 0..<2 {
+            let changes = try await store.changes(since: start).changes.map(\.change)
+            #expect(Set(changes).isSuperset(of: all.map { .ended($0) }))
+            #expect(!changes.contains { if case .account(_, let standing) = $0 { standing.entitlement.tier != nil } else { false } })
+            #expect(Set(try await store.endedSessions(since: WallTime(seconds: 0))) == all)
+        }
+        // The row with the bad id in the log and in the list, and with SQLite the two accounts.
+        #expect(skipped.now.count == (backend == .sqlite ? 4 : 2), "\(skipped.now)")
+        let found = try await store.database.read { sql throws(SQLFault) in try sql.endedSessions(since: WallTime(seconds: 0), page: 1) }
+        #expect(Set(found.sessions) == all && found.unreadable.count == 1, "a page of which no row can be read is not the last")
+    }
+
     /// The time of a change only tells how late it was read.
     @Test(arguments: Backend.databases, ["-9223372036854775808", "9223372036854775807", "0"])
     func aChangeOfAnyTimeIsRead(_ backend: Backend, _ time: String) async throws {
@@ -47,6 +85,13 @@ import Wire
         #expect(reading.changes.map(\.change) == [.account(user, AccountStanding(entitlement))])
         let age = try #require(reading.changes.first?.age)
         #expect(age == (time == "9223372036854775807" ? 0 : 86_400_000_000), "from now to a day ago")
+    }
+}
+
+extension Backend {
+    fileprivate func literal(_ bytes: [UInt8]) -> String {
+        let digits = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        return self == .sqlite ? "x'\(digits)'" : "'\\x\(digits)'"
     }
 }
 

@@ -82,7 +82,9 @@ extension SQLStore {
     }
 
     package func endedSessions(since: WallTime) async throws(StoreFault) -> [EndedSession] {
-        try await database.read { sql throws(SQLFault) in try sql.endedSessions(since: since) }
+        let (sessions, unreadable) = try await database.read { sql throws(SQLFault) in try sql.endedSessions(since: since) }
+        skipped(unreadable)
+        return sessions
     }
 }
 

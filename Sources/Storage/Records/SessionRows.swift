@@ -138,26 +138,45 @@ extension SQLTransaction {
             ]) == 1
     }
 
-    /// Oldest first. Read in pages by id, so that no statement takes longer for many.
-    func endedSessions(since: WallTime) throws(SQLFault) -> [EndedSession] {
-        var found: [EndedSession] = []
-        var page: [EndedSession] = []
+    /// Oldest first, and why rows cannot be read. Read in pages of so many rows by id, so that no statement takes longer for many.
+    func endedSessions(
+        since: WallTime, page: Int = 20_000
+    ) throws(SQLFault) -> (sessions: [EndedSession], unreadable: [String]) {
+        var (found, unreadable): ([EndedSession], [String]) = ([], [])
+        var (last, count): ([UInt8], Int) = ([], 0)
         repeat {
-            page = try rows(
+            let rows = try self.rows(
                 """
-                SELECT id, account, ended_at, reason, expires_at FROM ended_sessions
-                WHERE id > $2 AND (ended_at >= $1 OR expires_at >= $1) ORDER BY id LIMIT \(Self.endedSessionsOfPage)
+                SELECT id, \(dialect.clock), account, ended_at, reason, expires_at FROM ended_sessions
+                WHERE id > $2 AND (ended_at >= $1 OR expires_at >= $1) ORDER BY id LIMIT \(page)
                 """,
-                [.time(since), .id(page.last?.id ?? UUID(high: 0, low: 0))]
-            ) { row throws(SQLFault) in
-                EndedSession(
-                    id: try row.id(), user: try row.id(), endedAt: try row.time(), reason: try row.word(EndReason.self),
-                    expiresAt: try row.optionalTime())
+                [.time(since), .bytes(last)])
+            for var row in rows {
+                last = try row.bytes()
+                if let id = UUID(bytes: last.rawBytes) {
+                    let now = try row.time()
+                    found.append(EndedSession(id, &row, at: now))
+                } else {
+                    unreadable.append("a row of ended_sessions is skipped: its id has \(last.count) bytes, not 16")
+                }
             }
-            found += page
-        } while page.count == Self.endedSessionsOfPage
-        return found.sorted { ($0.endedAt, $0.id) < ($1.endedAt, $1.id) }
+            count = rows.count
+        } while count == page
+        return (found.sorted { ($0.endedAt, $0.id) < ($1.endedAt, $1.id) }, unreadable)
     }
+}
 
-    private static let endedSessionsOfPage = 20_000
+extension EndedSession {
+    /// The columns `account`, `ended_at`, `reason` and `expires_at`, read at `now`. None of them keeps the tokens of the session valid:
+    /// a reason of a later release, and one that an operator made up, counts as `revoked`.
+    init(_ id: UUID, _ row: inout SQLRow, at now: WallTime) {
+        func read<Value>(_ column: (inout SQLRow) throws(SQLFault) -> Value?) -> Value? {
+            do throws(SQLFault) { return try column(&row) } catch { return nil }
+        }
+        let user = read { row throws(SQLFault) in try row.id() } ?? UUID(high: 0, low: 0)
+        let endedAt = read { row throws(SQLFault) in try row.time() } ?? now
+        let reason = read { row throws(SQLFault) in try row.word(EndReason.self) } ?? .revoked
+        self.init(
+            id: id, user: user, endedAt: endedAt, reason: reason, expiresAt: read { row throws(SQLFault) in try row.optionalTime() })
+    }
 }

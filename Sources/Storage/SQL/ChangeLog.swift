@@ -15,15 +15,17 @@ private enum ChangeKind: Int64 {
 
 extension SQLStore {
     package func changes(since mark: ChangeMark?) async throws(StoreFault) -> ChangeReading {
-        try await database.read { sql throws(SQLFault) in
+        let (reading, unreadable) = try await database.read { sql throws(SQLFault) in
             // Read before the changes: a transaction that commits in between is in this reading and in the next.
             let (next, time) = try sql.endOfLog()
-            guard let mark else { return ChangeReading(changes: [], next: next, isWhole: true, time: time) }
-            guard mark.server == next.server, mark <= next, let changes = try sql.changes(since: mark) else {
-                return ChangeReading(changes: [], next: next, isWhole: false, time: time)
+            guard let mark else { return (ChangeReading(changes: [], next: next, isWhole: true, time: time), [String]()) }
+            guard mark.server == next.server, mark <= next, let (changes, unreadable) = try sql.changes(since: mark) else {
+                return (ChangeReading(changes: [], next: next, isWhole: false, time: time), [])
             }
-            return ChangeReading(changes: changes, next: next, isWhole: true, time: time)
+            return (ChangeReading(changes: changes, next: next, isWhole: true, time: time), unreadable)
         }
+        skipped(unreadable)
+        return reading
     }
 }
 
@@ -40,15 +42,17 @@ extension SQLTransaction {
         return (mark, dialect.isClockShared ? try row.time() : nil)
     }
 
-    /// Changes from `mark` on; nil if they are more than a reading has. A restored dump has those of the server that it was made on: its numbers may be ahead of this one's, and
-    /// such a change is read when this server reaches its number, not at each reading until then.
-    fileprivate func changes(since mark: ChangeMark) throws(SQLFault) -> [LoggedChange]? {
+    /// Changes from `mark` on, and why others cannot be read; nil if they are more than a reading has. A restored dump has those of the
+    /// server that it was made on: its numbers may be ahead of this one's, and such a change is read when this server reaches its number,
+    /// not at each reading until then.
+    fileprivate func changes(since mark: ChangeMark) throws(SQLFault) -> ([LoggedChange], unreadable: [String])? {
         let (unended, values) = mark.inProgress.map { (dialect.changesInProgress?.contain, [.text($0)]) } ?? (nil, [SQLValue]())
         // The bound comes before the joins and the order: many changes cost one pass over that many entries of an index.
         let found = try rows(
             """
-            SELECT c.id, \(dialect.clock), c.at, c.kind, c.identity_provider, c.identity_subject, c.subject, a.tier_version,
-                a.tier, a.tier_until, a.email, a.email_confirmed_at, e.account, e.ended_at, e.reason, e.expires_at
+            SELECT c.id, \(dialect.clock), c.at, c.kind, c.identity_provider, c.identity_subject, c.subject,
+                CASE WHEN e.id IS NULL THEN 0 ELSE 1 END, e.account, e.ended_at, e.reason, e.expires_at,
+                a.tier_version, a.tier, a.tier_until, a.email, a.email_confirmed_at
             FROM (
                 SELECT * FROM changes c
                 WHERE c.\(dialect.changeMark) >= $1 AND c.\(dialect.changeMark) < \(dialect.changeEnd)\(unended.map { " OR \($0)" } ?? "")
@@ -57,32 +61,43 @@ extension SQLTransaction {
             ORDER BY c.id
             """,
             [.integer(mark.value)] + values)
-        return found.count > ChangeReading.most ? nil : try found.map(Self.change).compactMap { $0 }
+        guard found.count <= ChangeReading.most else { return nil }
+        var (changes, unreadable): ([LoggedChange], [String]) = ([], [])
+        for var row in found {
+            let id = try row.integer()
+            do throws(SQLFault) {
+                if let (change, age) = try Self.change(&row, &unreadable) { changes.append(LoggedChange(id: id, change: change, age: age)) }
+            } catch {
+                unreadable.append("change \(id) of the change log is skipped: \(error.reason)")
+            }
+        }
+        return (changes, unreadable)
     }
 
-    /// nil for an ended session that has been swept, and for kinds of later releases.
-    private static func change(_ row: SQLRow) throws(SQLFault) -> LoggedChange? {
-        var row = row
-        let (id, age) = (try row.integer(), try row.time().microseconds(since: try row.time()))
+    /// The columns behind the number, with the age; nil for an ended session that has been swept, and for kinds of later releases.
+    private static func change(_ row: inout SQLRow, _ unreadable: inout [String]) throws(SQLFault) -> (StoreChange, age: Int64)? {
+        let now = try row.time()
+        // When it was made only tells how late it is read.
+        let age = now.microseconds(since: (try? row.time()) ?? now)
         let kind = ChangeKind(rawValue: try row.integer())
-        let (provider, name, subject) = (try row.optionalText(), try row.optionalText(), try row.optionalID())
-        let (version, tier, until) = (try row.optionalInteger(), try row.optionalText(), try row.optionalTime())
-        let email = try row.provenEmail()
-        switch (kind, subject) {
-        case (.secrets, _): return LoggedChange(id: id, change: .secrets, age: age)
-        case (.identity, _):
+        let (provider, name) = (try row.optionalText(), try row.optionalText())
+        if kind == .secrets { return (.secrets, age) }
+        if kind == .identity {
             guard let provider, let name else { return nil }
-            return LoggedChange(id: id, change: .identity(IdentityKey(IdentitySource(stored: provider), stored: name)), age: age)
-        case (.account, let user?):
-            let standing = version.map { AccountStanding(Entitlement(tier: tier, until: until, version: $0), email: email) }
-            return LoggedChange(id: id, change: standing.map { .account(user, $0) } ?? .accountDeleted(user), age: age)
-        case (.ended, let session?):
-            guard let user = try row.optionalID() else { return nil }
-            let ended = EndedSession(
-                id: session, user: user, endedAt: try row.time(), reason: try row.word(EndReason.self),
-                expiresAt: try row.optionalTime())
-            return LoggedChange(id: id, change: .ended(ended), age: age)
-        case (.account, nil), (.ended, nil), (nil, _): return nil
+            return (.identity(IdentityKey(IdentitySource(stored: provider), stored: name)), age)
+        }
+        guard let kind, let subject = try row.optionalID() else { return nil }
+        let isKept = try row.flag()
+        let ended = EndedSession(subject, &row, at: now)
+        if kind == .ended { return isKept ? (.ended(ended), age) : nil }
+        guard let version = try row.optionalInteger() else { return (.accountDeleted(subject), age) }
+        do throws(SQLFault) {
+            let entitlement = Entitlement(tier: try row.optionalText(), until: try row.optionalTime(), version: version)
+            return (.account(subject, AccountStanding(entitlement, email: try row.provenEmail())), age)
+        } catch {
+            // It has the lowest tier and no proven email until it can be read.
+            unreadable.append("the account \(subject.text) cannot be read: \(error.reason)")
+            return (.account(subject, AccountStanding(Entitlement(tier: nil, until: nil, version: version))), age)
         }
     }
 

@@ -200,6 +200,7 @@ final class ConditionLog: Sendable {
         guard state.withLock({ $0.board.store.ended(outcome) }) else { return }
         switch outcome {
         case .readFailed: break
+        case .skippedRow(let reason): report(AccountNotice.storeFailed(reason))
         case .wrote: log.info("account store writable")
         case .writeFailed(let reason): log.error("account store not writable", ("error", reason))
         }

@@ -33,6 +33,8 @@ struct StoreCondition {
         let before = writeProblem
         switch outcome {
         case .readFailed: readFails = true
+        // Reported once for each reason.
+        case .skippedRow: return true
         case .wrote: writeProblem = nil
         case .writeFailed(let reason): writeProblem = reason
         }
