@@ -185,6 +185,16 @@ struct Office {
         PasswordReset(context: context, mint: mint, work: work, courier: recorder, limiter: limiter, secret: Self.secret)
     }
 
+    /// That of a gateway over the same store whose clock is so many seconds ahead, and which has read the store's.
+    func skewedContext(ahead seconds: Int64) -> AccountContext {
+        let right = clock.accountClock
+        let wrong = AccountClock(
+            now: { Moment(monotonic: right.now().monotonic, wall: right.now().wall.advanced(seconds: seconds)) }, pause: right.pause)
+        let context = AccountContext(store: store, clock: wrong, notice: { _ in })
+        context.storeClock.read(clock.now, from: wrong.now(), to: wrong.now())
+        return context
+    }
+
     /// Signs up with this email and `password123`.
     func signUp(_ email: String, contract: ContractID = .dlauth) async throws -> SignedIn {
         let registration = Registration(email: try EmailAddress(email), password: try Password("password123"))
@@ -196,13 +206,13 @@ struct Office {
             .email(try EmailAddress(email)), try Password(password), contract: contract, caller: caller)
     }
 
-    /// The verdict of the gateway's verifier on an access token.
-    func verified(_ token: String) -> Result<VerifiedToken, TokenFault> {
+    /// The verdict of the gateway's verifier on an access token; now, unless its clock shows another time.
+    func verified(_ token: String, at now: WallTime? = nil) -> Result<VerifiedToken, TokenFault> {
         let own = TrustedIssuer(
             name: "own", issuer: "https://gate.test", audiences: ["tollgate"], algorithms: AlgorithmSet(.ES256),
             keys: KeySet([signingKey.verificationKey]), isOwn: true)
         var verifier = TokenVerifier()
-        return token.withRawBytes { verifier.verify($0, trust: Trust(issuers: [own]), now: clock.now) }
+        return token.withRawBytes { verifier.verify($0, trust: Trust(issuers: [own]), now: now ?? clock.now) }
     }
 }
 

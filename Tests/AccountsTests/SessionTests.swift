@@ -58,11 +58,8 @@ import Wire
     @Test(arguments: [60, -3_600] as [Int64])
     func aWrongClockNeitherEndsNorExtendsTheGrace(_ ahead: Int64) async throws {
         let office = try Office()
-        let right = office.clock.accountClock
-        let clock = AccountClock(
-            now: { Moment(monotonic: right.now().monotonic, wall: right.now().wall.advanced(seconds: ahead)) }, pause: right.pause)
-        let context = AccountContext(store: office.store, clock: clock, notice: { _ in })
-        context.storeClock.read(office.clock.now, from: clock.now(), to: clock.now())
+        let context = office.skewedContext(ahead: ahead)
+        let clock = context.clock
         let wrong = Sessions(context: context, mint: office.mint)
         let spent = try await office.signUp("a@x").grant?.tokens.refresh ?? "none"
         let next = try await refresh(office, spent)
@@ -78,6 +75,30 @@ import Wire
         let late = await fault { try await wrong.refresh(next.grant.tokens.refresh ?? "none", contract: .dlauth, caller: office.caller) }
         #expect(late == RefreshTokenRefusal.invalid)
         #expect(office.recorder.ended.map(\.reason) == [.refreshReuse])
+    }
+
+    /// Its `exp` is that of the session's newest token, by which streams end, and `auth_time` is judged by the clock that judges `exp`.
+    @Test(arguments: [60, -3_600] as [Int64])
+    func aTokenTellsTheTimesOfItsSessionByTheGatewaysClock(_ ahead: Int64) async throws {
+        let office = try Office()
+        let context = office.skewedContext(ahead: ahead)
+        let sessions = Sessions(context: context, mint: office.mint)
+        let own = { context.clock.now().wall }
+        let openings = AnonymousAccounts(context: context, mint: office.mint, limiter: office.limiter)
+        var granted = try await openings.open(contract: .dlauth, caller: office.caller).grant
+        let signedIn = own().seconds
+        for _ in 0..<2 {
+            #expect(try await sessions.newestExpiry(of: granted.session.id) == granted.tokens.accessExpiresAt)
+            let token = try office.verified(granted.tokens.access, at: own()).get()
+            #expect(token.authenticatedAt == signedIn)
+            office.clock.advance(seconds: 100)
+            granted = try await sessions.refresh(granted.tokens.refresh ?? "none", contract: .dlauth, caller: office.caller).grant
+        }
+        // By a clock that has been set back since, it is not in the future.
+        var session = granted.session
+        session.signedInAt = office.clock.now.advanced(seconds: 9)
+        let late = try office.mint.pair(session, try await office.signUp("a@x").account, now: office.clock.now)
+        #expect(try office.verified(late.access).get().authenticatedAt == office.clock.now.seconds)
     }
 
     @Test func aLostAnswerIsGivenAgain() async throws {

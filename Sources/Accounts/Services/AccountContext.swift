@@ -71,6 +71,9 @@ extension AccountContext {
     /// The time by which the rows of the store are judged and stamped. Tokens bear the gateway's own, by which it checks them.
     var storeTime: WallTime { storeClock.time(at: clock.now()) }
 
+    /// Microseconds by which the gateway's clock is ahead of the store's; 0 where they are the same, or that one was not read yet.
+    var storeSkew: Int64 { storeClock.skew(at: clock.now()) ?? 0 }
+
     func audit(_ caller: Caller) -> AuditContext { AuditContext(now: storeTime, address: caller.address) }
     func audit(by actor: AuditActor) -> AuditContext { AuditContext(now: storeTime, address: nil, actor: actor) }
 
@@ -162,7 +165,7 @@ extension AccountContext {
             notice(.storeFailed("a session that was asked for is missing"))
             throw .broken
         }
-        let tokens = try signing(try mint.pair(session, signIn.account, now: clock.now().wall))
+        let tokens = try signing(try mint.pair(session, signIn.account, now: clock.now().wall, storeSkew: storeSkew))
         return .init(account: signIn.account, grant: SessionGrant(session: session, tokens: tokens))
     }
 }

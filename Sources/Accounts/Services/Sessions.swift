@@ -117,7 +117,8 @@ package struct Sessions: Sendable {
             if let signIn, let session = signIn.session, let actor = try await granted(actor, to: caller) {
                 let now = context.clock.now().wall
                 return try context.signing(
-                    try mint.actorToken(actor, session, signIn.account, seconds: Self.actorTokenSeconds, now: now))
+                    try mint.actorToken(
+                        actor, session, signIn.account, seconds: Self.actorTokenSeconds, now: now, storeSkew: context.storeSkew))
             }
         } catch {
             throw .failed(error)
@@ -187,11 +188,11 @@ package struct Sessions: Sendable {
         }
     }
 
-    /// `exp` of the newest access token that sign-in or a refresh gave out for the session, in seconds since 1970; nil if it has
-    /// ended. A pair that was handed out again, to a client that lost it, does not count.
+    /// `exp` of the newest access token that sign-in or a refresh gave out for the session, in seconds since 1970 by the gateway's
+    /// clock; nil if it has ended. A pair that was handed out again, to a client that lost it, does not count.
     package func newestExpiry(of session: UUID) async throws(AccountFailure) -> Int64? {
         guard let open = try await context.ask(retryingFor: Self.patience, await context.store.session(session))?.session else { return nil }
-        return mint.accessExpiry(of: open)
+        return mint.accessExpiry(of: open, storeSkew: context.storeSkew)
     }
 
     /// Marks pairs as delivered: their access tokens were seen on requests. Idempotent; may be called late and in batches.

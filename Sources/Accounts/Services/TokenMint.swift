@@ -45,17 +45,20 @@ package struct TokenMint: Sendable {
         self.random = random
     }
 
-    /// The pair for the current counter of `session`: a new access token, and the refresh token of that counter.
-    func pair(_ session: Session, _ account: Account, now: WallTime) throws(KeyFault) -> TokenPair {
+    /// The pair for the current counter of `session`: a new access token, and the refresh token of that counter. `storeSkew`: the
+    /// microseconds by which the gateway's clock, which shows `now` and by which tokens are checked, is ahead of the store's.
+    func pair(_ session: Session, _ account: Account, now: WallTime, storeSkew: Int64 = 0) throws(KeyFault) -> TokenPair {
         let seconds = policies[session.contract].accessSeconds
-        let claims = claims(session, account, seconds: seconds, counter: session.counter, now)
+        let claims = claims(session, account, seconds: seconds, counter: session.counter, now, storeSkew)
         return TokenPair(
             access: try signingKey().issue(claims), accessSeconds: seconds, accessExpiresAt: claims.expiresAt,
             refresh: try refresh(session))
     }
 
     /// `exp` of the access token that was issued when the session was opened or last refreshed.
-    func accessExpiry(of session: Session) -> Int64 { session.lastUsedAt.seconds + policies[session.contract].accessSeconds }
+    func accessExpiry(of session: Session, storeSkew: Int64) -> Int64 {
+        session.lastUsedAt.ahead(by: storeSkew).seconds + policies[session.contract].accessSeconds
+    }
 
     private func refresh(_ session: Session) throws(KeyFault) -> String? {
         switch session.contract.sessionPolicy.refresh {
@@ -72,23 +75,23 @@ package struct TokenMint: Sendable {
 
     /// An access token with which the session's user acts as `actor`.
     func actorToken(
-        _ actor: ActorName, _ session: Session, _ account: Account, seconds: Int64, now: WallTime
+        _ actor: ActorName, _ session: Session, _ account: Account, seconds: Int64, now: WallTime, storeSkew: Int64
     ) throws(KeyFault) -> String {
-        var claims = claims(session, account, seconds: seconds, counter: 0, now)
+        var claims = claims(session, account, seconds: seconds, counter: 0, now, storeSkew)
         claims.actorType = actor.type
         claims.actorID = actor.id
         return try signingKey().issue(claims)
     }
 
     private func claims(
-        _ session: Session, _ account: Account, seconds: Int64, counter: UInt64, _ now: WallTime
+        _ session: Session, _ account: Account, seconds: Int64, counter: UInt64, _ now: WallTime, _ storeSkew: Int64
     ) -> TokenClaims {
         var claims = TokenClaims(
             issuer: issuer, audience: audience, subject: account.id.text, issuedAt: now.seconds,
             expiresAt: now.seconds + seconds)
         claims.tokenID = AccessTokenID(counter: counter, random: random(8).rawBytes.load64(0)).text
         claims.sessionID = session.id.text
-        claims.authenticatedAt = session.signedInAt?.seconds
+        claims.authenticatedAt = session.signedInAt.map { min($0.ahead(by: storeSkew), now).seconds }
         if let email = account.email {
             claims.email = email.text
             claims.isEmailVerified = account.emailConfirmedAt != nil
@@ -96,6 +99,11 @@ package struct TokenMint: Sendable {
         if tellsNames { claims.name = account.name?.full }
         return claims
     }
+}
+
+extension WallTime {
+    /// The same moment by a clock that is ahead by so many microseconds.
+    fileprivate func ahead(by skew: Int64) -> Self { Self(microseconds: microseconds &+ skew) }
 }
 
 extension TokenMint {
