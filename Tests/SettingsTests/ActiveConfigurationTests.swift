@@ -56,6 +56,26 @@ import Wire
     }
 }
 
+/// A reload of all parts.
+@Suite struct ReloadTests {
+    private struct Refusal: Error {}
+    private struct RefusingPart: Part {
+        func prepare(_ next: NextConfiguration) throws -> Commit { throw Refusal() }
+    }
+
+    /// The store of accounts, once opened, stays open and has its newest schema.
+    @Test func nothingIsOpenedForAConfigurationThatAPartRefuses() throws {
+        let configuration = try #require(load("TOLLGATE_UPSTREAM_U=http://127.0.0.1:9\nTOLLGATE_ROUTE_R=\"/r upstream=u\"").configuration)
+        let next = NextConfiguration(configuration: configuration, moment: EventLoop.now())
+        var steps: [String] = []
+        let opening = PlainPart { _ in Commit { steps.append("open") } apply: { steps.append("apply") } }
+        #expect(throws: Refusal.self) { try ([opening, RefusingPart()] as [any Part]).prepare(next) }
+        #expect(steps.isEmpty)
+        let commits = try ([opening, opening] as [any Part]).prepare(next)
+        #expect(steps == ["open", "open"] && commits.count == 2)
+    }
+}
+
 extension Policy {
     /// The ids of the gateway's own keys.
     fileprivate var ownKids: [String] { trust.issuers.first(where: \.isOwn)?.keys?.keys.compactMap(\.kid) ?? [] }

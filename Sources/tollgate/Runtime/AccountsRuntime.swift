@@ -111,20 +111,22 @@ final class AccountsRuntime: Part, Sendable {
         }
         switch news {
         case .changes:
-            // Likewise: it ends with the reading, which has a time-out.
+            // Likewise: it ends with the reading, which has a time-out longer than the one above. Without readings it is over at once.
             Task {
-                if await cluster.applied() { done() }
+                _ = await cluster.applied()
+                done()
             }
         case .ownKeys: if let readings = assembly.keyReadings { readings.read(then: done) } else { done() }
         }
     }
 
-    /// Opens the store if the next configuration is the first to use it; blocks as `start` does.
+    /// The commit opens the store if the next configuration is the first to use it; blocks as `start` does.
     func prepare(_ next: NextConfiguration) throws -> Commit {
         let configuration = next.configuration
         let mounted = try assembly.contracts(configuration)
-        try start(configuration)
         return Commit { [self] in
+            try start(configuration)
+        } apply: { [self] in
             assembly.limiter.adopt(AttemptRates(configuration))
             cluster.tiers.adopt(TierScale(configuration), IssuerTiers.all(configuration))
             contracts.withLock { $0 = mounted }

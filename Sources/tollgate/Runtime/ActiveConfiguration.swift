@@ -130,13 +130,12 @@ final class ActiveConfiguration: Sendable {
         }
     }
 
-    /// The content of a reload: the policy, with the keys and the admin token beside it.
+    /// The policy that a reload publishes, with the keys beside it.
     struct Publication {
         let configuration: GatewayConfiguration
         let keys: IssuerKeys
         /// Without its number.
         let policy: Policy
-        let adminToken: AdminToken?
     }
 
     /// Reads the keys of a configuration and builds its policy. Changes nothing.
@@ -144,13 +143,14 @@ final class ActiveConfiguration: Sendable {
         let keys = try KeySetRefresher.load(IssuersPlan(next.configuration), at: next.moment, earlier: keys)
         return Publication(
             configuration: next.configuration, keys: keys,
-            policy: try PolicyBuilder.policy(next.configuration, keys: keys, version: 0, now: next.moment.wall),
-            adminToken: try AdminToken.open(next.configuration.settings))
+            policy: try PolicyBuilder.policy(next.configuration, keys: keys, version: 0, now: next.moment.wall))
     }
 
     /// Brings a prepared configuration into force. Keys that are fetched for an earlier one are ignored from now on.
-    func publish(_ next: Publication, _ upstreams: [UpstreamSnapshot], fetchingBy keySets: KeySetRefresher) {
-        log.write(next.adminToken)
+    func publish(
+        _ next: Publication, _ adminToken: AdminToken?, _ upstreams: [UpstreamSnapshot], fetchingBy keySets: KeySetRefresher
+    ) {
+        log.write(adminToken)
         let generation = keySets.nextGeneration()
         publishing.withLock { _ in
             let (labels, version) = state.withLock { state in
@@ -159,7 +159,7 @@ final class ActiveConfiguration: Sendable {
                 state.keysGeneration = generation
                 state.policyVersion += 1
                 state.labels.declare(next.configuration)
-                state.adminToken = next.adminToken
+                state.adminToken = adminToken
                 return (state.labels, state.policyVersion)
             }
             let policy = Policy(next.policy, limitsBy: limitHash, version: version)

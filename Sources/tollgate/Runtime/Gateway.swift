@@ -221,11 +221,13 @@ struct Gateway {
         do {
             let next = NextConfiguration(configuration: configuration, moment: moment)
             let publication = try active.prepare(next)
-            let commits = try parts.map { try $0.prepare(next) }
+            let commits = try parts.prepare(next)
+            // Last, as it may make a token, which is told once.
+            let token = try AdminToken.open(configuration.settings)
             for commit in commits { commit.apply() }
             let upstreams = resolver.snapshots()
             health.adopt(configuration, upstreams)
-            active.publish(publication, upstreams, fetchingBy: keySets)
+            active.publish(publication, token, upstreams, fetchingBy: keySets)
             for commit in commits { commit.published() }
             return ignored
         } catch {
@@ -233,7 +235,7 @@ struct Gateway {
         }
     }
 
-    private var parts: [any Part] { [accounts, resolver, certificatePart, courierPart, processPart] }
+    private var parts: [any Part] { [resolver, certificatePart, accounts, courierPart, processPart] }
 
     private var certificatePart: CertificatePart {
         CertificatePart(certificates: certificates, workers: workers, health: health, log: log)

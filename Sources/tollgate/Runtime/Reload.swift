@@ -14,16 +14,28 @@ protocol Part {
     func prepare(_ next: NextConfiguration) throws -> Commit
 }
 
-/// A prepared change, which cannot fail.
+/// A prepared change. Nothing but `open` can fail.
 struct Commit {
+    /// Runs once every part is prepared, before the first `apply`: opens what stays open also if another part cannot be opened.
+    let open: () throws -> Void
     /// Runs before the workers are posted the configuration: they may ask for all that it names at once.
     let apply: () -> Void
     /// Runs once they have been posted it.
     let published: () -> Void
 
-    init(apply: @escaping () -> Void, published: @escaping () -> Void = {}) {
+    init(open: @escaping () throws -> Void = {}, apply: @escaping () -> Void, published: @escaping () -> Void = {}) {
+        self.open = open
         self.apply = apply
         self.published = published
+    }
+}
+
+extension [any Part] {
+    /// Prepares every part, and opens what the changes need once none is refused.
+    func prepare(_ next: NextConfiguration) throws -> [Commit] {
+        let commits = try map { try $0.prepare(next) }
+        for commit in commits { try commit.open() }
+        return commits
     }
 }
 
