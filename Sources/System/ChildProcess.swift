@@ -8,9 +8,9 @@ package struct ChildProcess: Sendable {
     /// The descriptor under which the child finds the one that it was given.
     package static let givenDescriptor: Int32 = 3
 
-    /// Starts `program`, a path or a name on the PATH, with these variables, and with the standard streams and the blocked signals of this process, and with
-    /// `descriptor` as `givenDescriptor`. This process's other descriptors close in it, also those that a C library opened without
-    /// O_CLOEXEC.
+    /// Starts `program`, a path or a name on the PATH, with these variables, the standard streams and blocked signals of this process,
+    /// and `descriptor` as `givenDescriptor`. This process's other descriptors close in it, also those that a C library opened
+    /// without O_CLOEXEC.
     package init(
         _ program: String, arguments: [String], variables: [(name: String, value: String)], giving descriptor: Int32
     ) throws(SystemFault) {

@@ -1,7 +1,7 @@
 package import Wire
 
-/// Clock skew against other servers, measured by their `Date` fields, and against the database. A wrong clock rejects valid tokens, and nothing else
-/// reveals it.
+/// Clock skew against other servers, measured by their `Date` fields, and against the database. A wrong clock rejects valid tokens, and
+/// nothing else reveals it.
 package struct ClockSkews: Sendable, Equatable {
     /// Microseconds of skew without a warning: `Date` has whole seconds, and answers take time.
     package static let tolerable: Int64 = 5_000_000
