@@ -29,7 +29,7 @@ private func canonical(_ path: [UInt8], _ slash: CanonicalPath.EncodedSlash = .r
         #expect(canonical(path) == (.same([]), path))
     }
 
-    @Test(arguments: ["/a;v=1/b", "/m;jsessionid=1", "/a%3Bb", "/;", "/12345678;"])
+    @Test(arguments: ["/a;v=1/b", "/m;jsessionid=1", "/.a;x/b", "/a%3Bb", "/;", "/12345678;"])
     func parametersAreReported(_ path: String) {
         #expect(canonical(path) == (.same(.parameters), path))
         #expect(canonical("/" + path) == (.rewritten(.parameters), path))

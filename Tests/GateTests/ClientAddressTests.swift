@@ -36,6 +36,7 @@ import Wire
         ("Forwarded: proto=https; FOR=\"[2001:db8::5]:4711\"", "2001:db8::5"),
         ("Forwarded: for=1.1.1.1, for=\"203.0.113.5\", for=10.0.0.7;host=\"a,b;for=9.9.9.9\"", "203.0.113.5"),
         ("Forwarded: for=203.0.113.5\nForwarded: for=10.0.0.7", "203.0.113.5"),
+        (#"Forwarded: for=203.0.113.5;host="a\",for=9.9.9.9;""#, "203.0.113.5"),
         ("X-Forwarded-For: 203.0.113.5\nForwarded: for=203.0.113.5", "203.0.113.5"),
     ])
     func theFirstUntrustedFromTheRightIsTheClient(_ headers: String, _ expected: String) throws {

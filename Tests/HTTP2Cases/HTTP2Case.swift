@@ -35,9 +35,18 @@ package struct HTTP2Case: Sendable {
         outcome = cells[3].trimmingCharacters(in: ["`"])
         let frames = FrameNotation.split(cells[2].trimmingCharacters(in: ["`"]), at: ";")
         isGreeted = !frames[0].hasPrefix("PREFACE") && !frames[0].hasPrefix("BYTES")
-        steps = try frames.map { frame in
-            frame.hasPrefix("await ") ? .wait(String(frame.dropFirst(6))) : .send(try FrameNotation.bytes(frame))
+        // Frames that follow each other are sent at once: the answer to one must not come before the next has left.
+        var steps: [Step] = []
+        for frame in frames {
+            if frame.hasPrefix("await ") {
+                steps.append(.wait(String(frame.dropFirst(6))))
+            } else if case .send(let bytes)? = steps.last {
+                steps[steps.count - 1] = .send(bytes + (try FrameNotation.bytes(frame)))
+            } else {
+                steps.append(.send(try FrameNotation.bytes(frame)))
+            }
         }
+        self.steps = steps
     }
 
     /// Checks the frames that a server has sent until the outcome came; returns the fault.
