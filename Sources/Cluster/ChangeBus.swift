@@ -15,7 +15,7 @@ package enum HintEvent: Sendable {
     case hinted
     /// A message came that was not made with the secret.
     case refused
-    /// Why there is no subscription; nil once there is.
+    /// The subscription was made, or lost with this error.
     case changed(problem: String?)
     /// One of its connections is lost, or its server refuses commands.
     case lost

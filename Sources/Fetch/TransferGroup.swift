@@ -134,7 +134,7 @@ package struct EndedTransfer: Sendable {
         self.failure = failure
     }
 
-    /// Why there is no whole answer; nil if there is one.
+    /// The error of the transfer; nil for a complete response.
     package var problem: String? { isTooLarge ? "the answer is too large" : failure }
 
     fileprivate init(_ handle: UnsafeMutableRawPointer, _ transfer: Transfer, _ outcome: Int32) {

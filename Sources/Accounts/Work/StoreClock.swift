@@ -2,7 +2,8 @@ internal import Synchronization
 package import Wire
 
 /// The clock of the store's server, by which all rules about sessions, codes and other rows are applied: gateways whose own clocks differ
-/// apply them alike. Between two readings it goes on with the monotonic clock, also if the gateway's time of day is set.
+/// apply them alike. Between two readings it advances with the monotonic clock, so a change of the gateway's wall clock
+/// does not move it.
 ///
 /// A reading has an interval: the server told its time between the question and the answer. The estimate is always within the last
 /// reading's, and is moved no further than into it; it begins with the gateway's own time of day, which is also all there is where the

@@ -150,7 +150,7 @@ extension Admission {
     }
 
     /// Whether no page of another server can be of `origin`, to whose host the request was sent. A page's own name may be made to lead to
-    /// the gateway (DNS rebinding), but it is no name of the gateway's configuration or certificate.
+    /// the gateway (DNS rebinding), but the configuration and the certificate do not contain it.
     private func cannotBeRebound(_ origin: RawSpan, _ host: RawSpan, _ peer: Peer) -> Bool {
         let own = policy.ownOrigin
         return origin.equals(own.rawBytes) || peer.isTLS || host.isOfThisNetwork || policy.table.names(host)

@@ -203,7 +203,7 @@ private struct HTTP1RequestLine {
 }
 
 extension FieldName {
-    /// Bits of the fields that have no place in HTTP/2 (RFC 9113 §8.2.2), or another form: `Host` is `:authority`.
+    /// Bits of the fields that HTTP/2 forbids (RFC 9113 §8.2.2) or sends in another form: `Host` as `:authority`.
     fileprivate static var ofHTTP1Alone: UInt64 {
         connection.bit | keepAlive.bit | proxyConnection.bit | transferEncoding.bit | upgrade.bit | host.bit | te.bit
     }

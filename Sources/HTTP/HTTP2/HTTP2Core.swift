@@ -1,7 +1,7 @@
 package import Wire
 
 /// One HTTP/2 connection (RFC 9113), of a client or to an upstream: frames in, events of streams out, and the wire form of messages. It
-/// does no I/O, has no clock, and never waits: what a window does not allow yet is the driver's to keep.
+/// does no I/O, has no clock, and never waits: the driver keeps content that no window allows yet.
 ///
 /// `HTTP2Server` has the requests in and answers out of a server, `HTTP2Client` the answers in and requests out of a client; all else is
 /// the same for both roles.
@@ -232,7 +232,7 @@ package struct HTTP2Core: ~Copyable {
         guard glitches.isWithinBound(glitch, at: now) else { throw HTTP2Fault(.enhanceYourCalm, glitch) }
     }
 
-    /// The peer has broken a rule on one stream: resets it, and counts it. `reason` is told of an upstream.
+    /// The peer has broken a rule on one stream: resets it, and counts it. For an upstream, the event has `reason`.
     mutating func failStream(
         _ number: UInt32, _ reason: HTTPFault.Reason, _ code: HTTP2ErrorCode = .protocolError, at now: MonotonicTime,
         into out: inout ByteBuffer

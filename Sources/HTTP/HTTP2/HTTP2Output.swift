@@ -1,6 +1,6 @@
 package import Wire
 
-/// Frames out: content, trailers and ends of messages. What they do not take is the driver's to keep.
+/// Frames out: content, trailers and ends of messages. The driver keeps content that they do not take.
 extension HTTP2Core {
     /// Bytes of content that may be sent to the stream now.
     package func room(of stream: StreamID) -> Int {
