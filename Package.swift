@@ -107,13 +107,28 @@ let package = Package(
             dependencies: ["Proxy", "Credentials", "FilterReference", "Gate", "HTTP", "Redis", "System", "Telemetry", "TestServers", "TestThreads", "Threads", "Transport", "Wire"],
             swiftSettings: tests),
         .testTarget(
-            name: "SettingsTests",
+            name: "AdminTests",
+            dependencies: ["Admin", "Accounts", "Credentials", "Gate", "HTTP", "MemoryStore", "Telemetry", "Threads", "Transport", "Wire", "Workbench"],
+            swiftSettings: tests),
+        .testTarget(
+            name: "ClusterTests", dependencies: ["Cluster", "Accounts", "Credentials", "Gate", "MemoryStore", "Storage", "Threads", "Transport", "Wire"], swiftSettings: tests),
+        .testTarget(
+            name: "IssuersTests",
+            dependencies: ["Issuers", "Credentials", "Fetch", "Gate", "Storage", "System", "Telemetry", "Threads", "Transport", "Wire", "Workbench"],
+            swiftSettings: tests),
+        .testTarget(
+            name: "SettingsTests", dependencies: ["Settings", "Credentials", "Gate", "System", "Telemetry", "Wire"], swiftSettings: tests),
+        .testTarget(
+            name: "TollgateTests",
             dependencies: [
-                "tollgate", "Accounts", "Admin", "Cluster", "Credentials", "Fetch", "Gate", "HTTP", "Issuers", "Mail", "MemoryStore", "Proxy", "Settings", "Storage", "System", "Telemetry",
-                "Threads", "Transport", "Wire",
+                "tollgate", "Accounts", "Admin", "Credentials", "Gate", "HTTP", "Issuers", "Mail", "Proxy", "Settings", "Storage", "System", "Telemetry",
+                "Threads", "Transport", "Wire", "Workbench",
             ],
             exclude: ["Cases"], swiftSettings: tests),
-        // Test support: an in-memory store, and a process that writes to a database until a test kills it.
+        // Test support: folders, files of the package, a small HTTP server and waiting.
+        .target(
+            name: "Workbench", dependencies: ["System", "Threads", "Transport", "Wire"], path: "Tests/Workbench", swiftSettings: tests),
+        // Test support: an in-memory store and a limiter, and a process that writes to a database until a test kills it.
         .target(
             name: "MemoryStore", dependencies: ["Accounts", "Credentials", "Wire"], path: "Tests/MemoryStore",
             swiftSettings: tests),

@@ -2,7 +2,6 @@ import Testing
 import Wire
 
 @testable import Settings
-@testable import tollgate
 
 @Suite struct EnvFileTests {
     private func entries(_ text: String) -> [String] {

@@ -2,7 +2,6 @@ import Gate
 import Testing
 
 @testable import Settings
-@testable import tollgate
 
 /// Ten thousand routes in one env file.
 @Suite struct ManyRoutesTests {
@@ -11,7 +10,7 @@ import Testing
         let text = (0..<count).map { "TOLLGATE_ROUTE_R\($0)=/s\($0)/* upstream=u\($0 % 500)\n" }.joined()
         let upstreams = (0..<500).reversed().map { "TOLLGATE_UPSTREAM_U\($0)=http://127.0.0.1:\(9_000 + $0)\n" }.joined()
         let loaded = load(text + upstreams)
-        let settings = try #require(loaded.configuration?.settings)
+        let settings = try #require(loaded.configuration)
         #expect(loaded.findings.warnings == [] && settings.routes.count == count)
         for (number, route) in settings.routes.enumerated() {
             #expect(route.rule.name == "r\(number)" && route.rule.target == .upstream(499 - number % 500))

@@ -1,7 +1,6 @@
 import Testing
 
 @testable import Settings
-@testable import tollgate
 
 @Suite struct NearestNameTests {
     @Test(arguments: [

@@ -1,69 +1,68 @@
 import Credentials
 import Gate
-import Settings
 import Telemetry
 import Testing
 import Wire
 
-@testable import tollgate
+@testable import Settings
 
 @Suite struct SettingSourceTests {
     @Test func withNothingSetTheDefaultsOfTheTableHold() throws {
         let configuration = try #require(load("").configuration)
-        #expect(configuration.settings.listeners.map(\.address.description) == ["127.0.0.1:8000"])
-        #expect(configuration.settings.tlsListeners == [])
-        #expect(configuration.settings.adminListeners.map(\.address.description) == ["127.0.0.1:9090"])
-        #expect(configuration.settings.adminToken == nil)
-        #expect(configuration.settings.workers == nil)
-        #expect(configuration.settings.dataDirectory == "./data")
-        #expect(configuration.settings.issuer == "http://localhost:8000")
-        #expect(configuration.settings.audience == "tollgate")
-        #expect(configuration.settings.signingAlgorithm == .ES256)
-        #expect(configuration.settings.clockSkewSeconds == 30)
-        #expect(configuration.settings.tiers.names == ["free", "premium"])
-        #expect(configuration.settings.tokenCacheEntries == 65_536)
-        #expect(configuration.settings.accessLog == .json)
-        #expect(configuration.settings.logLevel == .info)
-        #expect(configuration.settings.upgradeURL == nil)
+        #expect(configuration.listeners.map(\.address.description) == ["127.0.0.1:8000"])
+        #expect(configuration.tlsListeners == [])
+        #expect(configuration.adminListeners.map(\.address.description) == ["127.0.0.1:9090"])
+        #expect(configuration.adminToken == nil)
+        #expect(configuration.workers == nil)
+        #expect(configuration.dataDirectory == "./data")
+        #expect(configuration.issuer == "http://localhost:8000")
+        #expect(configuration.audience == "tollgate")
+        #expect(configuration.signingAlgorithm == .ES256)
+        #expect(configuration.clockSkewSeconds == 30)
+        #expect(configuration.tiers.names == ["free", "premium"])
+        #expect(configuration.tokenCacheEntries == 65_536)
+        #expect(configuration.accessLog == .json)
+        #expect(configuration.logLevel == .info)
+        #expect(configuration.upgradeURL == nil)
     }
 
     @Test func aLaterFileWinsAndTheEnvironmentWinsOverAll() throws {
         let files = [("one.env", "TOLLGATE_AUDIENCE=one\nTOLLGATE_ISSUER=one\nTOLLGATE_LOG=error"), ("two.env", "TOLLGATE_AUDIENCE=two\nTOLLGATE_ISSUER=two")]
         let configuration = try #require(load(files, environment: [("TOLLGATE_AUDIENCE", "env")]).configuration)
-        #expect(configuration.settings.audience == "env")
-        #expect(configuration.settings.issuer == "two")
-        #expect(configuration.settings.logLevel == .error)
+        #expect(configuration.audience == "env")
+        #expect(configuration.issuer == "two")
+        #expect(configuration.logLevel == .error)
     }
 
     @Test func anEmptyValueIsTheDefaultAndNoneForAList() throws {
         let text = "TOLLGATE_WORKERS=\nTOLLGATE_AUDIENCE=\nTOLLGATE_ADMIN_LISTEN=\nTOLLGATE_JWT_SECRET=\nTOLLGATE_ADMIN_TOKEN=\nTOLLGATE_CONTRACTS=\nREDIS_URL="
         let configuration = try #require(load(text).configuration)
-        #expect(configuration.settings.workers == nil)
-        #expect(configuration.settings.audience == "tollgate")
-        #expect(configuration.settings.adminListeners == [])
-        #expect(configuration.settings.jwtSecret == nil)
-        #expect(configuration.settings.adminToken == nil)
+        #expect(configuration.workers == nil)
+        #expect(configuration.audience == "tollgate")
+        #expect(configuration.adminListeners == [])
+        #expect(configuration.jwtSecret == nil)
+        #expect(configuration.adminToken == nil)
     }
 
     @Test func theIssuerIsThePublicURLUnlessItIsSet() throws {
         let url = "TOLLGATE_PUBLIC_URL=https://api.example.org"
-        #expect(try #require(load(url).configuration).settings.issuer == "https://api.example.org")
-        #expect(try #require(load(url + "\nTOLLGATE_ISSUER=me").configuration).settings.issuer == "me")
+        #expect(try #require(load(url).configuration).issuer == "https://api.example.org")
+        #expect(try #require(load(url + "\nTOLLGATE_ISSUER=me").configuration).issuer == "me")
     }
 
     @Test func aSecretComesFromItsFileWithoutTheLastNewline() throws {
         let secret = Array("0123456789abcdef0123456789abcdef".utf8)
         for ending in [[], [10], [13, 10]] as [[UInt8]] {
             let loaded = load("TOLLGATE_JWT_SECRET_FILE=s", files: ["s": secret + ending])
-            #expect(try #require(loaded.configuration).settings.jwtSecret == secret)
+            #expect(try #require(loaded.configuration).jwtSecret == secret)
         }
         let twice = load("TOLLGATE_JWT_SECRET_FILE=s", files: ["s": secret + [10, 10]])
-        #expect(try #require(twice.configuration).settings.jwtSecret == secret + [10])
+        #expect(try #require(twice.configuration).jwtSecret == secret + [10])
     }
 
     @Test func aSecretMayBeAnyBytes() throws {
         let secret = [UInt8](repeating: 0xFF, count: 32)
-        #expect(try #require(load("TOLLGATE_JWT_SECRET_FILE=s", files: ["s": secret]).configuration).settings.jwtSecret == secret)
+        #expect(try #require(load("TOLLGATE_JWT_SECRET_FILE=s", files: ["s": secret]).configuration).jwtSecret == secret)
     }
 
     @Test func aSecretAndItsFileTogetherAreAFault() {
@@ -76,7 +75,7 @@ import Wire
     @Test func aTokenWithScopesIsReadFromItsFile() throws {
         let lines = "TOLLGATE_ADMIN_TOKEN_FILE=a\nTOLLGATE_ADMIN_TOKEN_CI='token-file=s scope=tier,users:read'\n" + oneRoute
         let (admin, good) = (Array("the-admin-tokens".utf8), Array("0123456789abcdef".utf8))
-        let settings = try #require(load(lines, files: ["a": admin, "s": good + [10]]).configuration).settings
+        let settings = try #require(load(lines, files: ["a": admin, "s": good + [10]]).configuration)
         #expect(settings.adminToken == admin)
         #expect(settings.scopedAdminTokens.map(\.token) == [ScopedToken(name: "ci", bytes: good, scopes: [.tier, .usersRead])])
         let name = "a.env:2: TOLLGATE_ADMIN_TOKEN_CI: "

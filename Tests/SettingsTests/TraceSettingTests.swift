@@ -3,14 +3,13 @@ import Testing
 import Wire
 
 @testable import Settings
-@testable import tollgate
 
 /// The variables of OpenTelemetry, as its specification reads them.
 @Suite struct TraceSettingTests {
     private func tracing(_ lines: String...) throws -> TraceSettings {
         let loaded = load((lines + [oneRoute]).joined(separator: "\n"))
         try #require(loaded.findings.faults == [])
-        return try #require(loaded.configuration).settings.tracing
+        return try #require(loaded.configuration).tracing
     }
 
     @Test func withoutACollectorNothingIsRecorded() throws {
@@ -47,7 +46,7 @@ import Wire
     @Test func anAuthorityWithoutTLSIsWarnedOf() throws {
         let file = "OTEL_EXPORTER_OTLP_CERTIFICATE='my ca.pem'\n"
         let secure = load(file + "OTEL_EXPORTER_OTLP_ENDPOINT=https://c:4318\n" + oneRoute, name: "etc/a.env")
-        #expect(secure.findings.warnings == [] && secure.partial.settings.tracing.authorityFile == "etc/my ca.pem")
+        #expect(secure.findings.warnings == [] && secure.partial.tracing.authorityFile == "etc/my ca.pem")
         #expect(
             warnings(file + "OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318\n" + oneRoute) == [
                 "a.env:1: OTEL_EXPORTER_OTLP_CERTIFICATE: has no effect on a collector over plain HTTP, write https:// in its URL"
@@ -60,11 +59,11 @@ import Wire
             "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE=c2", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=c1", "OTEL_EXPORTER_OTLP_CLIENT_KEY=k1",
         ]
         let collector = "OTEL_EXPORTER_OTLP_ENDPOINT=https://c:4318"
-        let one = load((files.dropFirst() + [collector, oneRoute]).joined(separator: "\n"), name: "etc/a.env").partial.settings.tracing
+        let one = load((files.dropFirst() + [collector, oneRoute]).joined(separator: "\n"), name: "etc/a.env").partial.tracing
         #expect(one.clientCertificate == "etc/c1" && one.clientKey == "etc/k1")
-        let two = load((files + [collector, oneRoute]).joined(separator: "\n"), name: "etc/a.env").partial.settings.tracing
+        let two = load((files + [collector, oneRoute]).joined(separator: "\n"), name: "etc/a.env").partial.tracing
         #expect(two.clientCertificate == "etc/c2" && two.clientKey == "etc/k1")
-        let none = load((files + [oneRoute]).joined(separator: "\n"), name: "etc/a.env").partial.settings.tracing
+        let none = load((files + [oneRoute]).joined(separator: "\n"), name: "etc/a.env").partial.tracing
         #expect(none.clientCertificate == nil && none.clientKey == nil, "meant for other programs")
     }
 

@@ -2,12 +2,11 @@ import Testing
 import Wire
 
 @testable import Settings
-@testable import tollgate
 
 @Suite struct UpstreamLineTests {
     private func parse(_ value: String) -> (UpstreamDeclaration, [String]) {
         let upstream = load("TOLLGATE_UPSTREAM_U=\"\(value)\"\n")
-        return (upstream.partial.settings.upstreams[0], upstream.findings.faults.map(\.message))
+        return (upstream.partial.upstreams[0], upstream.findings.faults.map(\.message))
     }
 
     @Test func theAddressesAreRead() {

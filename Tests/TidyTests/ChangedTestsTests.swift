@@ -4,26 +4,34 @@ import Testing
 /// What `deploy/test --changed` chooses, by the import graph of the package.
 @Suite struct ChangedTestsTests {
     private static let everything: Set = [
-        "AccountsTests", "ContractsTests", "CredentialsTests", "EndToEndTests", "GateTests", "HTTPTests", "MailTests", "ProxyTests", "RedisTests",
-        "SettingsTests", "StorageTests", "TelemetryTests", "TidyTests", "TransportTests", "WireTests",
+        "AccountsTests", "AdminTests", "ClusterTests", "ContractsTests", "CredentialsTests", "EndToEndTests", "GateTests", "HTTPTests", "IssuersTests",
+        "MailTests", "ProxyTests", "RedisTests", "SettingsTests", "StorageTests", "TelemetryTests", "TidyTests", "TollgateTests", "TransportTests", "WireTests",
     ]
 
     @Test(arguments: [
         (["Sources/Wire/ASCII.swift"], everything),
-        (["Sources/Gate/Decision.swift"], ["TidyTests", "GateTests", "ProxyTests", "ContractsTests", "SettingsTests", "EndToEndTests"]),
-        (["Sources/Telemetry/X.swift"], ["TidyTests", "TelemetryTests", "ProxyTests", "SettingsTests", "EndToEndTests"]),
-        (["Sources/CCurl/ccurl.c"], ["TidyTests", "MailTests", "SettingsTests", "EndToEndTests"]),
-        (["Sources/tollgate/Commands/Command.swift"], ["TidyTests", "SettingsTests", "EndToEndTests"]),
+        (["Sources/Gate/Decision.swift"], [
+            "TidyTests", "GateTests", "ProxyTests", "AdminTests", "ClusterTests", "ContractsTests", "IssuersTests", "SettingsTests", "TollgateTests", "EndToEndTests",
+        ]),
+        (["Sources/Telemetry/X.swift"], [
+            "TidyTests", "TelemetryTests", "ProxyTests", "AdminTests", "IssuersTests", "SettingsTests", "TollgateTests", "EndToEndTests",
+        ]),
+        (["Sources/Admin/AdminAPI.swift"], ["TidyTests", "AdminTests", "TollgateTests", "EndToEndTests"]),
+        (["Sources/Cluster/X.swift"], ["TidyTests", "ClusterTests", "TollgateTests", "EndToEndTests"]),
+        (["Sources/CCurl/ccurl.c"], ["TidyTests", "IssuersTests", "MailTests", "TollgateTests", "EndToEndTests"]),
+        (["Sources/tollgate/Commands/Command.swift"], ["TidyTests", "TollgateTests", "EndToEndTests"]),
         (["Tests/HTTPTests/Cases/heads.md"], ["TidyTests", "HTTPTests"]),
-        (["Tests/MemoryStore/MemoryStore.swift"], ["TidyTests", "AccountsTests", "ContractsTests", "SettingsTests", "StorageTests"]),
+        (["Tests/MemoryStore/MemoryStore.swift"], [
+            "TidyTests", "AccountsTests", "AdminTests", "ClusterTests", "ContractsTests", "StorageTests",
+        ]),
         (["Tests/TidyTests/WordTests.swift"], ["TidyTests"]),
         (["Tests/ContractsTests/Cases/apple.md"], ["TidyTests", "ContractsTests", "EndToEndTests.ContractStoryTests"]),
         (["docs/limits.md"], ["TidyTests", "EndToEndTests.DocumentExampleTests"]),
-        (["docs/settings.md"], ["TidyTests", "SettingsTests.ShippedFileTests", "EndToEndTests.DocumentExampleTests"]),
+        (["docs/settings.md"], ["TidyTests", "TollgateTests.ShippedFileTests", "EndToEndTests.DocumentExampleTests"]),
         (["docs/images/growth.svg"], ["TidyTests", "EndToEndTests.PictureTests"]),
         (["docs/clients/swift.md"], ["TidyTests", "EndToEndTests.SwiftClientTests", "EndToEndTests.DocumentExampleTests"]),
         (["docs/limits.md", "Tests/EndToEndTests/LimitTests.swift"], ["TidyTests", "EndToEndTests"]),
-        (["deploy/systemd/tollgate.service"], ["TidyTests", "SettingsTests", "EndToEndTests.ServiceUnitTests", "EndToEndTests.PackageTests"]),
+        (["deploy/systemd/tollgate.service"], ["TidyTests", "TollgateTests", "EndToEndTests.ServiceUnitTests", "EndToEndTests.PackageTests"]),
         (["LICENSE"], ["TidyTests"]), (["Tests/Chaos/faults.py"], ["TidyTests", "Chaos"]),
         (["Package.swift"], everything), (["deploy/changed-tests"], everything), (["somewhere/else"], everything),
         (["Sources/NoSuchTarget/X.swift"], everything), ([], []),

@@ -1,0 +1,176 @@
+import Credentials
+import Gate
+import Testing
+import Wire
+import Workbench
+
+@testable import Admin
+@testable import Settings
+@testable import tollgate
+
+/// `tollgate check` shows all that a line with options sets, in its text and in its JSON.
+@Suite struct CheckTests {
+    /// Every option at a value that is not its default, and its member in JSON. The empty text parts options that do not go together.
+    static let route: [(option: String, json: String)] = [
+        ("upstream=u", #""upstream":"u""#), ("auth=optional", #""auth":"optional""#), ("tier=premium", #""tier":"premium""#),
+        ("limit=5/m", #""limit":"5/m""#), ("limit-by=address", #""limit_by":"address""#), ("claims=a=b,c=d", #""claims":["a=b","c=d"]"#),
+        ("max-age=5m", #""max_age":"5m""#), ("identity=signed", #""identity":"signed""#),
+        ("forward=authorization,email,name", #""forward":["authorization","email","name"]"#), ("keep=X-Original-URL", #""keep":["X-Original-URL"]"#),
+        ("strip=/a", #""strip":"/a""#), ("timeout=5s", #""timeout":"5s""#), ("body-limit=64MiB", #""body_limit":67108864"#),
+        ("retries=2", #""retries":2"#), ("errors=problem", #""errors":"problem""#), ("encoded-slash=pass", #""encoded_slash":"pass""#),
+        ("filter=tier", #""filter":["tier"]"#), ("filter-strict=off", #""filter_strict":false"#),
+        ("filter-unlabelled=premium", #""filter_unlabelled":"premium""#), ("shadow=limit,tier,filter", #""shadow":["limit","tier","filter"]"#),
+        ("stream-expiry=close", #""stream_expiry":"close""#), ("stream-warning=90s", #""stream_warning":"90s""#),
+        ("sse-heartbeat=15s", #""sse_heartbeat":"15s""#), ("cors=https://a.test", #""cors":{"origins":"https://a.test""#),
+        ("cors-credentials=on", #""credentials":true"#), ("cors-headers=X-A", #""headers":["X-A"]"#),
+        ("cors-expose=X-B", #""expose":["X-B"]"#), ("cors-max-age=1h", #""max_age_s":3600"#),
+        ("", ""), ("websocket=on", #""websocket":true"#), ("websocket-max=7", #""websocket_max":7"#),
+    ]
+
+    static let upstream: [(option: String, json: String)] = [
+        ("balance=round", #""balance":"round""#), ("health=/up", #""health":"/up""#), ("timeout=5s", #""timeout_ms":5000"#),
+        ("connect-timeout=3s", #""connect_timeout_ms":3000"#), ("retries=3", #""retries":3"#), ("max-connections=11", #""max_connections":11"#),
+        ("http2=on", #""http2":true"#), ("host=upstream", #""host":"upstream""#), ("paths=exact", #""paths_exact":true"#),
+        ("tls-ca=ca.pem", #""tls_ca":"ca.pem""#), ("eject-failures=off", #""eject_failures":null"#), ("eject-after=20s", #""eject_after":"20s""#),
+        ("eject-max=30%", #""eject_max":"30%""#), ("eject-success=90%", #""eject_success":"90%""#), ("eject-latency=3x", #""eject_latency":"3x""#),
+        ("panic=40%", #""panic":"40%""#), ("slow-start=10s", #""slow_start":"10s""#), ("max-requests=12", #""max_requests":12"#),
+        ("max-pending=13", #""max_pending":13"#), ("retry-budget=25%", #""retry_budget":"25%""#), ("retry-min=4", #""retry_min":4"#),
+    ]
+
+    static let trust: [(option: String, json: String)] = [
+        ("issuer=https://i.test", #""issuer":"https://i.test""#), ("audience=a,b", #""audiences":["a","b"]"#),
+        ("jwks=https://i.test/keys", #""jwks":"https://i.test/keys""#), ("algorithms=RS256", #""algorithms":["RS256"]"#),
+        ("user-claim=uid", #""user_claim":"uid""#), ("tier-from=lookup", #""tier_from":"lookup""#),
+        ("tier-url=https://t.test/tier", #""tier_url":"https://t.test/tier""#), ("tier-max-age=2m", #""tier_max_age":"2m""#),
+        ("email-claim=mail", #""email_claim":"mail""#), ("max-lifetime=7d", #""max_lifetime":"7d""#),
+        ("refresh=https://i.test/refresh", #""refresh":"https://i.test/refresh""#), ("refresh-contract=dlauth", #""refresh_contract":"dlauth""#),
+        ("accounts=on", #""accounts":true"#),
+        ("", ""), ("audience=c", #""audiences":["c"]"#), ("secret-file=s", #""secret_file":"s""#), ("tier-claim=plan", #""tier_claim":"plan""#),
+    ]
+
+    static let internalCaller: [(option: String, json: String)] = [
+        ("key-sha256=" + String(repeating: "ab", count: 32), #""key_sha256":"abababab…""#), ("cidr=10.0.0.0/8,fd00::/8", #""cidr":["10.0.0.0/8","fd00::/8"]"#),
+        ("cert-san=spiffe://i.test/a", #""cert_san":"spiffe://i.test/a""#),
+    ]
+
+    static let provider: [(option: String, json: String)] = [
+        ("client-ids=p.app,p.web", #""client_ids":["p.app","p.web"]"#), ("issuer=https://p.test", #""issuer":["https://p.test"]"#),
+        ("jwks=https://p.test/keys", #""jwks":"https://p.test/keys""#),
+    ]
+
+    /// The token and its file are not shown.
+    static let adminToken: [(option: String, json: String)] = [("token-file=t", ""), ("scope=users:read,tier", #""scope":["users:read","tier"]"#)]
+
+    /// A line of each of these three families with all of its options.
+    static var otherLines: String {
+        [("INTERNAL_I", internalCaller), ("PROVIDER_GOOGLE", provider), ("ADMIN_TOKEN_T", adminToken)].map { name, samples in
+            "TOLLGATE_\(name)=\"\(samples.map(\.option).joined(separator: " "))\"\n"
+        }.joined() + "TOLLGATE_TLS_CLIENT_CA=ca.pem\n"
+    }
+
+    /// Files that the samples name.
+    static let files = ["s": sharedSecret, "t": Array("a-token-of-sixteen-or-more".utf8)]
+
+    /// The lines of a family that have all of its options.
+    private func lines(_ family: String, _ beginning: String, _ samples: [(option: String, json: String)]) -> String {
+        samples.map(\.option).split(separator: "").enumerated().map { number, options in
+            "TOLLGATE_\(family)_L\(number)=\"\(beginning) \(options.joined(separator: " "))\"\n"
+        }.joined()
+    }
+
+    private func keys(_ samples: [(option: String, json: String)]) -> Set<String> {
+        Set(samples.map { String($0.option.prefix { $0 != "=" }) }).subtracting([""])
+    }
+
+    /// Options of routes, upstreams and issuers whose value has a column; that of `limit` has `limit-by`, too.
+    static let columns: Set<String> = [
+        "upstream", "auth", "tier", "limit", "limit-by", "balance", "health", "http2", "issuer", "audience", "jwks", "secret-file", "algorithms",
+        "tier-from",
+    ]
+
+    /// The first options of a table that go together.
+    private func first(_ samples: [(option: String, json: String)]) -> String {
+        samples.map(\.option).split(separator: "")[0].joined(separator: " ")
+    }
+
+    /// Printing alone would not show two rows that set the same.
+    @Test func everyOptionSetsItsField() throws {
+        let text = "TOLLGATE_UPSTREAM_U=\"https://h \(first(Self.upstream))\"\nTOLLGATE_ROUTE_A=\"/a \(first(Self.route))\"\n"
+            + "TOLLGATE_UPSTREAM_V=http://v\nTOLLGATE_ROUTE_B=\"/b upstream=v websocket=on websocket-max=7 forward=email shadow=tier\"\n"
+            + "TOLLGATE_ROUTE_C=\"/c upstream=v forward=name shadow=limit\"\nTOLLGATE_TRUST_T=\"\(first(Self.trust))\"\n"
+        let settings = load(text + Self.otherLines, files: Self.files).partial.settings
+        let (whole, second, third) = (settings.routes[0].rule, settings.routes[1].rule, settings.routes[2].rule)
+        #expect(whole.auth == .optional && whole.tier == Tier(rawValue: 1) && whole.limits.map(\.text) == ["5/m"] && whole.limitBy == .address)
+        #expect(whole.claims == [ClaimRequirement(name: "a", value: "b"), ClaimRequirement(name: "c", value: "d")] && whole.maxAgeSeconds == 300)
+        #expect(whole.signsIdentity && whole.forwardsAuthorization && whole.forwardsEmail && whole.forwardsName)
+        #expect(whole.keptFields.text == "X-Original-URL" && whole.strip == "/a" && whole.timeoutMilliseconds == 5_000 && whole.retries == 2)
+        #expect(whole.bodyLimit == 64 << 20 && whole.errors == .problem && whole.encodedSlashPasses && !whole.takesWebSockets)
+        #expect(whole.filters.map(\.text) == ["tier"] && !whole.filterIsStrict && whole.unlabelled == .tier(Tier(rawValue: 1)))
+        #expect(whole.shadow == [.limit, .tier, .filter] && whole.streams.expiry == .close)
+        #expect(whole.streams.warningMilliseconds == 90_000 && whole.streams.heartbeatMilliseconds == 15_000)
+        #expect(second.takesWebSockets && second.mostWebSockets == 7 && second.shadow == .tier && third.shadow == .limit)
+        #expect(second.forwardsEmail && !second.forwardsAuthorization && !second.forwardsName && third.forwardsName && !third.forwardsEmail)
+        let upstream = settings.upstreams[0].settings
+        #expect(upstream.balance == .roundRobin && upstream.health == .path("/up") && upstream.timeout == 5_000 && upstream.connectTimeout == 3_000)
+        #expect([upstream.retries, upstream.maxConnections, upstream.maxRequests, upstream.maxPending] == [3, 11, 12, 13])
+        #expect(upstream.retryPercent == 25 && upstream.leastRetries == 4 && upstream.sendsOwnHost)
+        #expect(settings.upstreams[0].speaksHTTP2 && settings.upstreams[0].pathsAreExact && settings.upstreams[0].authorityFile == "ca.pem")
+        var rules = OutlierRules()
+        (rules.failures, rules.interval, rules.mostEjected, rules.leastSuccess) = (nil, 20_000, 30, 90)
+        (rules.latency, rules.panic, rules.slowStart) = (.factor(3), 40, 10_000)
+        #expect(upstream.outliers == rules)
+        #expect(settings.upstreams[1].settings == UpstreamSettings(name: "v"))
+        let trust = try #require(settings.trusts.first)
+        #expect(trust.issuer == "https://i.test" && trust.audiences == ["a", "b"] && trust.keySource == .url("https://i.test/keys"))
+        #expect(trust.algorithms == AlgorithmSet(.RS256) && [trust.userClaim, trust.emailClaim] == ["uid", "mail"])
+        #expect(trust.tierSource == .lookup && trust.tierURL == "https://t.test/tier" && trust.tierMaxAgeSeconds == 120 && trust.maxLifetimeSeconds == 604_800)
+        #expect(trust.refresh == RefreshDeclaration(url: "https://i.test/refresh", contract: .dlauth) && trust.hasAccounts)
+        let caller = try #require(settings.internals.first).caller
+        #expect(caller.keySHA256 == [UInt8](repeating: 0xAB, count: 32) && caller.networks.map(\.text) == ["10.0.0.0/8", "fd00::/8"])
+        #expect(caller.certificateName == "spiffe://i.test/a")
+        let provider = try #require(settings.providers.first)
+        #expect(provider.name == .google && provider.clientIDs == ["p.app", "p.web"] && provider.issuers == ["https://p.test"])
+        #expect(provider.keySource == .url("https://p.test/keys"))
+        #expect(settings.scopedAdminTokens.map(\.token) == [ScopedToken(name: "t", bytes: Self.files["t"]!, scopes: [.usersRead, .tier])])
+    }
+
+    @Test func omittedKeysOfAnIssuerHaveSafeDefaults() throws {
+        let lines = "TOLLGATE_TRUST_A=\"audience=any jwks=http://i/\"\nTOLLGATE_TRUST_B=\"audience=a secret-file=s\"\nTOLLGATE_INTERNAL_I=\"key-sha256=\(String(repeating: "aB", count: 32))\"\n"
+        let settings = load(lines + oneRoute, files: ["s": sharedSecret]).partial.settings
+        #expect(settings.trusts.map(\.algorithms) == [.asymmetric, AlgorithmSet(.HS256)] && settings.trusts[0].maxLifetimeSeconds == nil)
+        #expect(settings.trusts[1].keySource == .secret(sharedSecret) && settings.trusts[0].issuer == nil)
+        #expect(settings.internals.map(\.caller.keySHA256) == [[UInt8](repeating: 0xAB, count: 32)])
+    }
+
+    @Test func everyOptionIsShown() throws {
+        #expect(keys(Self.route) == Set(RouteDeclaration.options.map(\.key)))
+        #expect(keys(Self.upstream) == Set(UpstreamDeclaration.options.map(\.key)))
+        #expect(keys(Self.trust) == Set(TrustDeclaration.options.map(\.key)))
+        #expect(keys(Self.internalCaller) == Set(InternalDeclaration.options.map(\.key)))
+        #expect(keys(Self.provider) == Set(ProviderDeclaration.options.map(\.key)))
+        #expect(keys(Self.adminToken) == Set(AdminTokenDeclaration.options.map(\.key)))
+        let text = "TOLLGATE_UPSTREAM_U=http://h\n" + lines("ROUTE", "/a", Array(Self.route.prefix { $0.option != "" }))
+            + "TOLLGATE_ROUTE_W=\"/w upstream=u websocket=on websocket-max=7\"\n" + lines("UPSTREAM", "https://h", Self.upstream) + lines("TRUST", "", Self.trust)
+        let loaded = load(text + Self.otherLines, files: Self.files)
+        #expect(loaded.findings.faults == [])
+        let (table, json) = (CheckCommand.run(loaded, json: false).output, CheckCommand.run(loaded, json: true).output)
+        #expect(json.contains(#""endpoints":[{"name":"password-register","mount":"password@/api/v1""#))
+        for (option, member) in Self.route + Self.upstream + Self.trust {
+            #expect(json.contains(member), "\(member)")
+            #expect(table.contains(option) != Self.columns.contains(String(option.prefix { $0 != "=" })), "\(option)")
+        }
+        for (option, member) in Self.internalCaller + Self.provider + Self.adminToken {
+            #expect(json.contains(member) || member == "", "\(member)")
+            let shown = option.hasPrefix("key-sha256=") ? "key-sha256=abababab…" : option
+            #expect(table.contains(shown) == (member != ""), "\(option)")
+        }
+        // The description of the admin API has every member of a route.
+        let described = try #require(AdminOperation.gatewaySchemas.first { $0.name == "Route" }).schema
+        guard case .object(let members) = described else {
+            Issue.record("the schema of a route is no object")
+            return
+        }
+        let names = RouteDeclaration.options.map { String($0.jsonName.prefix { $0 != "." }) }
+        #expect(Set(names).isSubset(of: members.map(\.name)), "\(Set(names).subtracting(members.map(\.name)))")
+    }
+}
