@@ -53,8 +53,9 @@ let package = Package(
         // Data plane.
         .target(name: "Transport", dependencies: ["Wire", "System", "Threads", "CLinux", "COpenSSL"], swiftSettings: house),
         .target(name: "Redis", dependencies: ["Wire", "System", "Threads", "Transport", "CHiredis"], swiftSettings: house),
+        .target(name: "Limits", dependencies: ["Wire", "HTTP", "Gate", "Redis", "Telemetry", "Transport"], swiftSettings: house),
         .target(
-            name: "Proxy", dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "System", "Threads", "Transport"],
+            name: "Proxy", dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Limits", "Redis", "Telemetry", "System", "Threads", "Transport"],
             swiftSettings: house),
 
         // Control plane.
@@ -86,7 +87,7 @@ let package = Package(
         .executableTarget(
             name: "tollgate",
             dependencies: [
-                "Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "System", "Threads", "Transport", "Proxy", "Accounts", "Storage",
+                "Wire", "Credentials", "HTTP", "Gate", "Limits", "Redis", "Telemetry", "System", "Threads", "Transport", "Proxy", "Accounts", "Storage",
                 "Contracts", "Settings", "Fetch", "Admin", "Issuers", "Cluster", "Mail", "CLinux",
             ],
             swiftSettings: house, linkerSettings: program),
@@ -98,13 +99,13 @@ let package = Package(
         .testTarget(
             name: "HTTPTests", dependencies: ["HTTP", "HTTP2Cases", "Wire"], resources: [.copy("Cases")], swiftSettings: tests),
         .testTarget(
-            name: "GateTests", dependencies: ["Gate", "Credentials", "FilterReference", "HTTP", "Wire"], swiftSettings: tests),
+            name: "GateTests", dependencies: ["Gate", "Credentials", "FilterReference", "HTTP", "Limits", "Wire"], swiftSettings: tests),
         .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Wire"], swiftSettings: tests),
         .testTarget(name: "TransportTests", dependencies: ["System", "TestServers", "Threads", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(name: "RedisTests", dependencies: ["Redis", "System", "TestServers", "TestThreads", "Threads", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(
             name: "ProxyTests",
-            dependencies: ["Proxy", "Credentials", "FilterReference", "Gate", "HTTP", "Redis", "System", "Telemetry", "TestServers", "TestThreads", "Threads", "Transport", "Wire"],
+            dependencies: ["Proxy", "Credentials", "FilterReference", "Gate", "HTTP", "Limits", "Redis", "System", "Telemetry", "TestServers", "TestThreads", "Threads", "Transport", "Wire"],
             swiftSettings: tests),
         .testTarget(
             name: "AdminTests",
@@ -121,7 +122,7 @@ let package = Package(
         .testTarget(
             name: "TollgateTests",
             dependencies: [
-                "tollgate", "Accounts", "Admin", "Credentials", "Gate", "HTTP", "Issuers", "Mail", "Proxy", "Settings", "Storage", "System", "Telemetry",
+                "tollgate", "Accounts", "Admin", "Credentials", "Gate", "HTTP", "Issuers", "Limits", "Mail", "Proxy", "Settings", "Storage", "System", "Telemetry",
                 "Threads", "Transport", "Wire", "Workbench",
             ],
             exclude: ["Cases"], swiftSettings: tests),
@@ -156,7 +157,7 @@ let package = Package(
         .target(name: "Stories", path: "Tests/Stories", swiftSettings: tests),
         .testTarget(
             name: "ContractsTests",
-            dependencies: ["Accounts", "Contracts", "Credentials", "Gate", "HTTP", "MemoryStore", "Stories", "Storage", "Threads", "Wire"],
+            dependencies: ["Accounts", "Contracts", "Credentials", "Gate", "HTTP", "Limits", "MemoryStore", "Stories", "Storage", "Threads", "Wire"],
             exclude: ["Cases"], swiftSettings: tests),
         .testTarget(
             name: "MailTests", dependencies: ["Mail", "Accounts", "TestServers", "TestThreads", "Transport", "Wire"], swiftSettings: tests),

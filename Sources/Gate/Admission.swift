@@ -12,7 +12,9 @@ package struct Admission: ~Copyable {
     private let pin = AddressPin()
     package private(set) var policy: Policy
     var limits: CompiledLimits
-    let limiter: SharedLimiter
+    /// Hashes limit keys and subjects, as `limits` does.
+    let hash: KeyedHash
+    let sockets: OpenSockets
     var verifier = TokenVerifier()
     private var cache: TokenCache
     private var refusedTokens: RefusedTokens
@@ -28,16 +30,17 @@ package struct Admission: ~Copyable {
     /// `Retry-After` when an issuer's keys have never been fetched, in seconds. Fetches are retried every 10 s.
     static let keysRetrySeconds: UInt32 = 10
 
-    /// `limiter` is shared by all workers of the process, and outlives policies.
-    package init(policy: Policy, limiter: SharedLimiter, cacheCapacity: Int = 65_536) {
+    /// `hash` and `sockets` are those of all workers of the process, and outlive policies.
+    package init(policy: Policy, hash: KeyedHash, sockets: OpenSockets, cacheCapacity: Int) {
         let policy = Policy(unshared: policy)
         self.policy = policy
-        self.limiter = limiter
-        limits = CompiledLimits.of(policy, limiter.hash)
+        self.hash = hash
+        self.sockets = sockets
+        limits = CompiledLimits.of(policy, hash)
         cache = TokenCache(capacity: cacheCapacity, hash: .random())
         refusedTokens = RefusedTokens(hash: .random())
         tierCache = TierCache(capacity: cacheCapacity)
-        tierKeys = Self.tierKeys(policy, limiter.hash)
+        tierKeys = Self.tierKeys(policy, hash)
         subjects = SubjectCache(capacity: cacheCapacity)
         signedIdentities = SignedIdentities(capacity: cacheCapacity)
     }
@@ -52,8 +55,8 @@ package struct Admission: ~Copyable {
             tierCache.removeAll()
             subjects.removeAll()
         }
-        limits = CompiledLimits.of(policy, limiter.hash)
-        tierKeys = Self.tierKeys(policy, limiter.hash)
+        limits = CompiledLimits.of(policy, hash)
+        tierKeys = Self.tierKeys(policy, hash)
         // The policy may bring the key that signed them.
         refusedTokens.removeAll()
         // Their routes, tiers and signing key may have changed.
@@ -65,24 +68,8 @@ package struct Admission: ~Copyable {
     package var cachedTokens: Int { cache.count }
     package var cacheEvictions: UInt64 { cache.evictions }
 
-    /// Decides one request, with limits counted in this process.
-    package mutating func decide(
-        _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, refresh: RefreshAnswer? = nil,
-        check: CheckEndpoint? = nil, _ decision: inout Decision
-    ) {
-        if admit(head, bytes, peer: peer, at: now, refresh: refresh, check: check, &decision) {
-            count(&decision, at: now.monotonic)
-        }
-    }
-
-    /// Counts the charge of `admit` in this process.
-    package mutating func count(_ decision: inout Decision, at now: MonotonicTime) {
-        limiter.take(&decision.charge, now: now, into: &decision.limitVerdict)
-        charged(&decision)
-    }
-
     /// Decides everything but the limits. If it returns true, `decision.charge` must be counted: write the verdict into
-    /// `decision.limitVerdict` and call `charged`, or, if Redis counts, keep a `PendingLimit` until the verdict is there.
+    /// `decision.limitVerdict` and call `charged`, or keep a `PendingLimit` until the verdict is there.
     ///
     /// `refresh` is the result of the refresh that an earlier decision about the request asked for. With `check` the head is that of
     /// a `DescribedRequest`, which the verdict `.forward` only lets pass. `isShedding`: refuses it as soon as its dialect is known,
@@ -236,7 +223,7 @@ package struct Admission: ~Copyable {
         case .success(let verified) where verified.isExpired: return .expired(verified)
         case .success(let verified):
             let identity = Identity(
-                verified, token, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, edits: &decision.identityLines)
+                verified, token, trust: policy.trust, tiers: policy.tiers, hash: hash, edits: &decision.identityLines)
             guard let identity else {
                 _ = refuse(.unsafeClaim, &decision)
                 return .refused
@@ -284,7 +271,7 @@ package struct Admission: ~Copyable {
             verified.hasActor
         {
             decision.identity = Identity(
-                verified, token, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, edits: &decision.identityLines)
+                verified, token, trust: policy.trust, tiers: policy.tiers, hash: hash, edits: &decision.identityLines)
         }
         guard let identity = decision.identity, identity.isOwn, identity.hasActor, !revoked.contains(identity.session) else {
             decision.removeIdentity()
@@ -381,13 +368,13 @@ package struct Admission: ~Copyable {
             switch limits.countedField(line, head.fields, bytes) {
             case .missing: break
             case .sole(let value):
-                if !value.isEmpty { return (.header, LimitSubject.header(bytes[value], limiter.hash)) }
+                if !value.isEmpty { return (.header, LimitSubject.header(bytes[value], hash)) }
             case .repeated:
                 guard decision.isLimitShadowed else { return nil }
                 decision.shadowed.insert(.limit)
             }
         case .address: break
         }
-        return (.address, LimitSubject.address(decision.client.address, limiter.hash))
+        return (.address, LimitSubject.address(decision.client.address, hash))
     }
 }

@@ -90,22 +90,22 @@ extension Admission {
     /// Refuses tokens of these sessions from now on. `now` is in seconds since 1970.
     package mutating func revoke(_ sessions: [RevokedSession], at now: Int64) {
         for session in sessions {
-            let key = session.id.withRawBytes { LimitSubject.session($0, issuer: ownIssuer, limiter.hash) }
+            let key = session.id.withRawBytes { LimitSubject.session($0, issuer: ownIssuer, hash) }
             revoked.insert(key, until: session.until, endedAt: session.endedAt, at: now)
         }
     }
 
     /// Whether tokens of this session, or the outside token with this id, are refused.
     package func hasEnded(_ id: UUID) -> Bool {
-        revoked.contains(id.text.withRawBytes { LimitSubject.session($0, issuer: ownIssuer, limiter.hash) })
+        revoked.contains(id.text.withRawBytes { LimitSubject.session($0, issuer: ownIssuer, hash) })
     }
 
     /// Updates the tier cache. What was pushed also invalidates the subjects of the account.
     package mutating func learn(_ users: [UserTier]) {
         for user in users {
-            let email = user.email.map { $0.withRawBytes { LimitSubject.email($0, limiter.hash) } }
+            let email = user.email.map { $0.withRawBytes { LimitSubject.email($0, hash) } }
             if let key = tierKey(of: user.user) { tierCache.learn(user, of: key, email: email) }
-            if user.source == .pushed, user.user.issuer == nil, let id = UUID(parsing: user.user.id) { subjects.accountChanged(id, limiter.hash) }
+            if user.source == .pushed, user.user.issuer == nil, let id = UUID(parsing: user.user.id) { subjects.accountChanged(id, hash) }
         }
     }
 
@@ -113,7 +113,7 @@ extension Admission {
     package mutating func forget(_ users: [TokenUser]) {
         for user in users {
             if let key = tierKey(of: user) { tierCache.forget(key) }
-            if let issuer = user.issuer { subjects.forget(LimitSubject.subject(user.bytes, of: issuer, limiter.hash)) }
+            if let issuer = user.issuer { subjects.forget(LimitSubject.subject(user.bytes, of: issuer, hash)) }
         }
     }
 
@@ -122,7 +122,7 @@ extension Admission {
         let index = policy.trust.issuers.firstIndex { user.issuer == nil ? $0.isOwn : !$0.isOwn && $0.name == user.issuer }
         guard let index else { return nil }
         let issuer = policy.trust.issuers[index]
-        return LimitSubject.user(user.bytes, issuer: issuer.issuer ?? issuer.name, limiter.hash).combined(with: tierKeys[index])
+        return LimitSubject.user(user.bytes, issuer: issuer.issuer ?? issuer.name, hash).combined(with: tierKeys[index])
     }
 
     /// The issuers' parts of the keys of the tier cache. They are made from names, because two trust lines may have the same

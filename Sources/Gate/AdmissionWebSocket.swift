@@ -55,11 +55,11 @@ extension Admission {
     /// - Returns: the key for `closeSocket`; nil if nothing was counted.
     package mutating func openSocket(_ decision: inout Decision) -> LimitKey? {
         guard let socket = decision.socket, case .forward = decision.verdict else { return nil }
-        if limiter.sockets.open(socket) { return socket.key }
+        if sockets.open(socket) { return socket.key }
         decision.refuse(.rateLimited(retryAfterSeconds: Self.socketRetrySeconds))
         return nil
     }
 
     /// The WebSocket has ended, or was not opened.
-    package func closeSocket(_ key: LimitKey) { limiter.sockets.close(key) }
+    package func closeSocket(_ key: LimitKey) { sockets.close(key) }
 }

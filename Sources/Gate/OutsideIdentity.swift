@@ -29,7 +29,7 @@ extension Admission {
             decision.sessionEndedAt = revoked.endedAt(outside.endKey)
             return refuseEnded(&decision)
         }
-        guard let known = subjects.find(outside.subject, at: now, limiter.hash) else {
+        guard let known = subjects.find(outside.subject, at: now, hash) else {
             decision.verdict = .lookUp
             decision.effects.asksSubject = true
             return false
@@ -63,7 +63,7 @@ extension Admission {
             var key: LimitKey?
             if case .account(let id) = known.status { key = tierKey(of: TokenUser(id.text)) }
             subjects.learn(
-                known.status, of: LimitSubject.subject(known.user.bytes, of: issuer, limiter.hash), tierKey: key, at: known.learnedAt)
+                known.status, of: LimitSubject.subject(known.user.bytes, of: issuer, hash), tierKey: key, at: known.learnedAt)
         }
     }
 }

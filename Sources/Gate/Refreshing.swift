@@ -102,7 +102,7 @@ extension Admission {
         _ expired: VerifiedToken, _ answer: RefreshAnswer?, _ now: WallTime, _ decision: inout Decision
     ) -> Bool {
         let identity = Identity(
-            expired, RawSpan(), trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, edits: &decision.identityLines)
+            expired, RawSpan(), trust: policy.trust, tiers: policy.tiers, hash: hash, edits: &decision.identityLines)
         guard let identity else { return refuse(.unsafeClaim, &decision) }
         guard policy.refreshes(expired) else { return refuse(.expired, &decision) }
         if identity.isOwn && revoked.contains(identity.session) {
@@ -150,7 +150,7 @@ extension Admission {
         case .success(let verified):
             decision.verifiedAlgorithm = verifier.lastAlgorithm
             decision.identity = Identity(
-                verified, token, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, edits: &decision.identityLines)
+                verified, token, trust: policy.trust, tiers: policy.tiers, hash: hash, edits: &decision.identityLines)
             if let key = verified.keyID { decision.keyBytes.append(key) }
             return decision.identity != nil
         case .failure(let fault):

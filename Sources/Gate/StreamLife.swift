@@ -89,7 +89,7 @@ extension Admission {
     package mutating func state(of life: StreamLife, isFiltered: Bool = false, at now: WallTime) -> StreamLife.State {
         if hasEnded(life) { return .over(.sessionEnded) }
         if let subject = life.subject {
-            guard let known = subjects.find(subject, at: now.seconds, limiter.hash) else { return .lacksSubject }
+            guard let known = subjects.find(subject, at: now.seconds, hash) else { return .lacksSubject }
             if case .refused = known.status { return .over(.sessionEnded) }
         }
         guard let need = life.tier else { return .live }

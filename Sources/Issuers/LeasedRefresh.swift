@@ -1,5 +1,5 @@
 internal import Credentials
-package import Gate
+import Gate
 internal import Threads
 internal import Wire
 

@@ -2,6 +2,7 @@ internal import Credentials
 internal import Gate
 internal import Glibc
 internal import HTTP
+internal import Limits
 internal import Proxy
 internal import System
 internal import Telemetry
@@ -80,10 +81,11 @@ enum EchoServer {
         }
         let everything = RouteRule(name: "echo", path: "/", isPrefix: true, target: .local(0), auth: .none)
         let policy = try Policy(rules: [everything], trust: Trust(issuers: []))
+        let limiter = SharedLimiter()
         var worker = try Worker(
             id: 0, settings: WorkerSettings(), loop: EventLoop(waker: waker), mailbox: mailbox,
             services: WorkerServices(admin: answer, local: [answer]), listeners: [Listener(socket: socket)], upstreams: [],
-            admission: Admission(policy: policy, limiter: SharedLimiter(), cacheCapacity: 1),
+            admission: Admission(policy: policy, limiter: limiter, cacheCapacity: 1), limits: LimitCounter(limiter),
             telemetry: WorkerTelemetry(
                 labels: MetricLabels(WorkerTelemetry.words), sink: nil, format: .json, seed: 1))
         worker.run()

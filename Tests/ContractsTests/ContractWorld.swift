@@ -4,6 +4,7 @@ import Credentials
 import Foundation
 import Gate
 import HTTP
+@testable import Limits
 import MemoryStore
 import Stories
 import Synchronization
@@ -30,6 +31,7 @@ final class ContractWorld: StoryWorld {
     /// Every mounted endpoint.
     let endpoints: [MountedEndpoint]
     private var router: Router
+    private let counts = SharedLimiter(capacity: 64)
     private var admission: Admission
     private var head = RequestHead()
     private var decision = Decision()
@@ -71,7 +73,7 @@ final class ContractWorld: StoryWorld {
             name: "tollgate", issuer: Self.issuer, audiences: ["tollgate"], algorithms: AlgorithmSet(.ES256),
             keys: KeySet([key.verificationKey]), isOwn: true)
         let policy = try Policy(rules: endpoints.map(\.rule), trust: Trust(issuers: [oldIssuer.trusted, own]), hasAccounts: true)
-        admission = Admission(policy: policy, limiter: SharedLimiter(capacity: 64), cacheCapacity: 64)
+        admission = Admission(policy: policy, limiter: counts, cacheCapacity: 64)
     }
 
     // MARK: the story's world
@@ -184,7 +186,7 @@ extension ContractWorld {
     }
 
     private func decide(_ bytes: [UInt8]) {
-        admission.decide(head, bytes.rawBytes, peer: Self.client, at: clock.now, &decision)
+        admission.decide(head, bytes.rawBytes, peer: Self.client, at: clock.now, limiter: counts, &decision)
     }
 
     private func request(_ bytes: [UInt8], _ body: [UInt8]) -> LocalRequest {

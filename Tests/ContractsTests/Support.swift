@@ -2,6 +2,7 @@ import Accounts
 import Credentials
 import Foundation
 import Gate
+@testable import Limits
 import Stories
 import Synchronization
 import Threads

@@ -1,5 +1,6 @@
 import Credentials
 import HTTP
+@testable import Limits
 import Testing
 import Wire
 
@@ -89,6 +90,7 @@ final class AdmissionHarness {
     static let issuer = "https://issuer.test"
 
     var admission: Admission
+    private let limiter: SharedLimiter
     var now = AdmissionHarness.now
     /// Whether requests come over HTTP/2.
     var isHTTP2 = false
@@ -96,6 +98,7 @@ final class AdmissionHarness {
     private var decision = Decision()
 
     init(_ policy: Policy, limiter: SharedLimiter = SharedLimiter(capacity: 1_024), cacheCapacity: Int = 1_024) {
+        self.limiter = limiter
         admission = Admission(policy: policy, limiter: limiter, cacheCapacity: cacheCapacity)
     }
 
@@ -119,7 +122,7 @@ final class AdmissionHarness {
         let outcome = head.parse(bytes.rawBytes, limits: HeadLimits())
         precondition(outcome == .complete, "\(outcome) for \(request)")
         head.isHTTP2 = isHTTP2
-        admission.decide(head, bytes.rawBytes, peer: peer, at: now, refresh: refresh, &decision)
+        admission.decide(head, bytes.rawBytes, peer: peer, at: now, refresh: refresh, limiter: limiter, &decision)
         var judged = Judged(decision, head, bytes.rawBytes, admission.policy, at: now.wall)
         if decision.verdict == .refresh { judged.order = admission.refreshOrder(decision, bytes.rawBytes) }
         return judged
@@ -129,7 +132,7 @@ final class AdmissionHarness {
     func record(_ request: String, in note: inout DecisionRecord) {
         let bytes = Array((request.replacing("\n", with: "\r\n") + "\r\n\r\n").utf8)
         precondition(head.parse(bytes.rawBytes, limits: HeadLimits()) == .complete)
-        admission.decide(head, bytes.rawBytes, peer: Peer(address: IPAddress(high: 0, low: 1)), at: now, &decision)
+        admission.decide(head, bytes.rawBytes, peer: Peer(address: IPAddress(high: 0, low: 1)), at: now, limiter: limiter, &decision)
         note.record(decision, head, bytes.rawBytes, policyVersion: admission.policy.version, at: now.wall)
     }
 
@@ -167,7 +170,7 @@ final class AdmissionHarness {
     /// Decides raw bytes; nil if they are not a request.
     func ask(raw bytes: [UInt8], from peer: Peer) -> Judged? {
         guard head.parse(bytes.rawBytes, limits: HeadLimits()) == .complete else { return nil }
-        admission.decide(head, bytes.rawBytes, peer: peer, at: now, &decision)
+        admission.decide(head, bytes.rawBytes, peer: peer, at: now, limiter: limiter, &decision)
         return Judged(decision, head, bytes.rawBytes, admission.policy, at: now.wall)
     }
 

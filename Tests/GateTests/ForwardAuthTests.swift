@@ -1,5 +1,6 @@
 import Credentials
 import HTTP
+@testable import Limits
 import Testing
 import Wire
 
@@ -10,6 +11,7 @@ import Wire
     /// A worker's decisions about checks.
     private final class Desk {
         var admission: Admission
+        private let limiter = SharedLimiter(capacity: 64)
         private var head = RequestHead()
         private var decision = Decision()
 
@@ -17,7 +19,7 @@ import Wire
             let trust = AdmissionHarness.trust(requirements: RouteRule.requirements(of: rules))
             let policy = try Policy(
                 rules: rules, trust: trust, trustedProxies: proxies.compactMap { CIDR(parsing: $0) }, internals: internals, cors: cors)
-            admission = Admission(policy: policy, limiter: SharedLimiter(capacity: 64), cacheCapacity: 64)
+            admission = Admission(policy: policy, limiter: limiter, cacheCapacity: 64)
         }
 
         /// The head that a check describes; lines end in LF, and the blank line is added.
@@ -42,7 +44,7 @@ import Wire
             #expect(head.parse(described.rawBytes, limits: HeadLimits()) == .complete)
             let peer = Peer(address: try #require(IPAddress(parsing: from)))
             admission.decide(
-                head, described.rawBytes, peer: peer, at: AdmissionHarness.now, check: endpoint, &decision)
+                head, described.rawBytes, peer: peer, at: AdmissionHarness.now, check: endpoint, limiter: limiter, &decision)
             var fields = ByteBuffer()
             if case .forward = decision.verdict { decision.addPassage(at: endpoint, head, described.rawBytes, to: &fields) }
             return (

@@ -1,3 +1,4 @@
+@testable import Limits
 import Synchronization
 import Testing
 import Wire

@@ -1,4 +1,5 @@
 import Credentials
+@testable import Limits
 import Testing
 import Wire
 

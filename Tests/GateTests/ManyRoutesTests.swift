@@ -1,3 +1,4 @@
+@testable import Limits
 import Testing
 import Wire
 

@@ -1,4 +1,5 @@
 import Glibc
+@testable import Limits
 import Testing
 import Wire
 

@@ -1,4 +1,5 @@
 import Credentials
+@testable import Limits
 import Synchronization
 import HTTP
 import Testing

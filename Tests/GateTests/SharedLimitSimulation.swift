@@ -1,3 +1,4 @@
+@testable import Limits
 import Wire
 
 @testable import Gate

@@ -1,4 +1,5 @@
 @testable import Gate
+@testable import Limits
 
 /// Simulated Redis: counts by the pure algorithm. The oracle of the script, and the server of
 /// simulations.

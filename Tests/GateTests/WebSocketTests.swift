@@ -1,5 +1,6 @@
 import Credentials
 import HTTP
+@testable import Limits
 import Testing
 import Wire
 

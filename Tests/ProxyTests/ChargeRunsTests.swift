@@ -1,3 +1,4 @@
+@testable import Limits
 import Redis
 import TestThreads
 import Testing

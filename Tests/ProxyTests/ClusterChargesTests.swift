@@ -1,4 +1,5 @@
 import Gate
+@testable import Limits
 import Redis
 import TestThreads
 import Testing

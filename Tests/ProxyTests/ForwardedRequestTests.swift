@@ -1,6 +1,7 @@
 import Credentials
 import Gate
 import HTTP
+@testable import Limits
 import TestThreads
 import Testing
 import Transport
@@ -24,14 +25,15 @@ import Wire
         change(&rule)
         let proxies = trusted ? [CIDR(parsing: "192.0.2.0/24")!] : []
         let policy = try Policy(rules: [rule], trust: Trust(issuers: []), trustedProxies: proxies)
-        var admission = Admission(policy: policy, limiter: SharedLimiter(capacity: 64), cacheCapacity: 1)
+        let limiter = SharedLimiter(capacity: 64)
+        var admission = Admission(policy: policy, limiter: limiter, cacheCapacity: 1)
         let bytes = Array(request.utf8)
         var head = RequestHead()
         let outcome = head.parse(bytes.rawBytes, limits: HeadLimits())
         try #require(outcome == .complete)
         var decision = Decision()
         let from = Peer(address: Self.peer, isTLS: isTLS)
-        admission.decide(head, bytes.rawBytes, peer: from, at: EventLoop.now(), &decision)
+        admission.decide(head, bytes.rawBytes, peer: from, at: EventLoop.now(), limiter: limiter, &decision)
         let refusal = decision.refusal
         try #require(refusal == nil)
         if restarts { decision.removeTraceState() }

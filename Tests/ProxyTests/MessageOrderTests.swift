@@ -1,5 +1,6 @@
 import Credentials
 import Gate
+@testable import Limits
 import Synchronization
 import System
 import TestThreads

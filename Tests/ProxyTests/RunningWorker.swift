@@ -2,6 +2,7 @@ import Credentials
 import Gate
 import Glibc
 import HTTP
+@testable import Limits
 import Synchronization
 import Telemetry
 import Threads
@@ -159,11 +160,12 @@ extension Worker {
         var labels = MetricLabels(WorkerTelemetry.words)
         labels.declare(
             routes: rules.map(\.name), upstreams: upstreams.map(\.settings.name), tiers: ["free", "premium"], issuers: [])
+        let limiter = SharedLimiter(capacity: counts)
         try self.init(
             id: 0, settings: settings, loop: EventLoop(waker: waker), mailbox: mailbox, services: services,
             listeners: listeners, upstreams: upstreams,
-            admission: Admission(policy: policy, limiter: SharedLimiter(capacity: counts), cacheCapacity: 16),
-            shared: shared, telemetry: WorkerTelemetry(labels: labels, sink: nil, format: .json, seed: 1))
+            admission: Admission(policy: policy, limiter: limiter, cacheCapacity: 16), limits: LimitCounter(limiter, shared: shared),
+            telemetry: WorkerTelemetry(labels: labels, sink: nil, format: .json, seed: 1))
     }
 
     fileprivate func count(into latest: LatestCensus) {

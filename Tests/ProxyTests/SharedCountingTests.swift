@@ -1,4 +1,5 @@
 import HTTP
+@testable import Limits
 import Redis
 import Synchronization
 import TestThreads
@@ -60,11 +61,11 @@ struct SharedCountingTests {
             let endpoint = try RedisEndpoint(parsing: "redis://\(address)")
             let shared = SharedCounting(
                 limitClient, limiter: SharedLimiter(capacity: 1_024, hash: KeyedHash(first: 1, second: 2)),
-                gateways: GatewayCount(id: 1), counts: false, now: EventLoop.now().monotonic
-            ) { scripts, token in
+                gateways: GatewayCount(id: 1), lease: RedisScript(name: "lease", source: "return {}"), counts: false, now: EventLoop.now().monotonic
+            ) { scripts in
                 RedisNodes(
                     RedisConnection(
-                        endpoint, addresses: [address], scripts: scripts, settings: redis, token: token, seed: 1,
+                        endpoint, addresses: [address], scripts: scripts, settings: redis, token: Worker.redisToken, seed: 1,
                         now: EventLoop.now().monotonic))
             }
             var limited = RouteRule(name: "few", path: "/few", isPrefix: false, target: .local(0), auth: .none)
@@ -98,7 +99,7 @@ struct SharedCountingTests {
         func hangUp() { server.line.reset() }
 
         /// When the worker looks after its counts though nothing happens.
-        func nextDeadline() -> MonotonicTime? { worker.worker.shared!.nextDeadline() }
+        func nextDeadline() -> MonotonicTime? { worker.worker.limits.nextDeadline() }
 
         /// Takes `count` scripts that the worker loads.
         func loadScripts(_ count: Int) throws {

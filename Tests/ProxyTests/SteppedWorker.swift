@@ -1,5 +1,6 @@
 import Gate
 import Glibc
+@testable import Limits
 import Testing
 import Threads
 import Transport

@@ -72,7 +72,7 @@ import Wire
 
         /// The session's key in the list of ended ones.
         private static func key(_ session: UUID, _ admission: borrowing Admission) -> LimitKey {
-            let hash = admission.limiter.hash
+            let hash = admission.hash
             return session.text.withRawBytes { LimitSubject.session($0, issuer: "", hash) }
         }
 

@@ -14,7 +14,7 @@ import Testing
             "TidyTests", "GateTests", "ProxyTests", "AdminTests", "ClusterTests", "ContractsTests", "IssuersTests", "SettingsTests", "TollgateTests", "EndToEndTests",
         ]),
         (["Sources/Telemetry/X.swift"], [
-            "TidyTests", "TelemetryTests", "ProxyTests", "AdminTests", "IssuersTests", "SettingsTests", "TollgateTests", "EndToEndTests",
+            "TidyTests", "TelemetryTests", "GateTests", "ContractsTests", "ProxyTests", "AdminTests", "IssuersTests", "SettingsTests", "TollgateTests", "EndToEndTests",
         ]),
         (["Sources/Admin/AdminAPI.swift"], ["TidyTests", "AdminTests", "TollgateTests", "EndToEndTests"]),
         (["Sources/Cluster/X.swift"], ["TidyTests", "ClusterTests", "TollgateTests", "EndToEndTests"]),

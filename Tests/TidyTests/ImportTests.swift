@@ -14,7 +14,8 @@ private let rings: [String: Set<String>] = [
     // Data plane.
     "Transport": ["Wire", "System", "Threads", "CLinux", "COpenSSL"],
     "Redis": ["Wire", "System", "Threads", "Transport", "CHiredis"],
-    "Proxy": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "System", "Threads", "Transport"],
+    "Limits": ["Wire", "HTTP", "Gate", "Redis", "Telemetry", "Transport"],
+    "Proxy": ["Wire", "Credentials", "HTTP", "Gate", "Limits", "Redis", "Telemetry", "System", "Threads", "Transport"],
     // Control plane: none of it knows the data plane.
     "Accounts": ["Wire", "Credentials", "Threads"],
     "Storage": ["Wire", "Credentials", "Threads", "Accounts", "CSQLite", "CPostgres"],
@@ -26,7 +27,7 @@ private let rings: [String: Set<String>] = [
     "Cluster": ["Wire", "Credentials", "Gate", "System", "Threads", "Accounts", "Storage"],
     "Admin": ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "System", "Threads", "Accounts", "CSites"],
     // Top.
-    "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "System", "Threads", "Transport", "Proxy", "Accounts", "Storage", "Contracts",
+    "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Limits", "Redis", "Telemetry", "System", "Threads", "Transport", "Proxy", "Accounts", "Storage", "Contracts",
         "Settings", "Fetch", "Admin", "Issuers", "Cluster", "Mail", "CLinux"],
     // C.
     "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [], "CArgon2": [], "CCrypt": [], "CSQLite": [], "CPostgres": [], "CZlib": [],
@@ -37,8 +38,9 @@ private let rings: [String: Set<String>] = [
 private let systemModules: [String: Set<String>] = [
     // `AddressPin` needs an atomic.
     "Wire": ["Glibc", "Synchronization"], "Credentials": ["Synchronization"], "HTTP": [], "Telemetry": [],
-    // Its limiter wants memory that the kernel commits as it is used, which calloc gives and Swift does not.
-    "Gate": ["Synchronization", "Glibc"],
+    "Gate": ["Synchronization"],
+    // Its table wants memory that the kernel commits as it is used, which calloc gives and Swift does not.
+    "Limits": ["Glibc", "Synchronization"],
     // Its queue needs a lock to wait at.
     "System": ["Glibc"], "Threads": ["Glibc", "Synchronization"],
     "Transport": ["Glibc", "Synchronization"], "Redis": [], "Proxy": ["Glibc", "Synchronization"],

@@ -1,5 +1,6 @@
 import Accounts
 import Gate
+@testable import Limits
 import Synchronization
 import Testing
 import Wire

@@ -1,5 +1,6 @@
 import Accounts
 import Gate
+@testable import Limits
 import Testing
 import Wire
 

@@ -86,14 +86,14 @@ package struct LimitCharge: Sendable {
     package mutating func removeAll() { count = 0 }
 
     /// Copies `other`, and only the items that it has.
-    mutating func becomes(_ other: inout LimitCharge) {
+    package mutating func copy(from other: inout LimitCharge) {
         count = other.count
         leaseTime = other.leaseTime
         for index in 0..<count { items[index] = other.items[index] }
     }
 
     /// Interval and stored tolerance of item `index`, in microseconds. Reads in place; the subscript would copy the item.
-    mutating func terms(_ index: Int) -> (interval: UInt64, tolerance: UInt64) {
+    package mutating func terms(_ index: Int) -> (interval: UInt64, tolerance: UInt64) {
         precondition(index < count)
         return (items[index].rate.interval, items[index].rate.storedTolerance)
     }
@@ -105,13 +105,13 @@ package struct LimitCharge: Sendable {
     }
 
     /// Copies those items of `other` whose bit is set in `chosen`.
-    mutating func becomes(_ other: inout LimitCharge, only chosen: UInt8) {
+    package mutating func copy(from other: inout LimitCharge, only chosen: UInt8) {
         removeAll()
         for index in 0..<other.count where chosen & 1 << index != 0 { append(other.items[index]) }
     }
 
     /// Whether both charge the same counts in the same order.
-    func hasSameCounts(as other: inout LimitCharge) -> Bool {
+    package func hasSameCounts(as other: inout LimitCharge) -> Bool {
         guard count == other.count else { return false }
         for index in 0..<count where items[index].key != other.items[index].key { return false }
         return true

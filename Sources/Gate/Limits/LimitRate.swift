@@ -52,7 +52,7 @@ package struct LimitRate: Hashable, Sendable {
     }
 
     /// The same rate with another burst and interval.
-    init(of rate: LimitRate, burst: UInt32, interval: UInt64) {
+    package init(of rate: LimitRate, burst: UInt32, interval: UInt64) {
         count = rate.count
         windowSeconds = rate.windowSeconds
         self.burst = burst
@@ -61,7 +61,7 @@ package struct LimitRate: Hashable, Sendable {
     }
 
     /// Placeholder that admits nothing.
-    static let nothing = LimitRate()
+    package static let nothing = LimitRate()
 
     private init() {
         count = 0

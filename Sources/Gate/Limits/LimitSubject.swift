@@ -19,22 +19,6 @@ package enum SubjectKind: UInt8, CaseIterable, Sendable {
     case deployment
 }
 
-extension LimitCharge.Item {
-    /// Number of partitions.
-    static var partitions: Int { SubjectKind.allCases.count * LimitRate.recoveries }
-
-    /// Partition of the table: counts evict each other only within one.
-    var partition: Int { Int(subject.rawValue) &* LimitRate.recoveries &+ rate.recovery }
-}
-
-extension LimitRate {
-    fileprivate static var recoveries: Int { 3 }
-
-    /// Class of a limit by the time to refill its burst: up to a minute, up to an hour, longer (rounded up to powers of two
-    /// of microseconds).
-    fileprivate var recovery: Int { tolerance < 1 << 26 ? 0 : tolerance < 1 << 32 ? 1 : 2 }
-}
-
 /// The subject's half of a `LimitKey`. A domain per kind keeps equal texts of different kinds apart.
 enum LimitSubject {
     private static let userDomain: UInt64 = 1

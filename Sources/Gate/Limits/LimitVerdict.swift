@@ -16,10 +16,6 @@ package struct LimitReading: Equatable, Sendable {
         self.retryAfter = retryAfter
     }
 
-    package init(_ outcome: GCRA.Outcome) {
-        self.init(remaining: outcome.remaining, reset: outcome.reset, retryAfter: outcome.retryAfter)
-    }
-
     /// A count that was not read.
     package static let unknown = LimitReading(remaining: 0, reset: 0, retryAfter: 0, isKnown: false)
 
@@ -78,7 +74,7 @@ package struct LimitVerdict: Equatable, Sendable {
     }
 
     /// Copies `other`, and only the readings that it has.
-    mutating func becomes(_ other: inout LimitVerdict) {
+    package mutating func copy(from other: inout LimitVerdict) {
         kind = other.kind
         source = other.source
         count = other.count
@@ -100,7 +96,7 @@ package struct LimitVerdict: Equatable, Sendable {
     }
 
     /// Adds leased grants to `remaining`.
-    mutating func add(_ grants: UInt32) {
+    package mutating func add(_ grants: UInt32) {
         guard grants > 0 else { return }
         for index in 0..<count {
             let (sum, overflow) = readings[index].remaining.addingReportingOverflow(grants)

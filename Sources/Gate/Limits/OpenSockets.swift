@@ -4,8 +4,10 @@ import Synchronization
 /// maximum here, and as many again on each other gateway. Any thread.
 ///
 /// Behind a lock: it is held for one look into a dictionary when a WebSocket opens or ends, never for a message.
-final class OpenSockets: Sendable {
+package final class OpenSockets: Sendable {
     private let counts = Mutex<[LimitKey: UInt32]>([:])
+
+    package init() {}
 
     /// Counts one more; false if there are `most` already.
     func open(_ charge: SocketCharge) -> Bool {

@@ -1,5 +1,6 @@
 import Gate
 import HTTP
+import Limits
 import Telemetry
 import Transport
 import Wire
@@ -41,7 +42,7 @@ extension Worker {
         case .forward(let upstream):
             identify(exchange, bytes, &scratch)
             guard prepareForward(exchange, upstream: upstream, bytes, &scratch) else {
-                if let wait { shared!.limitClient.cancel(wait) }
+                if let wait { limits.cancel(wait) }
                 log(exchange, bytes, &scratch)
                 return answer(exchange, with: .unavailable(.upstream, retryAfterSeconds: 1), &scratch)
             }

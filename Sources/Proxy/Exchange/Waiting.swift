@@ -1,5 +1,6 @@
 import Gate
 import HTTP
+import Limits
 import Telemetry
 import Transport
 import Wire
@@ -224,7 +225,7 @@ extension Worker {
         switch exchanges[exchange].wait {
         case .none, .entitlement, .handler: break
         case .refresh: refreshEnded(exchange)
-        case .limits(let awaited): shared!.limitClient.cancel(awaited.wait)
+        case .limits(let awaited): limits.cancel(awaited.wait)
         case .room: upstreams.directory[exchanges[exchange].attempt.endpoint].outstanding -= 1
         }
     }

@@ -1,5 +1,5 @@
 import Gate
-import Redis
+import Limits
 import Telemetry
 import Transport
 import Wire
@@ -11,15 +11,7 @@ extension Worker {
         countUpstreams()
         telemetry.metrics.tokenCacheHolds(admission.cachedTokens)
         telemetry.metrics.tokenCacheEvictions(admission.cacheEvictions)
-        guard shared != nil else { return }
-        telemetry.metrics.rateLimitFallback(shared!.nodes.isCluster ? !shared!.nodes.areAllUsable : shared!.isAway)
-        var (breaker, ready, away) = (0, 0, 0)
-        for node in 0..<shared!.nodes.count where shared!.nodes.isInUse(node) {
-            breaker = max(breaker, shared!.nodes.breaker(node).metric)
-            if shared!.nodes.isUsable(node) { ready += 1 } else { away += 1 }
-        }
-        telemetry.metrics.redisBreaker(breaker)
-        telemetry.metrics.redisNodes(ready: ready, away: away)
+        limits.gauge(&telemetry.metrics)
     }
 
     private mutating func countClients() {
@@ -62,17 +54,6 @@ extension Worker {
             telemetry.metrics.upstreamState(
                 upstream: label, ejected: condition.healthy - condition.available,
                 isPanicking: condition.isPanicking && condition.healthy > 0, requests: upstreams.directory.pools[pool].outstanding)
-        }
-    }
-}
-
-extension RedisBreaker.State {
-    /// The value of `tollgate_redis_breaker_state`.
-    fileprivate var metric: Int {
-        switch self {
-        case .closed: 0
-        case .halfOpen: 1
-        case .open: 2
         }
     }
 }

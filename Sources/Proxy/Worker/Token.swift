@@ -37,3 +37,8 @@ struct Token {
         return handle.generation & 0xff_ffff == generation ? handle.index : nil
     }
 }
+
+extension Worker {
+    /// The token of the first connection to Redis in the worker's loop.
+    package static var redisToken: UInt64 { Token.redis.bits }
+}

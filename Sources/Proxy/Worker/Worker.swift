@@ -1,5 +1,6 @@
 package import Gate
 import HTTP
+package import Limits
 import Redis
 package import System
 import Telemetry
@@ -32,8 +33,8 @@ package struct Worker: ~Copyable {
     var streams: StreamTable
     var upstreams: Upstreams
     var admission: Admission
-    /// Limits counted in Redis together with other gateways; nil if this process counts alone.
-    var shared: SharedCounting?
+    /// Counts requests, in this process or together with other gateways.
+    var limits: LimitCounter
     var load: WorkerLoad
     var telemetry: WorkerTelemetry
     var refusals = RecentRefusals()
@@ -88,7 +89,7 @@ extension Worker {
         for index in 0..<ready { dispatch(loop.ready(index), &scratch) }
         expireTimers(&scratch)
         sweepStreamsIfDue(&scratch)
-        shareCounts(&scratch)
+        countLimits(&scratch)
         if upstreams.areAnyUnsettled { settleUpstreams(&scratch) }
         settleSessions(&scratch)
         finishTurn(&scratch)
@@ -105,7 +106,7 @@ extension Worker {
         shortest = downstream.timers.millisecondsToNext(now.monotonic, longest: shortest)
         shortest = upstreams.timers.millisecondsToNext(now.monotonic, longest: shortest)
         shortest = deadlines.millisecondsToNext(now.monotonic, longest: shortest)
-        if shared != nil, let deadline = shared!.nextDeadline() {
+        if let deadline = limits.nextDeadline() {
             // Rounded up: a turn that is too early would find nothing to do.
             let wait = (deadline.nanoseconds(since: now.monotonic) + 999_999) / 1_000_000
             shortest = min(shortest, Int32(truncatingIfNeeded: min(wait, 1_000)))
@@ -125,7 +126,7 @@ extension Worker {
             guard let upstream = token.element(of: upstreams.connections) else { return }
             upstreamReady(upstream, ready, &scratch)
         case .redis:
-            if shared != nil { shared!.nodes.ready(ready, now.monotonic, loop) }
+            limits.ready(ready, now.monotonic, loop)
         }
     }
 
@@ -163,7 +164,7 @@ extension Worker {
 
     /// Ends the worker: the exchanges that are left are cut and logged, and everything is closed.
     private mutating func end(_ scratch: inout Scratch) {
-        if shared != nil { shared!.forgetAsked() }
+        limits.end(now.monotonic)
         for index in exchanges.indices { exchanges[index].answer.live?.ends(.drain) }
         for index in downstream.clients.indices where downstream.clients[index].phase != .free { abandon(index, cause: .drain, &scratch) }
         for index in upstreams.connections.indices where upstreams.connections[index].phase != .free { upstreams.close(index) }
@@ -192,7 +193,7 @@ extension Worker {
     package init(
         id: Int, settings: WorkerSettings, loop: consuming EventLoop, mailbox: Mailbox<WorkerMessage>,
         services: WorkerServices, listeners: [Listener], upstreams: [UpstreamSnapshot], admission: consuming Admission,
-        shared: consuming SharedCounting? = nil, telemetry: consuming WorkerTelemetry
+        limits: consuming LimitCounter, telemetry: consuming WorkerTelemetry
     ) throws(SystemFault) {
         let now = EventLoop.now()
         self.id = id
@@ -207,7 +208,7 @@ extension Worker {
         deadlines = Deadlines(now: now.monotonic)
         self.upstreams = Upstreams(upstreams, now: now.monotonic)
         self.admission = admission
-        self.shared = shared
+        self.limits = limits
         load = WorkerLoad(services.bounds)
         self.telemetry = telemetry
         try downstream.watchListeners(in: self.loop)

@@ -1,5 +1,6 @@
 package import Gate
 package import HTTP
+package import Limits
 package import Redis
 package import System
 package import Telemetry
@@ -178,17 +179,15 @@ extension Worker {
             case .sessionExpires(let exchange, let newest): learnedExpiry(exchange, newest, &scratch)
             case .learnedSubjects(let subjects): learned(subjects, &scratch)
             case .refreshed(let exchange, let answer): refreshed(exchange, answer, &scratch)
-            case .take(let items, let reply): if shared == nil { reply(nil) } else { shared!.ask(items, reply, now.monotonic) }
-            case .refund(let items, let chargedAt):
-                if shared != nil { shared!.refund(items, chargedAt: chargedAt, now.monotonic) }
-            case .lease(let call, let reply): if shared == nil { reply(nil) } else { shared!.ask(call, reply, now.monotonic) }
+            case .take(let items, let reply): limits.take(items, reply, now.monotonic)
+            case .refund(let items, let chargedAt): limits.refund(items, chargedAt: chargedAt, now.monotonic)
+            case .lease(let call, let reply): limits.lease(call, reply, now.monotonic)
             case .adoptCertificates(let context): downstream.adopt(context)
             case .resolved(let upstream, let addresses):
                 upstreams.directory.resolved(upstream: upstream, to: addresses, at: now.monotonic)
                 upstreams.closeRetired()
-            case .redisMoved(let server): if shared != nil { shared!.nodes.replace(by: server, now.monotonic) }
-            case .redisMapped(let map):
-                if shared != nil { shared!.nodes.adopt(map, now.monotonic) }
+            case .redisMoved(let server): limits.adopt(server, now.monotonic)
+            case .redisMapped(let map): limits.adopt(map, now.monotonic)
             case .learned(let upstream, let address, let healthy):
                 upstreams.directory.learned(upstream: upstream, at: address, healthy: healthy, now: now.monotonic)
             case .sighted(let upstream, let address, let sighting): sighted(upstream, address, sighting)

@@ -6,6 +6,7 @@ internal import Contracts
 internal import Credentials
 internal import Gate
 internal import Issuers
+internal import Limits
 internal import Proxy
 internal import Settings
 internal import Storage

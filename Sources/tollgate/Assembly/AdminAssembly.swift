@@ -4,6 +4,7 @@ internal import Gate
 internal import Glibc
 internal import HTTP
 internal import Issuers
+internal import Limits
 internal import Settings
 internal import Synchronization
 internal import System

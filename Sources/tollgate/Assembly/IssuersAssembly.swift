@@ -1,6 +1,7 @@
 internal import Accounts
 internal import Credentials
 internal import Issuers
+internal import Limits
 internal import Proxy
 internal import Settings
 internal import Storage
@@ -73,7 +74,9 @@ extension ExternalRefresher {
             call: { keys, arguments in
                 await withCheckedContinuation { continuation in
                     let call = LeaseCall(keys: keys, arguments: arguments)
-                    let isTaken = redis.post(.lease(call) { continuation.resume(returning: $0) })
+                    let isTaken = redis.post(.lease(call) { reply in
+                        continuation.resume(returning: reply.flatMap { RefreshLease.Reply(word: $0.word, value: $0.value) })
+                    })
                     if !isTaken { continuation.resume(returning: nil) }
                 }
             })

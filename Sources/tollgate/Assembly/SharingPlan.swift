@@ -1,5 +1,7 @@
 internal import Credentials
 internal import Gate
+internal import Issuers
+internal import Limits
 internal import Proxy
 internal import Redis
 internal import Settings
@@ -35,7 +37,9 @@ struct SharingPlan: Sendable {
     /// Worker `id`'s part; called on its thread. The first worker sends the heartbeat that counts gateways.
     func counting(worker id: Int, limiter: SharedLimiter, seed: UInt64, now: MonotonicTime) -> SharedCounting {
         let line = line
-        return SharedCounting(settings, limiter: limiter, gateways: gateways, counts: id == 0, now: now) { [line] scripts, token in
+        let token = Worker.redisToken
+        let lease = RedisScript(name: RefreshLease.name, source: "\(RefreshLease.source)")
+        return SharedCounting(settings, limiter: limiter, gateways: gateways, lease: lease, counts: id == 0, now: now) { [line] scripts in
             switch endpoint.topology {
             case .single, .sentinel:
                 var line = line

@@ -1,6 +1,7 @@
 internal import Admin
 internal import Gate
 internal import HTTP
+internal import Limits
 internal import Settings
 internal import Wire
 
@@ -25,15 +26,16 @@ struct ExplainedWalk {
         case .invalid(let fault): note.recordUnparsed(fault, from: request.peer.address, policy)
         case .incomplete: note.recordUnparsed(HTTPFault(.truncated), from: request.peer.address, policy)
         case .complete:
-            var admission = Admission(policy: policy, limiter: SharedLimiter(capacity: 8), cacheCapacity: 1)
+            let limiter = SharedLimiter(capacity: 8)
+            var admission = Admission(policy: policy, limiter: limiter, cacheCapacity: 1)
             var decision = Decision()
-            admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, &decision)
+            admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, limiter: limiter, &decision)
             if decision.verdict == .lookUp, admission.asksSubject(decision) {
                 let diagnosis = SubjectDiagnosis.find(admission.tokenUser(decision), configuration, at: now)
                 found = [Explanation.Step("account", diagnosis.account)]
                 admission.learn([diagnosis.known])
                 admission.revoke(diagnosis.revoked, at: now.wall.seconds)
-                admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, &decision)
+                admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, limiter: limiter, &decision)
             }
             if decision.verdict == .lookUp {
                 let diagnosis = AccountDiagnosis.find(
@@ -41,7 +43,7 @@ struct ExplainedWalk {
                 found += diagnosis.steps
                 admission.learn([diagnosis.status])
                 admission.revoke(diagnosis.revoked, at: now.wall.seconds)
-                admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, &decision)
+                admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, limiter: limiter, &decision)
             }
             note.record(decision, head, request.head.rawBytes, policyVersion: policy.version, at: now.wall)
             if decision.refusal == nil, case .forward = decision.verdict {

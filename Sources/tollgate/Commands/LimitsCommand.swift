@@ -1,4 +1,5 @@
 internal import Gate
+internal import Limits
 internal import System
 internal import Wire
 

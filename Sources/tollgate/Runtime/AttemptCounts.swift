@@ -1,5 +1,6 @@
 internal import Accounts
 internal import Gate
+internal import Limits
 internal import Synchronization
 internal import Transport
 internal import Wire

@@ -3,6 +3,7 @@ internal import Cluster
 internal import Credentials
 internal import Gate
 internal import Issuers
+internal import Limits
 internal import Mail
 internal import Proxy
 internal import Settings

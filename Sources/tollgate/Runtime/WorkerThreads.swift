@@ -6,6 +6,7 @@ internal import Credentials
 internal import Gate
 internal import HTTP
 internal import Issuers
+internal import Limits
 internal import Proxy
 internal import Redis
 internal import Settings
@@ -207,7 +208,7 @@ final class WorkerThreads: Sendable {
                 listeners: listeners, upstreams: plan.upstreams,
                 admission: Admission(
                     policy: plan.policy, limiter: plan.limiter, cacheCapacity: configuration.settings.tokenCacheEntries),
-                shared: shared,
+                limits: LimitCounter(plan.limiter, shared: shared),
                 telemetry: WorkerTelemetry(
                     labels: plan.labels, sink: plan.sink, format: configuration.settings.accessLog == .text ? .text : .json,
                     seed: seed, spans: plan.spans.handovers[id]))

@@ -1,66 +1,11 @@
 import Gate
-import HTTP
 import Redis
 import Telemetry
-import Transport
 import Wire
-
-/// Applies rate limits: in process at once, or with other gateways when Redis has answered.
-extension Worker {
-    /// Charges the request that `scratch.decision` admits but for its limits.
-    ///
-    /// - Returns: nil if the limits have decided; otherwise the request must wait for Redis.
-    mutating func charge(_ exchange: ExchangeIndex, _ scratch: inout Scratch) -> LimitWait? {
-        guard shared != nil else {
-            admission.count(&scratch.decision, at: now.monotonic)
-            return nil
-        }
-        let wait = shared!.limitClient.charge(
-            &scratch.decision.charge, ticket: exchanges.handle(exchange).bits, now: now.monotonic,
-            into: &scratch.decision.limitVerdict)
-        if wait == nil { admission.charged(&scratch.decision) }
-        return wait
-    }
-
-    // MARK: each turn
-
-    /// The shared limits' part of a turn: reads Redis's replies, resumes requests, and sends the commands of new ones.
-    mutating func shareCounts(_ scratch: inout Scratch) {
-        guard shared != nil else { return }
-        shared!.nodes.timedOut(now.monotonic, loop)
-        shared!.readResults(now.monotonic, &telemetry.metrics)
-        shared!.limitClient.expire(now.monotonic)
-        shared!.lookAfterStore(now.monotonic)
-        shared!.sendHeartbeat(now.monotonic)
-        shared!.sendParked(now.monotonic)
-        // A resumed request may be followed by a pipelined one, and a command that cannot be sent is decided at once.
-        repeat {
-            giveVerdicts(&scratch)
-            let sent = shared!.sendCommands(now.monotonic)
-            if sent > 0 { telemetry.metrics.redisBatch(sent) }
-        } while giveVerdicts(&scratch)
-        shared!.nodes.flush(now.monotonic, loop)
-        while let change = shared!.nodes.takeChange() { services.redisChanged(id, change) }
-        if shared!.nodes.takeMapWanted(now.monotonic) { services.redisMapWanted() }
-    }
-
-    /// - Returns: whether there were any.
-    @discardableResult
-    private mutating func giveVerdicts(_ scratch: inout Scratch) -> Bool {
-        guard shared!.limitClient.hasVerdicts else { return false }
-        var verdict = LimitVerdict()
-        var gave = false
-        while let ticket = shared!.limitClient.nextVerdict(into: &verdict) {
-            gave = true
-            limited(Handle(bits: ticket), &verdict, &scratch)
-        }
-        return gave
-    }
-}
 
 extension SharedCounting {
     /// Reads Redis's replies.
-    fileprivate mutating func readResults(_ now: MonotonicTime, _ metrics: inout WorkerMetrics) {
+    mutating func readResults(_ now: MonotonicTime, _ metrics: inout WorkerMetrics) {
         while let result = nodes.next(now) {
             if result.isLate {
                 if Self.isTake(result.tag) { readTakes(result, now, &metrics) }

@@ -1,3 +1,4 @@
+import Gate
 import Wire
 
 /// Deny cache: per key, the latest known TAT of a count in Redis, on this worker's clock. Refuses without a Redis command

@@ -1,3 +1,4 @@
+package import Gate
 package import Wire
 
 /// One charge to send to `GCRAScript`. Filled and read in place.
@@ -97,7 +98,7 @@ extension SharedLimitClient {
         guard let queue = queue(asking: id) else { preconditionFailure("a command that has ended") }
         command.id = id
         command.want = queues.items[queue].want
-        command.charge.becomes(&queues.items[queue].charge, only: counts)
+        command.charge.copy(from: &queues.items[queue].charge, only: counts)
     }
 
     /// Whether a request still waits for command `id`.
@@ -124,7 +125,7 @@ extension SharedLimitClient {
         }
         var passing = reply.granted
         var charge = LimitCharge()
-        charge.becomes(&queues.items[queue].charge, only: missing)
+        charge.copy(from: &queues.items[queue].charge, only: missing)
         while queues.items[queue].lists[LimitQueue.asked].first >= 0 {
             var own = verdict
             if passing == 0 {

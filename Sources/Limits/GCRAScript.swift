@@ -1,3 +1,4 @@
+package import Gate
 package import Wire
 
 /// `GCRA.take` as a Lua script in Redis: one clock for all gateways, several counts per charge and several charges per

@@ -1,3 +1,4 @@
+import Gate
 import Glibc
 import Synchronization
 
@@ -240,4 +241,20 @@ private struct Victim {
     var entryNumber: UInt { UInt(bits >> 3) & 0xFFF }
 
     func next(slot: Int) -> Victim { Victim(bits: (bits >> 3 &+ 1) << 3 | UInt64(slot)) }
+}
+
+extension LimitCharge.Item {
+    /// Number of partitions.
+    static var partitions: Int { SubjectKind.allCases.count * LimitRate.recoveries }
+
+    /// Partition of the table: counts evict each other only within one.
+    var partition: Int { Int(subject.rawValue) &* LimitRate.recoveries &+ rate.recovery }
+}
+
+extension LimitRate {
+    fileprivate static var recoveries: Int { 3 }
+
+    /// Class of a limit by the time to refill its burst: up to a minute, up to an hour, longer (rounded up to powers of two
+    /// of microseconds).
+    fileprivate var recovery: Int { tolerance < 1 << 26 ? 0 : tolerance < 1 << 32 ? 1 : 2 }
 }

@@ -1,3 +1,4 @@
+import Gate
 /// Lease: grants that a worker holds in advance of the requests that will spend them.
 struct LimitLease {
     private(set) var grants: UInt32 = 0

@@ -1,3 +1,4 @@
+package import Gate
 package import Wire
 
 /// Client of limits that Redis counts, one per worker: decides which charges to send, which to answer locally, and which

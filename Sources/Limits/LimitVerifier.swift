@@ -1,3 +1,4 @@
+package import Gate
 /// Offline check of logged grants, from any number of gateways: in every window of length T each limit granted at most burst
 /// + rate × T. Reports the windows that violate it (`tollgate limits verify`).
 ///

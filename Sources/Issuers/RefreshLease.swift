@@ -47,19 +47,14 @@ package enum RefreshLease {
         case lost
 
         /// nil for an unknown reply.
-        package init?(_ word: RawSpan, _ bytes: RawSpan) {
-            if word.equals("lead") {
-                self = .lead(bytes.array)
-            } else if word.equals("held") {
-                self = .held
-            } else if word.equals("done") {
-                self = .done(bytes.array)
-            } else if word.equals("given") {
-                self = .given
-            } else if word.equals("lost") {
-                self = .lost
-            } else {
-                return nil
+        package init?(word: [UInt8], value: [UInt8]) {
+            switch word.rawBytes.text {
+            case "lead": self = .lead(value)
+            case "held": self = .held
+            case "done": self = .done(value)
+            case "given": self = .given
+            case "lost": self = .lost
+            default: return nil
             }
         }
     }

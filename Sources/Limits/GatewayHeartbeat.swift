@@ -1,3 +1,4 @@
+import Gate
 package import Wire
 
 /// Heartbeat that counts the live gateways of one Redis: each gateway writes its id to a sorted set once a second, and reads

@@ -1,3 +1,4 @@
+package import Gate
 package import Wire
 
 /// Rate limiter whose charges can be refunded: for attempts that are charged up front and turn out not to count, such as a

@@ -1,4 +1,4 @@
-package import Gate
+import Gate
 package import Redis
 import Synchronization
 import Transport
@@ -55,19 +55,20 @@ package struct SharedCounting: ~Copyable {
     static func isTake(_ tag: UInt64) -> Bool { tag < probeTag && !isAsked(tag) }
 
     /// - Parameters:
+    ///   - lease: the control plane's script of leases.
     ///   - counts: whether this worker sends the heartbeat.
-    ///   - connect: makes the connections, with these scripts and, of the first of them, this token in the loop.
+    ///   - connect: makes the connections, with these scripts.
     package init(
-        _ settings: SharedLimitClient.Settings, limiter: SharedLimiter, gateways: GatewayCount, counts: Bool,
-        now: MonotonicTime, connect: (RedisScripts, UInt64) -> RedisNodes
+        _ settings: SharedLimitClient.Settings, limiter: SharedLimiter, gateways: GatewayCount, lease leaseScript: RedisScript, counts: Bool,
+        now: MonotonicTime, connect: (RedisScripts) -> RedisNodes
     ) {
         var scripts = RedisScripts()
         take = scripts.register(RedisScript(name: GCRAScript.name, source: GCRAScript.source))
         heartbeat = scripts.register(RedisScript(name: GatewayHeartbeat.name, source: GatewayHeartbeat.source))
-        lease = scripts.register(RedisScript(name: RefreshLease.name, source: "\(RefreshLease.source)"))
+        lease = scripts.register(leaseScript)
         refundScript = scripts.register(RedisScript(name: RefundScript.name, source: RefundScript.source))
         limitClient = SharedLimitClient(settings, limiter: limiter)
-        nodes = connect(scripts, Token.redis.bits)
+        nodes = connect(scripts)
         isCluster = nodes.isCluster
         self.gateways = gateways
         heartbeatDue = counts ? now : nil

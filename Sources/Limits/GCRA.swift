@@ -1,3 +1,4 @@
+package import Gate
 /// Generic cell rate algorithm as a pure function over whole microseconds.
 ///
 /// The state of a count is one time, its TAT (theoretical arrival time): when the full burst is available again. Each grant
@@ -72,5 +73,11 @@ package enum GCRA {
     @inline(__always)
     package static func refund(now: UInt64, tat: UInt64, credit: UInt64) -> UInt64 {
         tat > credit ? max(now, tat &- credit) : now
+    }
+}
+
+extension LimitReading {
+    package init(_ outcome: GCRA.Outcome) {
+        self.init(remaining: outcome.remaining, reset: outcome.reset, retryAfter: outcome.retryAfter)
     }
 }

@@ -1,3 +1,4 @@
+package import Gate
 package import Wire
 
 /// Rate limiter shared by all workers of a process: a table of fixed size without locks. Any thread.

@@ -1,15 +1,4 @@
-/// Behaviour of limits while Redis does not answer (`TOLLGATE_RATE_LIMIT_FAILURE`).
-package enum LimitFailureMode: UInt8, CaseIterable, Sendable {
-    /// Counts in this process, by this gateway's share of each rate.
-    case local
-    /// Admits everything.
-    case open
-    /// Refuses everything with 503.
-    case closed
-
-    /// The name in the settings.
-    package var name: String { "\(self)" }
-}
+import Gate
 
 extension LimitRate {
     /// The rate that each of `gateways` may admit so that their sum stays within this rate: the interval multiplied, the

@@ -1,10 +1,10 @@
-package import Gate
+import Gate
 import Redis
 import Telemetry
 import Transport
 import Wire
 
-/// One call of `RefreshLease`'s script.
+/// One call of the control plane's script of leases.
 package struct LeaseCall: Sendable {
     package let keys: [[UInt8]]
     package let arguments: [[UInt8]]
@@ -37,7 +37,7 @@ struct AwaitedReply {
 /// Receives the script's reply to a charge; nil for none. Called on the worker's loop, and must not block it.
 package typealias TakeReply = @Sendable (GCRAReply?) -> Void
 /// Receives the lease script's reply; nil for none. Called as the other one is.
-package typealias LeaseReply = @Sendable (RefreshLease.Reply?) -> Void
+package typealias LeaseReply = @Sendable ((word: [UInt8], value: [UInt8])?) -> Void
 
 /// A charge of the control plane over the nodes of a cluster, one call a count. It is granted if each count grants it; what the others
 /// granted is given back. Belongs to the worker's loop.
@@ -120,7 +120,7 @@ extension SharedCounting {
         for item in items { _ = ask(AwaitedReply(question: .refund([item], chargedAt: chargedAt), tag: item.tag), now) }
     }
 
-    /// Calls `RefreshLease`'s script.
+    /// Calls the script of leases.
     mutating func ask(_ question: LeaseCall, _ reply: @escaping LeaseReply, _ now: MonotonicTime) {
         let name = question.keys.first ?? []
         let tag = HashTag(of: name.rawBytes)
@@ -219,7 +219,7 @@ extension SharedCounting {
             return .take
         case .refund: return .refund
         case .lease(_, let reply):
-            reply(isAnswered ? RefreshLease.Reply(nodes.bytes(1), nodes.bytes(2)) : nil)
+            reply(isAnswered ? (nodes.bytes(1).array, nodes.bytes(2).array) : nil)
             return .lease
         }
     }
@@ -230,8 +230,7 @@ extension SharedCounting {
     }
 
     /// The worker ends: every open question gets no reply.
-    mutating func forgetAsked() {
-        let now = EventLoop.now().monotonic
+    mutating func forgetAsked(_ now: MonotonicTime) {
         for tag in Array(awaited.keys) {
             if let asked = awaited.removeValue(forKey: tag) { _ = ended(asked, isAnswered: false, now) }
         }

@@ -1,3 +1,4 @@
+import Gate
 import Wire
 
 /// Handle of a waiting request, for `SharedLimitClient.cancel`.
@@ -110,7 +111,7 @@ struct LimitWaiters: ~Copyable {
         list.remove(index, &inQueue)
         outstanding.remove(index, &byAge)
         items[Int(index)].state = .settled
-        verdicts[Int(index)].becomes(&verdict)
+        verdicts[Int(index)].copy(from: &verdict)
         settled.append(index, &inQueue)
     }
 
@@ -143,7 +144,7 @@ struct LimitWaiters: ~Copyable {
             let isWanted = items[Int(index)].state == .settled
             release(index)
             guard isWanted else { continue }
-            verdict.becomes(&verdicts[Int(index)])
+            verdict.copy(from: &verdicts[Int(index)])
             return items[Int(index)].ticket
         }
         return nil

@@ -1,3 +1,4 @@
+import Gate
 import Wire
 
 /// Requests of one worker for one set of counts: those that wait, the command in flight, and the lease.
@@ -43,7 +44,7 @@ struct LimitQueue {
 
     /// Reuses the queue for these counts. Command numbers continue, so a late reply to an earlier command matches none.
     fileprivate mutating func begin(_ charge: inout LimitCharge, before next: Int32) {
-        self.charge.becomes(&charge)
+        self.charge.copy(from: &charge)
         nextInChain = next
         leaseTime = charge.leaseTime
         remaining = 0
@@ -68,7 +69,7 @@ struct LimitQueue {
     /// Fills `command` with the next one: all waiting requests, the debt, and a lease if the demand is worth it. `holders` is the
     /// number of workers on all gateways.
     mutating func ask(_ clock: UInt64, holders: UInt32, debt: UInt32, _ command: inout LimitCommand) {
-        command.charge.becomes(&charge)
+        command.charge.copy(from: &charge)
         command.want = lists[Self.waiting].count &+ debt
         self.debt = debt
         if leaseTime > 0 {

@@ -1,3 +1,4 @@
+import Gate
 /// `GCRA.refund` as a Lua script in Redis, on the counts of `GCRAScript`. `GCRA` is its oracle.
 ///
 ///     KEYS   the counts that were charged one unit each
