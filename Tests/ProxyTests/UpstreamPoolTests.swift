@@ -348,29 +348,29 @@ import Wire
 
     static let faults: [(number: Int32, loss: UpstreamLoss)] = [
         (EMFILE, .shortage), (ENFILE, .shortage), (ENOBUFS, .shortage), (ENOMEM, .shortage), (EADDRNOTAVAIL, .shortage),
-        (ECONNREFUSED, .notReached("connection refused")), (ENETUNREACH, .notReached("network is unreachable")),
-        (ENOENT, .notReached("no such file or directory")), (EAGAIN, .notReached("resource temporarily unavailable")),
+        (ECONNREFUSED, .notReached), (ENETUNREACH, .notReached),
+        (ENOENT, .notReached), (EAGAIN, .notReached),
     ]
 
     @Test func aStreamThatFallsSilentIsNotTheAddresssFault() {
-        #expect(UpstreamLoss.timeout.countsAgainstAddress(isBehindHead: false))
-        #expect(!UpstreamLoss.timeout.countsAgainstAddress(isBehindHead: true))
-        #expect(UpstreamLoss.brokenAnswer.countsAgainstAddress(isBehindHead: true))
+        #expect(UpstreamLoss.timeout.row.countsAgainstAddress(isBehindHead: false))
+        #expect(!UpstreamLoss.timeout.row.countsAgainstAddress(isBehindHead: true))
+        #expect(UpstreamLoss.brokenAnswer.row.countsAgainstAddress(isBehindHead: true))
     }
 
     @Test func aBoundIsNotTheAddresssFaultAndNoRetryHelps() {
         for loss in [UpstreamLoss.tooManyConnections, .tooManyRequests, .tooManyPending, .beyondShare] {
-            #expect(!loss.countsAgainstAddress(isBehindHead: false) && !loss.isRetryable && loss.isUndelivered)
-            #expect(loss.refusal == .unavailable(.overload, retryAfterSeconds: 1) && loss.bound != nil)
+            let row = loss.row
+            #expect(!row.countsAgainstAddress(isBehindHead: false) && row.traits == .undelivered)
+            #expect(row.refusal == .unavailable(.overload, retryAfterSeconds: 1) && row.bound != nil)
         }
     }
 
     @Test(arguments: faults) func onlyWhatTheGatewayLacksIsNotTheAddresssFault(_ number: Int32, _ loss: UpstreamLoss) {
         let found = UpstreamLoss(beginning: SystemFault("connect", errno: number))
         #expect(found == loss)
-        #expect(found.isUndelivered)
-        #expect(found.countsAgainstAddress(isBehindHead: false) == (loss != .shortage) && found.isRetryable == (loss != .shortage))
-        #expect(found.refusal == (loss == .shortage ? .unavailable(.overload, retryAfterSeconds: 1) : .badGateway))
+        #expect(found.row.traits == (loss == .shortage ? .undelivered : [.undelivered, .retryable, .addressFault]))
+        #expect(found.row.refusal == (loss == .shortage ? .unavailable(.overload, retryAfterSeconds: 1) : .badGateway))
     }
 
     @Test func aPaceGivesTimeAndThenAsksForAKilobyteASecond() {

@@ -91,7 +91,7 @@ extension Worker {
                     input.discard(scratch.response.length)
                 case .head:
                     if exchanges[exchange].attempt.asksForTunnel, seemsAccepted(exchange, scratch.response.status) {
-                        return lost(upstream, .badAnswer(HTTPFault(.upgraded).ofResponse), &scratch)
+                        return lost(upstream, .badAnswer, &scratch)
                     }
                     try startAnswer(exchange, input.readable, &scratch)
                     let form = followAnswer(exchange, input.readable, scratch.response)
@@ -100,9 +100,9 @@ extension Worker {
                 case .upgraded: return tunnelBegan(exchange, upstream, &input, &scratch)
                 case .trailers(let length): hasTrailers = pumpTrailers(.answer, exchange, length, of: &input, &scratch)
                 case .end: return try answerReceived(exchange, upstream, hasTrailers: hasTrailers, last: last, of: &input, &scratch)
-                case .fault(let fault):
+                case .fault:
                     guard sendGathered(handle, &scratch) else { return }
-                    return lost(upstream, exchanges[exchange].state.answer == .none ? .badAnswer(fault) : .brokenAnswer, &scratch)
+                    return lost(upstream, exchanges[exchange].state.answer == .none ? .badAnswer : .brokenAnswer, &scratch)
                 }
             }
         } catch {

@@ -168,8 +168,9 @@ struct ExchangeState: Equatable, Hashable, Sendable {
 
     /// Whether the request may be retried after this loss; `isIdempotent` by its method (RFC 9110 §9.2.2).
     func isRetryable(after loss: UpstreamLoss, isIdempotent: Bool) -> Bool {
-        guard answer == .none, delivery != .streamed, loss.isRetryable else { return false }
-        return loss.isUndelivered || delivery == .nothing || isIdempotent
+        let traits = loss.row.traits
+        guard answer == .none, delivery != .streamed, traits.contains(.retryable) else { return false }
+        return traits.contains(.undelivered) || delivery == .nothing || isIdempotent
     }
 
     /// The connection is gone; the request is retried or answered by the gateway.

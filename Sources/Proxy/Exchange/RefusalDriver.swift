@@ -38,10 +38,10 @@ extension Worker {
     /// The upstream has failed, and there is no retry: answers with the failure, or cuts an answer that has begun. `awaitsClient`: it
     /// waited for the client's content, so the request was late. A call of gRPC may send nothing for long, and knows no such status.
     mutating func answerLost(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, awaitsClient: Bool = false, _ scratch: inout Scratch) {
-        exchanges[exchange].record.error = loss.text
+        exchanges[exchange].record.error = loss.row.text
         if exchanges[exchange].state.answer == .started { exchanges[exchange].answer.live?.ends(loss == .timeout ? .idle : .error) }
         let isLate = awaitsClient && exchanges[exchange].request.dialect != .grpc
-        endLost(exchange, isLate ? Refusal(HTTPFault(.late)) : loss.refusal, &scratch)
+        endLost(exchange, isLate ? Refusal(HTTPFault(.late)) : loss.row.refusal, &scratch)
     }
 
     /// There will be no more of an answer: answers with `refusal`, or ends an answer that has begun.
@@ -153,17 +153,5 @@ extension Exchange {
     /// Counts the key that a limit refused.
     fileprivate mutating func count(in keys: inout HottestKeys, policy: Policy, at now: WallTime) {
         if record.isRecorded { keys.count(note, policy: policy, at: now) }
-    }
-}
-
-extension UpstreamLoss {
-    /// The response to the client.
-    var refusal: Refusal {
-        switch self {
-        case .tooManyConnections, .tooManyRequests, .tooManyPending, .beyondShare, .shortage: .unavailable(.overload, retryAfterSeconds: 1)
-        case .refused, .unprocessed: .unavailable(.upstream, retryAfterSeconds: 1)
-        case .connectTimeout, .timeout: .timeout
-        case .notReached, .handshakeFailed, .notHTTP2, .brokenWhileSending, .closedUnanswered, .badAnswer, .brokenAnswer: .badGateway
-        }
     }
 }

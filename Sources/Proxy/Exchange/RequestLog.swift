@@ -215,39 +215,3 @@ extension RequestRecord {
         startedAt = now
     }
 }
-
-extension UpstreamLoss {
-    /// The access log's `error`.
-    var text: StaticString {
-        switch self {
-        case .notReached: "not_reached"
-        case .shortage: "shortage"
-        case .connectTimeout: "connect_timeout"
-        case .handshakeFailed: "handshake_failed"
-        case .notHTTP2: "not_http2"
-        case .refused: "refused_stream"
-        case .unprocessed: "unprocessed"
-        case .brokenWhileSending: "broken_while_sending"
-        case .closedUnanswered: "closed_unanswered"
-        case .badAnswer: "bad_answer"
-        case .brokenAnswer: "broken_answer"
-        case .timeout: "timeout"
-        case .tooManyConnections: "too_many_connections"
-        case .tooManyRequests: "too_many_requests"
-        case .tooManyPending: "too_many_pending"
-        case .beyondShare: "share"
-        }
-    }
-
-    /// The metrics' label value.
-    var retryReason: RetryReason {
-        switch self {
-        case .notReached, .shortage, .connectTimeout, .handshakeFailed, .notHTTP2, .tooManyConnections, .tooManyRequests, .tooManyPending,
-            .beyondShare:
-            .connectFailed
-        case .refused, .unprocessed: .refused
-        case .brokenWhileSending, .closedUnanswered, .badAnswer, .brokenAnswer: .closed
-        case .timeout: .timeout
-        }
-    }
-}

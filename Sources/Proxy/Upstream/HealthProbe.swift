@@ -29,7 +29,7 @@ extension Worker {
             upstreams.connections[upstream].isProbe = true
             if upstreams.directory.address(endpoint).speaksHTTP2 { upstreams.addSession(upstream, takesRequests: false) }
         } catch {
-            if cannotBegin(error).countsAgainstAddress(isBehindHead: false) { probeEnded(endpoint, good: false) }
+            if cannotBegin(error).row.countsAgainstAddress(isBehindHead: false) { probeEnded(endpoint, good: false) }
         }
     }
 
@@ -83,7 +83,7 @@ extension Worker {
             case .needMore: return
             case .interim: input.discard(scratch.response.length)
             case .head: return probeAnswered(upstream, scratch.response, input.readable)
-            case .fault(let fault): return lost(upstream, .badAnswer(fault), &scratch)
+            case .fault: return lost(upstream, .badAnswer, &scratch)
             case .upgraded, .content, .trailers, .end: preconditionFailure("a probe ends with the head of its answer")
             }
         }

@@ -81,18 +81,3 @@ extension Worker {
         if holding != .retry, let share { downstream.shares.refund(share, budget.bound(of: holding)) }
     }
 }
-
-extension UpstreamLoss {
-    /// The bound that was reached; nil for other losses.
-    var bound: UpstreamBound? {
-        switch self {
-        case .tooManyConnections: .connections
-        case .tooManyRequests: .requests
-        case .tooManyPending: .pending
-        case .beyondShare: .share
-        case .notReached, .shortage, .connectTimeout, .handshakeFailed, .notHTTP2, .refused, .unprocessed, .brokenWhileSending,
-            .closedUnanswered, .badAnswer, .brokenAnswer, .timeout:
-            nil
-        }
-    }
-}

@@ -83,13 +83,13 @@ extension Worker {
 
     private mutating func finishConnecting(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
         let number = upstreams.connections[upstream].connection.socket.takeError()
-        guard number == 0 else { return lost(upstream, .notReached(systemErrorText(number)), &scratch) }
+        guard number == 0 else { return lost(upstream, .notReached, &scratch) }
         let address = upstreams.directory.address(upstreams.connections[upstream].endpoint)
         guard let tls = address.tls else { return established(upstream, &scratch) }
         do {
             try upstreams.connections[upstream].connection.startTLS(tls, serverName: address.serverName)
         } catch {
-            return lost(upstream, .handshakeFailed("\(error)"), &scratch)
+            return lost(upstream, .handshakeFailed, &scratch)
         }
         upstreams.connections[upstream].phase = .handshaking
         continueUpstreamHandshake(upstream, &scratch)
@@ -100,8 +100,7 @@ extension Worker {
         switch upstreams.connections[upstream].connection.handshake(token: token, in: loop) {
         case .done: established(upstream, &scratch)
         case .pending: break
-        case .closed: lost(upstream, .handshakeFailed("closed"), &scratch)
-        case .failed(let text): lost(upstream, .handshakeFailed(text), &scratch)
+        case .closed, .failed: lost(upstream, .handshakeFailed, &scratch)
         }
     }
 
@@ -175,26 +174,27 @@ extension Worker {
         let endpoint = exchanges[exchange].attempt.endpoint
         upstreams.directory[endpoint].outstanding -= 1
         // The upstream's patience with the client may have ended, so the loss tells nothing of the address.
-        let awaitsClient = loss.mayEndPatience && exchanges[exchange].isClientAwaited && isSilent(exchanges[exchange].client.index)
+        let row = loss.row
+        let awaitsClient = row.traits.contains(.endsPatience) && exchanges[exchange].isClientAwaited && isSilent(exchanges[exchange].client.index)
         exchanges[exchange].attempt.upstream = .none
         exchanges[exchange].state.disconnected()
         if exchanges[exchange].state.answer == .none {
             telemetry.attemptEnded(&exchanges[exchange].record, status: 0, at: now.monotonic)
         }
-        if exchanges[exchange].request.isTraced { endAttempt(exchange, error: loss.text) }
+        if exchanges[exchange].request.isTraced { endAttempt(exchange, error: row.text) }
         // A reused connection that turned out closed says nothing about the health of the address; a second one may.
         let isClosed = loss == .closedUnanswered || loss == .brokenWhileSending
         let isStale = wasUsed && (loss == .unprocessed || isClosed && !exchanges[exchange].attempt.needsNewConnection)
         let isBehindHead = exchanges[exchange].state.answer != .none
-        if !isStale, !awaitsClient, loss.countsAgainstAddress(isBehindHead: isBehindHead) {
+        if !isStale, !awaitsClient, row.countsAgainstAddress(isBehindHead: isBehindHead) {
             noteFailure(endpoint, isBrokenAnswer: isBehindHead)
         }
-        if let bound = loss.bound { telemetry.metrics.upstreamRefused(upstream: exchanges[exchange].record.upstream, bound) }
+        if let bound = row.bound { telemetry.metrics.upstreamRefused(upstream: exchanges[exchange].record.upstream, bound) }
         guard mayRetry(exchange, loss, isStale: isStale) else {
             return answerLost(exchange, loss, awaitsClient: awaitsClient, &scratch)
         }
         telemetry.metrics.upstreamRetry(
-            upstream: exchanges[exchange].record.upstream, isStale ? .stale : loss.retryReason)
+            upstream: exchanges[exchange].record.upstream, isStale ? .stale : row.retryReason)
         if isStale, isClosed { exchanges[exchange].attempt.needsNewConnection = true }
         exchanges[exchange].attempt.replaySent = 0
         exchanges[exchange].state.retried()

@@ -88,7 +88,7 @@ extension Worker {
         case .end(let id):
             if let end = arrived(RawSpan(), id, session) { upstreams.connections[end].http.message.ended() }
         case .reset(let id, let code): resetStream(id, code, upstream, session, &scratch)
-        case .badAnswer(let id, let fault): endStream(id, .badAnswer(fault), upstream, session, &scratch)
+        case .badAnswer(let id, _): endStream(id, .badAnswer, upstream, session, &scratch)
         case .roomGrew(let id):
             if id.number == 0 {
                 serveRequests(upstream, session)
@@ -207,7 +207,7 @@ extension Worker {
         relayIfTouched(end, &scratch)
         guard upstreams.connections.isCurrent(handle), upstreams.connections[end].phase == .busy else { return }
         var hasBegun = upstreams.connections[end].http.hasBegunAnswer || !upstreams.connections[end].input.isEmpty
-        if case .badAnswer = loss { hasBegun = exchanges[upstreams.connections[end].exchange.index].state.answer != .none }
+        if loss == .badAnswer { hasBegun = exchanges[upstreams.connections[end].exchange.index].state.answer != .none }
         lost(end, hasBegun ? .brokenAnswer : loss, &scratch)
     }
 }

@@ -23,7 +23,7 @@ extension Worker {
         let accept = offer.accept(offerBytes) { Digest.sha1($0) }
         let acceptance = WebSocketAcceptance(scratch.response, input.readable, to: offer, offerBytes, accept: accept.readable)
         guard let acceptance, !upstreams.connections[upstream].isStream else {
-            return lost(upstream, .badAnswer(HTTPFault(.upgraded).ofResponse), &scratch)
+            return lost(upstream, .badAnswer, &scratch)
         }
         writeAcceptance(exchange, input.readable, acceptance, accept: accept.readable, &scratch)
         input.discard(scratch.response.length)
