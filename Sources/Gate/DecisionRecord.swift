@@ -150,6 +150,7 @@ package struct DecisionRecord: ~Copyable {
     }
 
     /// Keeps a text behind those before it.
+    @inline(__always)
     private mutating func keep(_ text: RawSpan, as name: Text) {
         if !text.isEmpty { texts.append(text.extracting(first: min(text.byteCount, Self.longestText))) }
         ends[name.rawValue] = UInt16(texts.count)

@@ -62,9 +62,9 @@ package struct StreamLife: Equatable, Sendable {
 extension Admission {
     /// The dependencies of this request's answer, should it become a stream; nil if nothing ends it.
     package func streamLife(_ decision: borrowing Decision) -> StreamLife? {
-        guard let identity = decision.identity else { return nil }
+        guard decision.identity != nil else { return nil }
         let gate = policy.gates[decision.routeIndex]
-        guard gate.streams.expiry != .keep else { return nil }
+        guard gate.streams.expiry != .keep, let identity = decision.identity else { return nil }
         let extends = gate.streams.expiry == .extend && identity.isOwn && !identity.hasActor
         return StreamLife(
             expiresAt: identity.expiresAt, leeway: policy.trust.clockSkewSeconds,

@@ -21,6 +21,7 @@ public struct UniqueArray<Element: ~Copyable>: ~Copyable {
     /// The number of elements.
     @inlinable public var count: Int { end }
     @inlinable public var isEmpty: Bool { end == 0 }
+    @inlinable public var indices: Range<Int> { 0..<end }
 
     /// The element at `index`, in place; traps if there is none.
     @inlinable public subscript(index: Int) -> Element {

@@ -181,7 +181,8 @@ extension Worker {
             if isIdle { census.idle += 1 } else { census.busy += 1 }
             census.bytes += upstreams.connections[index].input.count + upstreams.connections[index].output.count
         }
-        for pool in upstreams.directory.pools {
+        for number in upstreams.directory.pools.indices {
+            let pool = upstreams.directory.pools[number]
             for endpoint in pool.endpoints {
                 census.connections += endpoint.connections
                 census.outstanding += endpoint.outstanding

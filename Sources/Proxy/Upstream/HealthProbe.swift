@@ -10,7 +10,7 @@ import Wire
 extension Worker {
     /// Starts the probes that are due; called once a turn.
     mutating func probeIfDue() {
-        guard services.probes, phase == .serving else { return }
+        guard upstreams.directory.hasProbes, services.probes, phase == .serving else { return }
         for pool in upstreams.directory.pools.indices {
             guard upstreams.directory.pools[pool].settings.health != nil, now.monotonic >= upstreams.directory.pools[pool].nextProbe else {
                 continue

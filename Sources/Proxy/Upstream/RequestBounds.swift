@@ -1,6 +1,7 @@
 import Gate
 import Telemetry
 import Transport
+import Wire
 
 /// Circuit breaker and retry budget: the bounds of an upstream on requests under way, on those that wait for a connection, and on retries.
 extension Worker {
@@ -28,10 +29,17 @@ extension Worker {
     }
 
     /// Counts the exchange for a bound of its upstream and for its client's share of that.
+    @inline(__always)
     private mutating func hold(
         _ holding: RequestHoldings, _ exchange: ExchangeIndex, within limit: Int, orElse full: UpstreamLoss
     ) -> UpstreamLoss? {
         guard limit < .max, !exchanges[exchange].counts.holdings.contains(holding) else { return nil }
+        return take(holding, exchange, within: limit, orElse: full)
+    }
+
+    private mutating func take(
+        _ holding: RequestHoldings, _ exchange: ExchangeIndex, within limit: Int, orElse full: UpstreamLoss
+    ) -> UpstreamLoss? {
         let budget = upstreams.directory.pools[exchanges[exchange].attempt.endpoint.pool].connections.requests
         let count = budget.count(of: holding)
         if let share = exchanges[exchange].counts.share {

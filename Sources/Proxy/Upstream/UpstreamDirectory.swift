@@ -71,8 +71,10 @@ package struct UpstreamSnapshot: Sendable {
 }
 
 /// The upstreams of one worker. A pool keeps its index whatever a reload does to the order of the configuration.
-struct UpstreamDirectory {
-    var pools: [UpstreamPool] = []
+struct UpstreamDirectory: ~Copyable {
+    var pools = UniqueArray<UpstreamPool>()
+    /// Whether some upstream has health checks.
+    private(set) var hasProbes = false
     /// Pools by the policy's number of their upstream.
     private var numbers: [Int] = []
     /// By pool, its place among `numbers`; -1 if it is not configured.
@@ -97,16 +99,16 @@ struct UpstreamDirectory {
     /// The pool of the policy's upstream of this number; nil if there is none of that number.
     func pool(of number: Int) -> Int? { numbers.indices.contains(number) ? numbers[number] : nil }
 
+    /// The pool of the upstream of this name.
+    func pool(named name: String) -> Int? { pools.indices.first { pools[$0].settings.name == name } }
+
     subscript(_ index: EndpointIndex) -> Endpoint {
         _read { yield pools[index.pool].endpoints[index.number] }
         _modify { yield &pools[index.pool].endpoints[index.number] }
     }
 
     /// How the endpoint is reached. By a span, because the array's subscript copies the whole endpoint.
-    func address(_ index: EndpointIndex) -> UpstreamAddress {
-        let endpoints = pools[index.pool].endpoints
-        return endpoints.span[index.number].address
-    }
+    func address(_ index: EndpointIndex) -> UpstreamAddress { pools[index.pool].endpoints.span[index.number].address }
 
     /// Whether the endpoint's ALPN chose HTTP/1.1 last.
     func choseHTTP1(_ index: EndpointIndex) -> Bool { pools[index.pool].endpoints[index.number].choseHTTP1 }
@@ -147,11 +149,12 @@ struct UpstreamDirectory {
         for index in retired { pools[index].adopt(pools[index].settings, addresses: [], at: now) }
         places = Array(repeating: -1, count: pools.count)
         for (place, pool) in numbers.enumerated() { places[pool] = place }
+        hasProbes = pools.indices.contains { pools[$0].settings.health != nil }
     }
 
     /// Adopts the addresses that a name resolves to now.
     mutating func resolved(upstream name: String, to addresses: [UpstreamAddress], at now: MonotonicTime) {
-        guard let pool = pools.firstIndex(where: { $0.settings.name == name }) else { return }
+        guard let pool = pool(named: name) else { return }
         pools[pool].adopt(pools[pool].settings, addresses: addresses.map(UpstreamAddress.init(unshared:)), at: now)
     }
 
@@ -174,7 +177,7 @@ struct UpstreamDirectory {
 
     /// The endpoint of this address that is in use, if there is one.
     func endpoints(of name: String, at address: UpstreamAddress) -> [EndpointIndex] {
-        guard let pool = pools.firstIndex(where: { $0.settings.name == name }) else { return [] }
+        guard let pool = pool(named: name) else { return [] }
         return pools[pool].endpoints.indices.filter { pools[pool].endpoints[$0].address.isSame(as: address) }
             .map { EndpointIndex(pool: pool, number: $0) }
     }

@@ -97,8 +97,13 @@ struct UpstreamPool {
     /// be used now.
     ///
     /// Addresses that are out or fail their probes are not chosen while there are enough others; see `chooseAmongUnsettled`.
+    @inline(__always)
     mutating func choose(avoiding avoided: Int?, at now: MonotonicTime) -> Int? {
         if endpoints.count == 1 { return endpoints[0].health.isHealthy && !endpoints[0].isRetired ? 0 : nil }
+        return chooseAmongAll(avoiding: avoided, at: now)
+    }
+
+    private mutating func chooseAmongAll(avoiding avoided: Int?, at now: MonotonicTime) -> Int? {
         if isRanked { return chooseByRank(avoiding: avoided, at: now) }
         turn &+= 1
         var best: Int?

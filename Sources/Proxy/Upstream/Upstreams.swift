@@ -162,7 +162,7 @@ struct Upstreams: ~Copyable {
 
     /// Closes idle connections for another worker's requests.
     mutating func yieldRoom(_ request: RoomRequest) {
-        if let pool = directory.pools.firstIndex(where: { $0.settings.name == request.upstream }) {
+        if let pool = directory.pool(named: request.upstream) {
             while let idle = longestIdle(pool), request.claim() { close(idle) }
         }
         request.answered()

@@ -196,7 +196,7 @@ extension Worker {
             case .reportUpstreams(let reply): reply(upstreamStatuses())
             case .makeRoom(let request): upstreams.yieldRoom(request)
             case .roomMade(let upstream):
-                if let pool = upstreams.directory.pools.firstIndex(where: { $0.settings.name == upstream }) { roomMade(pool, &scratch) }
+                if let pool = upstreams.directory.pool(named: upstream) { roomMade(pool, &scratch) }
             case .answered(let exchange, let response, let slot):
                 if let slot { releaseLocalSlot(slot) }
                 answered(exchange, response, &scratch)
