@@ -21,7 +21,7 @@ struct ContractRequest: Sendable {
         } catch {
             throw .malformed(error.message, in: dialect)
         }
-        caller = Caller(address: request.client, device: request.value(of: "user-agent"))
+        caller = Caller(request)
         self.dialect = dialect
         identity = request.caller
         sentPath = request.path
@@ -94,4 +94,8 @@ extension ContractRequest {
     private func read<Value>(_ value: @autoclosure () throws(RequestObject.Fault) -> Value) throws(Failure) -> Value {
         do throws(RequestObject.Fault) { return try value() } catch { throw .malformed(error.message, in: dialect) }
     }
+}
+
+extension Caller {
+    init(_ request: LocalRequest) { self.init(address: request.client, device: request.value(of: "user-agent")) }
 }

@@ -5,7 +5,7 @@ import Wire
 
 @testable import Contracts
 
-/// The forms of `/oauth/revoke` and `/oauth/introspect`, and the documents about the gateway.
+/// The forms of `/oauth/token`, `/oauth/revoke` and `/oauth/introspect`, and the documents about the gateway.
 @Suite struct OAuthFormTests {
     private func form(_ body: String, type: String? = "application/x-www-form-urlencoded") throws(Failure) -> OAuthForm {
         let fields = type.map { [(name: "Content-Type", value: $0)] } ?? []
@@ -20,12 +20,12 @@ import Wire
         ("token=a%2Bb%20c+d", "a+b c d"), ("%74oken=x", "x"), ("&&token=x&", "x"), ("token=a=b", "a=b"),
     ])
     func theTokenIsRead(_ body: String, _ token: String) throws {
-        #expect(try form(body).token() == token)
+        #expect(try form(body).required("token") == token)
     }
 
     @Test(arguments: ["", "token=", "token", "tok=x", "token=a&token=b", "token=%", "token=%zz", #"{"token":"x"}"#])
     func otherFormsAreRefused(_ body: String) {
-        #expect(throws: Failure.self) { try form(body).token() }
+        #expect(throws: Failure.self) { try form(body).required("token") }
     }
 
     @Test(arguments: [
@@ -33,7 +33,7 @@ import Wire
         ("application/json", false), ("multipart/form-data", false), ("", false),
     ] as [(String?, Bool)])
     func theContentMustBeAForm(_ type: String?, _ isTaken: Bool) {
-        let token = try? form("token=x", type: type).token()  // A refusal is what the row may expect.
+        let token = try? form("token=x", type: type).required("token")  // A refusal is what the row may expect.
         #expect((token != nil) == isTaken)
     }
 
@@ -44,13 +44,14 @@ import Wire
 
     @Test func theDocumentsNameWhatIsThere() {
         let metadata = ServerMetadata(issuer: "https://id.test", publicURL: "https://gate.test/", algorithms: ["ES256", "RS256"])
-        let plain = metadata.response(isOpenID: false, revokes: true, introspects: true)
+        let plain = metadata.response(isOpenID: false, refreshes: true, revokes: true, introspects: true)
         let common = #"{"issuer":"https://id.test","jwks_uri":"https://gate.test/.well-known/jwks.json","response_types_supported":["none"],"#
             + #""grant_types_supported":["refresh_token"]"#
+        let token = #","token_endpoint":"https://gate.test/oauth/token","token_endpoint_auth_methods_supported":["none"]"#
         let revocation = #","revocation_endpoint":"https://gate.test/oauth/revoke","revocation_endpoint_auth_methods_supported":["none"]"#
         let introspection = #","introspection_endpoint":"https://gate.test/oauth/introspect","introspection_endpoint_auth_methods_supported":["client_secret_basic"]"#
-        #expect(plain.body.rawBytes.text == common + revocation + introspection + "}")
-        let openID = metadata.response(isOpenID: true, revokes: false, introspects: false).body.rawBytes.text
+        #expect(plain.body.rawBytes.text == common + token + revocation + introspection + "}")
+        let openID = metadata.response(isOpenID: true, refreshes: false, revokes: false, introspects: false).body.rawBytes.text
         #expect(openID == common + #","subject_types_supported":["public"],"id_token_signing_alg_values_supported":["ES256","RS256"]}"#)
         #expect(plain.fields.contains { $0.name == "Cache-Control" && $0.value == "public, max-age=300" })
     }

@@ -3,7 +3,7 @@ import TestServers
 import TestThreads
 import Testing
 
-/// The gateway as an issuer of tokens, to those who know OAuth: documents, revocation, introspection, and the age of a sign-in.
+/// The gateway as an issuer of tokens, to those who know OAuth: documents, refresh, revocation, introspection, and the age of a sign-in.
 @Suite(.ownThread) struct OAuthEndpointTests {
     private static let key = "the key of a service"
 
@@ -51,12 +51,12 @@ import Testing
         let document = try JSON(answer.text)
         #expect(document["issuer"].text == "http://localhost:8000")
         let base = "http://localhost:8000"
-        for (name, method) in [("jwks_uri", "GET"), ("revocation_endpoint", "POST"), ("introspection_endpoint", "POST")] {
+        for (name, method) in [("jwks_uri", "GET"), ("token_endpoint", "POST"), ("revocation_endpoint", "POST"), ("introspection_endpoint", "POST")] {
             let url = try must(document[name])
             #expect(url.hasPrefix(base + "/"))
             #expect(try ![404, 405].contains(gateway.ask("\(method) \(url.dropFirst(base.count))").status), "\(name)")
         }
-        for name in ["authorization_endpoint", "token_endpoint", "userinfo_endpoint", "registration_endpoint", "end_session_endpoint"] {
+        for name in ["authorization_endpoint", "userinfo_endpoint", "registration_endpoint", "end_session_endpoint"] {
             #expect(document[name].isNull)
         }
         // Left out, these would be a fault, and stand for grants at an authorization endpoint (RFC 8414 §2).
@@ -71,6 +71,97 @@ import Testing
         #expect(headers.status == 200 && headers["Content-Length"] == answer["Content-Length"] && headers.body.isEmpty)
         #expect(try gateway.ask("POST \(path)").status == 405 || gateway.ask("POST \(path)").status == 404)
         #expect(try gateway.ask("GET /.well-known/jwks.json")["Cache-Control"] == "public, max-age=300")
+    }
+
+    // MARK: refresh
+
+    private func refresh(_ token: String, at other: Gateway? = nil) throws -> Message {
+        try post("/oauth/token", "grant_type=refresh_token&refresh_token=\(token)&client_id=app&scope=any", to: other)
+    }
+
+    @Test func aRefreshTokenOfAnyContractIsRefreshed() throws {
+        let providers = try Providers.shared.get()
+        let gateway = try Gateway(try Self.settings(upstream, providers.settings()))
+        let idToken = try providers.token("apple", #"{"sub":"001.token"}"#)
+        let signedIn = try gateway.send("POST /whateat/api/v1/auth/signin", #"{"provider":"apple","idToken":"\#(idToken)"}"#)
+        let guest = try must(JSON(gateway.send("POST /auth/user").text)["refreshToken"])
+        let tokens = try [
+            (gateway.signUp("ada@example.org").refresh, 3_600), (gateway.register("eva@example.org").refresh, 7 * 86_400),
+            (must(JSON(signedIn.text)["refreshToken"]), 3_600), (guest, 900),
+        ]
+        for (index, (token, seconds)) in tokens.enumerated() {
+            let answer = try refresh(token, at: gateway)
+            let pair = try JSON(answer.text)
+            #expect(answer.status == 200 && answer["Cache-Control"] == "no-store" && answer["Pragma"] == "no-cache", "\(index): \(answer.text)")
+            #expect(pair.names == ["access_token", "expires_in", "refresh_token", "token_type"] && pair["token_type"].text == "Bearer")
+            #expect(pair["expires_in"].int == seconds && (pair["refresh_token"].text == token) == (index == 1))
+            // A client that lost the answer gets the same successor, and each pair counts.
+            #expect(try JSON(refresh(token, at: gateway).text)["refresh_token"].text == pair["refresh_token"].text)
+            #expect(try gateway.send("GET /me", bearer: must(pair["access_token"])).status == 200)
+        }
+    }
+
+    @Test func aSpentRefreshTokenEndsTheSession() throws {
+        let ada = try gateway.signUp("ada@example.org")
+        let next = try must(JSON(refresh(ada.refresh).text)["refresh_token"])
+        // At the endpoint of the contract: both are one session.
+        let newest = try gateway.refreshed(next)
+        #expect(try passes(newest.access))
+        let reused = try refresh(ada.refresh)
+        #expect(try reused.status == 400 && JSON(reused.text)["error"].text == "invalid_grant")
+        #expect(try gateway.send("GET /me", bearer: newest.access).text.contains("TOKEN_REVOKED"))
+        #expect(try refresh(newest.refresh).status == 400)
+    }
+
+    @Test func otherGrantsAndTokensAreRefused() throws {
+        let ada = try gateway.signUp("ada@example.org")
+        let cases = [
+            ("", "invalid_request"), ("refresh_token=\(ada.refresh)", "invalid_request"), ("grant_type=refresh_token", "invalid_request"),
+            ("grant_type=refresh_token&refresh_token=", "invalid_request"),
+            ("grant_type=refresh_token&grant_type=refresh_token&refresh_token=\(ada.refresh)", "invalid_request"),
+            ("grant_type=password&username=ada@example.org&password=x", "unsupported_grant_type"),
+            ("grant_type=authorization_code&code=x", "unsupported_grant_type"),
+            ("grant_type=refresh_token&refresh_token=nonsense", "invalid_grant"),
+            ("grant_type=refresh_token&refresh_token=v1.AAAA", "invalid_grant"),
+            ("grant_type=refresh_token&refresh_token=\(ada.access)", "invalid_grant"),
+        ]
+        for (form, error) in cases {
+            let answer = try post("/oauth/token", form)
+            #expect(try answer.status == 400 && JSON(answer.text)["error"].text == error && answer["Cache-Control"] == "no-store", "\(form)")
+        }
+        let json = try gateway.send("POST /oauth/token", #"{"grant_type":"refresh_token","refresh_token":"\#(ada.refresh)"}"#)
+        #expect(try json.status == 400 && JSON(json.text)["error"].text == "invalid_request")
+        #expect(try gateway.ask("GET /oauth/token?grant_type=refresh_token&refresh_token=\(ada.refresh)").status == 405)
+        #expect(try passes(ada.access) && refresh(ada.refresh).status == 200)
+    }
+
+    /// Authlib checks the document by RFC 8414 before it uses it.
+    @Test(.enabled(if: PythonTools.hasOAuthClient)) func aClientLibraryOfOAuthTakesTheDocumentAndRefreshes() throws {
+        let gateway = try Gateway(try Self.settings(upstream, "TOLLGATE_PUBLIC_URL=https://gate.test"))
+        let ada = try gateway.signUp("ada@example.org")
+        let script = """
+            import os, sys, requests
+            from authlib.integrations.base_client.errors import OAuthError
+            from authlib.integrations.requests_client import OAuth2Session
+            from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
+
+            base, token = sys.argv[1:]
+            metadata = AuthorizationServerMetadata(requests.get(base + "/.well-known/oauth-authorization-server").json())
+            metadata.validate()
+            # The gateway is reached without TLS here.
+            os.environ["AUTHLIB_INSECURE_TRANSPORT"] = "1"
+            url = metadata["token_endpoint"].replace("https://gate.test", base)
+            client = OAuth2Session("app", token_endpoint_auth_method=metadata["token_endpoint_auth_methods_supported"][0])
+            print(client.refresh_token(url, refresh_token=token)["refresh_token"])
+            print(client.get(base + "/me").status_code)
+            try:
+                client.refresh_token(url, refresh_token="nonsense")
+            except OAuthError as error:
+                print(error.error)
+            """
+        let outcome = try run(PythonTools.python, ["-c", script, "http://127.0.0.1:\(gateway.port)", ada.refresh])
+        let lines = outcome.output.split(separator: "\n").map(String.init)
+        #expect(lines.count == 3 && lines[0].hasPrefix("v1.") && lines[0] != ada.refresh && lines.suffix(2) == ["200", "invalid_grant"], "\(outcome)")
     }
 
     // MARK: revocation

@@ -89,6 +89,12 @@ package struct Sessions: Sendable {
         throw .refused(.invalid)
     }
 
+    /// The new pair for a refresh token of any contract, as at the endpoint of its own.
+    package func refresh(_ token: String, caller: Caller) async throws(AccountError<RefreshTokenRefusal>) -> Granted {
+        let origin = try mint.origin(of: token, now: context.storeTime)
+        return try await refresh(token, contract: origin.contract, caller: caller)
+    }
+
     /// The new pair for a refresh token of any contract, if it belongs to `session`. A token of another session is refused
     /// without touching that session.
     package func refresh(

@@ -3,25 +3,60 @@ import Gate
 package import HTTP
 import Wire
 
-/// `POST /oauth/revoke` (RFC 7009) and `POST /oauth/introspect` (RFC 7662). Any thread.
+/// `POST /oauth/token` (RFC 6749), `POST /oauth/revoke` (RFC 7009) and `POST /oauth/introspect` (RFC 7662). Any thread.
 package struct OAuthEndpoints: Sendable {
+    private let sessions: Sessions
     private let revocation: TokenRevocation
     private let judge: TokenJudge
 
-    package init(revocation: TokenRevocation, judge: TokenJudge) {
+    package init(sessions: Sessions, revocation: TokenRevocation, judge: TokenJudge) {
+        self.sessions = sessions
         self.revocation = revocation
         self.judge = judge
+    }
+
+    /// Refreshes the session of a refresh token, whatever its contract (RFC 6749 §6). Clients are public: a `client_id` and a `scope`
+    /// have no meaning here, and sign-in is for the contracts.
+    package func token(_ request: LocalRequest) async -> LocalResponse {
+        await Self.respond(request) { form throws(Failure) in
+            guard try form.required("grant_type") == "refresh_token" else {
+                throw Failure(400, "unsupported_grant_type", "The only grant_type here is refresh_token.")
+            }
+            let token = try form.required("refresh_token")
+            do throws(AccountError<RefreshTokenRefusal>) {
+                return Self.tokens(try await sessions.refresh(token, caller: Caller(request)).grant.tokens)
+            } catch {
+                switch error {
+                case .refused(.invalid), .refused(.expired):
+                    throw Failure(400, "invalid_grant", "The refresh token is invalid, spent or expired.")
+                case .failed(let failure): throw Failure(failure, in: OAuthForm.dialect)
+                }
+            }
+        }
+    }
+
+    /// RFC 6749 §5.1.
+    private static func tokens(_ tokens: TokenPair) -> LocalResponse {
+        var response = LocalResponse.json { json in
+            json.beginObject()
+            json.field("access_token", tokens.access)
+            json.field("token_type", "Bearer" as StaticString)
+            json.field("expires_in", Int(tokens.accessSeconds))
+            json.optional("refresh_token", tokens.refresh)
+            json.endObject()
+        }
+        response.fields.append((name: "Pragma", value: "no-cache"))
+        return response
     }
 
     /// Ends the session of a token. Its holder needs no other proof: apps have no secret. A `token_type_hint` is not needed, because
     /// the forms of the tokens differ.
     package func revoke(_ request: LocalRequest) async -> LocalResponse {
         await Self.respond(request) { form throws(Failure) in
-            let caller = Caller(address: request.client, device: request.value(of: "user-agent"))
             let outcome: Revocation
-            let token = try form.token()
+            let token = try form.required("token")
             do throws(AccountFailure) {
-                outcome = try await revocation.revoke(token, caller: caller) { judge.read($0) }
+                outcome = try await revocation.revoke(token, caller: Caller(request)) { judge.read($0) }
             } catch {
                 throw Failure(error, in: OAuthForm.dialect)
             }
@@ -38,7 +73,7 @@ package struct OAuthEndpoints: Sendable {
     package func introspect(_ request: LocalRequest) async -> LocalResponse {
         await Self.respond(request) { form throws(Failure) in
             let judged: JudgedToken?
-            let token = try form.token()
+            let token = try form.required("token")
             do throws(AccountFailure) {
                 judged = try await judge.judge(token)
             } catch {

@@ -25,10 +25,10 @@ struct OAuthForm {
         self.values = values
     }
 
-    /// The token to revoke or to judge.
-    func token() throws(Failure) -> String {
-        guard let token = values["token"], !token.isEmpty else { throw Self.fault("The parameter token is missing.") }
-        return token
+    /// A parameter that must be there; one without a value counts as left out (RFC 6749 §3.2).
+    func required(_ name: String) throws(Failure) -> String {
+        guard let value = values[name], !value.isEmpty else { throw Self.fault("The parameter \(name) is missing.") }
+        return value
     }
 
     static func fault(_ message: String) -> Failure { Failure(400, "invalid_request", message) }

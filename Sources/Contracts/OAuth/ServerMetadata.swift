@@ -3,10 +3,10 @@ import Wire
 
 /// The documents by which clients find the gateway's keys and endpoints: `/.well-known/openid-configuration` (OpenID Connect
 /// Discovery) and `/.well-known/oauth-authorization-server` (RFC 8414). They name only what is there: apps sign in by the contracts,
-/// so there are neither authorization and token endpoints nor what these issue. Two members say so, for left out they would mean
-/// something else (RFC 8414 §2): `response_types_supported`, which must be there, has the registered type by which nothing is issued,
-/// and `grant_types_supported` stands for authorization codes and implicit grants unless it is there. A member without elements must
-/// be left out (§3.2).
+/// so there is no authorization endpoint, and the token endpoint refreshes and does nothing else. Two members say so, for left out
+/// they would mean something else (RFC 8414 §2): `response_types_supported`, which must be there, has the registered type by which
+/// nothing is issued, and `grant_types_supported` stands for authorization codes and implicit grants unless it is there. A member
+/// without elements must be left out (§3.2).
 package struct ServerMetadata: Sendable {
     private let issuer: String
     /// `TOLLGATE_PUBLIC_URL` without a slash at its end.
@@ -21,13 +21,14 @@ package struct ServerMetadata: Sendable {
     }
 
     package static let jwksPath = "/.well-known/jwks.json"
+    package static let tokenPath = "/oauth/token"
     package static let revocationPath = "/oauth/revoke"
     package static let introspectionPath = "/oauth/introspect"
     /// How long clients may keep keys and documents: the next signing key is published before it signs.
     package static let caching = (name: "Cache-Control", value: "public, max-age=300")
 
     /// The document; with `isOpenID` the members that OpenID Connect adds. An endpoint that a route has replaced is left out.
-    package func response(isOpenID: Bool, revokes: Bool, introspects: Bool) -> LocalResponse {
+    package func response(isOpenID: Bool, refreshes: Bool, revokes: Bool, introspects: Bool) -> LocalResponse {
         var out = ByteBuffer(capacity: 1_024)
         JSONWriter.append(to: &out) { json in
             json.beginObject()
@@ -35,6 +36,10 @@ package struct ServerMetadata: Sendable {
             json.field("jwks_uri", base + Self.jwksPath)
             json.array("response_types_supported", ["none"]) { $0.string($1) }
             json.array("grant_types_supported", ["refresh_token"]) { $0.string($1) }
+            if refreshes {
+                json.field("token_endpoint", base + Self.tokenPath)
+                json.array("token_endpoint_auth_methods_supported", ["none"]) { $0.string($1) }
+            }
             if revokes {
                 json.field("revocation_endpoint", base + Self.revocationPath)
                 json.array("revocation_endpoint_auth_methods_supported", ["none"]) { $0.string($1) }

@@ -131,7 +131,7 @@ struct AccountsAssembly: Sendable {
             tierGraceSeconds: settings.tierGraceSeconds, mustConfirmEmail: settings.mustConfirmEmail, clock: context.clock)
         let page = WebPage(authBase: configuration.contracts.pageMount?.base ?? "")
         let oauth = OAuthEndpoints(
-            revocation: TokenRevocation(sessions: sessions, limiter: limiter), judge: TokenJudge(judging, sessions: sessions))
+            sessions: sessions, revocation: TokenRevocation(sessions: sessions, limiter: limiter), judge: TokenJudge(judging, sessions: sessions))
         return MountedContracts(router: Router(services, page: page), sessions: sessions, oauth: oauth)
     }
 

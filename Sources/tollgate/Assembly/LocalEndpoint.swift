@@ -8,13 +8,14 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
     case ownKeys = 1
     case openIDConfiguration = 2
     case serverMetadata = 3
-    case revocation = 4
-    case introspection = 5
+    case token = 4
+    case revocation = 5
+    case introspection = 6
     /// Only with `TOLLGATE_CONSOLE_ON_MAIN`, like the next two.
-    case console = 6
-    case adminAPI = 7
+    case console = 7
+    case adminAPI = 8
     /// The redirection from `/admin` and `/admin/` to the console.
-    case admin = 8
+    case admin = 9
 
     /// In logs and metrics. No configured route's name has a hyphen.
     var name: String {
@@ -22,6 +23,7 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
         case .ownKeys: "own-keys"
         case .openIDConfiguration: "own-openid"
         case .serverMetadata: "own-metadata"
+        case .token: "own-token"
         case .revocation: "own-revocation"
         case .introspection: "own-introspection"
         case .console: "own-console"
@@ -40,6 +42,7 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
         case .ownKeys: ServerMetadata.jwksPath
         case .openIDConfiguration: "/.well-known/openid-configuration"
         case .serverMetadata: "/.well-known/oauth-authorization-server"
+        case .token: ServerMetadata.tokenPath
         case .revocation: ServerMetadata.revocationPath
         case .introspection: ServerMetadata.introspectionPath
         case .console: "/console"
@@ -52,7 +55,7 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
     var isDocument: Bool {
         switch self {
         case .ownKeys, .openIDConfiguration, .serverMetadata: true
-        case .revocation, .introspection, .console, .adminAPI, .admin: false
+        case .token, .revocation, .introspection, .console, .adminAPI, .admin: false
         }
     }
 
@@ -60,7 +63,7 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
     private var methods: [String] {
         switch self {
         case .ownKeys, .openIDConfiguration, .serverMetadata, .admin: ["GET", "HEAD"]
-        case .revocation, .introspection: ["POST"]
+        case .token, .revocation, .introspection: ["POST"]
         case .console, .adminAPI: []
         }
     }
@@ -75,7 +78,7 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
             rule.errors = .problem
             rule.isDocument = isDocument
             rule.cors = cors
-        case .revocation:
+        case .token, .revocation:
             rule.errors = .oauth
             rule.isEndpoint = true
             rule.bodyLimit = 65_536

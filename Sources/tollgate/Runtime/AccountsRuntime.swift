@@ -69,6 +69,9 @@ final class AccountsRuntime: Part, Sendable {
         await contracts.withLock { $0 }.router.answer(endpoint, request)
     }
 
+    /// `POST /oauth/token`.
+    func token(_ request: LocalRequest) async -> LocalResponse { await contracts.withLock { $0 }.oauth.token(request) }
+
     /// `POST /oauth/revoke`.
     func revoke(_ request: LocalRequest) async -> LocalResponse { await contracts.withLock { $0 }.oauth.revoke(request) }
 

@@ -106,7 +106,8 @@ final class ActiveConfiguration: Sendable {
         let metadata = ServerMetadata(
             issuer: configuration.settings.issuer, publicURL: configuration.settings.publicURL, algorithms: algorithms)
         return metadata.response(
-            isOpenID: isOpenID, revokes: own.contains(.local(LocalEndpoint.revocation.rawValue)),
+            isOpenID: isOpenID, refreshes: own.contains(.local(LocalEndpoint.token.rawValue)),
+            revokes: own.contains(.local(LocalEndpoint.revocation.rawValue)),
             introspects: own.contains(.local(LocalEndpoint.introspection.rawValue)))
     }
 

@@ -110,6 +110,7 @@ struct WorkerPlan: Sendable {
         var kinds: [Int: LocalKind] = [:]
         for endpoint in Catalogue.endpoints where endpoint.isRefresh { kinds[Int(endpoint.number)] = .refresh }
         for endpoint in LocalEndpoint.allCases where endpoint.isDocument { kinds[Int(endpoint.rawValue)] = .documents }
+        kinds[Int(LocalEndpoint.token.rawValue)] = .refresh
         return kinds
     }()
 
@@ -125,6 +126,7 @@ struct WorkerPlan: Sendable {
             }
         case .openIDConfiguration: { _ in active.metadata(isOpenID: true) }
         case .serverMetadata: { _ in active.metadata(isOpenID: false) }
+        case .token: { await accounts.token($0) }
         case .revocation: { await accounts.revoke($0) }
         case .introspection: { await accounts.introspect($0) }
         case .console, .adminAPI, .admin: { await admin.answerOnMain($0) }
