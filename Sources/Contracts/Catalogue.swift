@@ -1,21 +1,20 @@
 package import Accounts
-package import Gate
-package import HTTP
+import Gate
+import HTTP
 
-/// All endpoints of contracts and account page, with their handlers. A new contract is one more row.
+/// All endpoints of contracts and account page. A new contract is one more value here; `dlauth`, of which no two endpoints are alike, is
+/// code.
 package enum Catalogue {
+    static let contracts = [password, provider, apple, anonymous]
+
     package static let endpoints: [CatalogueEndpoint] = {
-        var endpoints =
-            rows(PasswordContract.self) + rows(ProviderContract.self) + rows(AppleContract.self) + rows(DLAuthContract.self)
-            + rows(AnonymousContract.self) + rows(WebAccount.self) + [WebPage.endpoint]
+        var endpoints = contracts.flatMap(\.rows) + DLAuthContract.rows + WebAccount.rows + [WebPage.endpoint]
         for index in endpoints.indices { endpoints[index].number = firstNumber + UInt16(index) }
         return endpoints
     }()
 
     /// Lower numbers are those of other local endpoints, such as health and metrics.
     package static let firstNumber: UInt16 = 64
-
-    static let numbered = Dictionary(uniqueKeysWithValues: endpoints.map { ($0.number, $0) })
 
     package static func endpoints(of contract: ContractID) -> [CatalogueEndpoint] {
         endpoints.filter { $0.contract == contract }
@@ -24,60 +23,115 @@ package enum Catalogue {
     /// The account page and its API.
     package static let pageEndpoints = endpoints.filter { $0.contract == nil }
 
-    private static func rows<Interface: AccountInterface>(_: Interface.Type) -> [CatalogueEndpoint] {
-        Interface.Endpoint.allCases.map { endpoint in
-            CatalogueEndpoint(
-                contract: Interface.contract, name: "\(Interface.name)-\(endpoint.rawValue)", shortName: endpoint.rawValue,
-                dialect: Interface.dialect, method: endpoint.method, path: endpoint.path, isPrefix: endpoint.isPrefix,
-                hasSettablePath: endpoint.hasSettablePath, auth: endpoint.auth, isRefresh: endpoint.isRefresh
-            ) { router, request in await Interface(router.services).respond(endpoint, request) }
-        }
-    }
-}
+    // MARK: contracts
 
-/// An endpoint of a contract or of the account page.
-package struct CatalogueEndpoint: Sendable {
-    /// Answers a request that the gate let through.
-    typealias Handler = @Sendable (Router, LocalRequest) async -> LocalResponse
+    /// Registration and login by email and password, with a refresh token that is kept.
+    private static let password: Contract = {
+        // The document's clients cannot decode a user without an email or a username.
+        let user: [Contract.Member] = [("id", .id), ("email", .emailOrEmpty), ("username", .username), ("is_premium", .isPremium)]
+        let session: [Contract.Member] = [("user", .object(user)), ("tokens", .object([("access", .access), ("refresh", .refresh)]))]
+        let noCredentials = Failure.badRequest("Email and password are required")
+        return Contract(
+            id: .password, dialect: .passwordContract,
+            missing: ["email": noCredentials, "password": noCredentials, "refresh": .badRequest("Refresh token is required")],
+            refusals: [
+                .malformedEmail: .badRequest("Enter a valid email address."), .malformedUsername: .badRequest("Enter a valid username."),
+                .emailTaken: .badRequest("User with this email already exists"),
+                .invalidCredentials: Failure(401, "UNAUTHORIZED", "Invalid email or password"),
+                .invalidRefreshToken: .badRequest("Invalid refresh token"),
+            ],
+            endpoints: [
+                Contract.Endpoint(name: "register", operation: .register, path: "/auth/register", status: 201, answer: session),
+                Contract.Endpoint(name: "login", operation: .login, path: "/auth/login", answer: session),
+                Contract.Endpoint(name: "refresh", operation: .refresh("refresh"), path: "/auth/refresh", isRefresh: true, answer: [("access", .access)]),
+                Contract.Endpoint(
+                    name: "me", operation: .account, method: .get, path: "/auth/me", auth: .required,
+                    answer: user + [("has_active_subscription", .hasActiveSubscription)]),
+            ])
+    }()
 
-    /// nil for the account page.
-    package let contract: ContractID?
-    /// Its name in logs and metrics. It has a hyphen, as no configured route has.
-    package let name: String
-    /// Its name within the contract.
-    package let shortName: String
-    package let dialect: Dialect
-    package let method: HTTP.Method
-    /// Relative to the mount's base; from the root for the account page.
-    package let path: String
-    /// Whether it also answers paths below its own.
-    package let isPrefix: Bool
-    /// Whether the operator may set another path.
-    package let hasSettablePath: Bool
-    package let auth: AuthMode
-    /// Whether it renews an app's tokens.
-    package let isRefresh: Bool
-    let handler: Handler
-    /// The target of its route in the policy. The same in every configuration, so requests in flight survive a reload.
-    package fileprivate(set) var number: UInt16 = 0
+    /// Sign-in with an ID token of Apple or Google.
+    private static let provider: Contract = {
+        let signInError = Failure(500, "AUTH_SERVICE_ERROR", "Server error during authentication")
+        let noProvider = Failure(400, "INVALID_PROVIDER", "Provider must be \"apple\" or \"google\"")
+        let session: [Contract.Member] = [
+            ("accessToken", .access), ("refreshToken", .refresh), ("expiresIn", .expiresIn), ("expiresAt", .expiresAt),
+            ("user", .object([("id", .id), ("email", .email), ("createdAt", .createdAt)])),
+        ]
+        return Contract(
+            id: .provider, dialect: .provider,
+            missing: [
+                "provider": noProvider, "idToken": Failure(400, "MISSING_TOKEN", "idToken field is required"),
+                "refreshToken": Failure(400, "MISSING_REFRESH_TOKEN", "refreshToken field is required"),
+            ],
+            takesWrongTypeAsMissing: true,
+            refusals: [
+                .unknownProvider: noProvider, .malformedName: .badRequest("fullName holds what no name does"),
+                .identityRefused: Failure(401, "AUTH_FAILED", "Invalid or expired identity token"), .keysUnavailable: signInError,
+                .invalidRefreshToken: Failure(401, "INVALID_REFRESH_TOKEN", "Refresh token is invalid or expired"),
+            ],
+            endpoints: [
+                Contract.Endpoint(
+                    name: "signin", operation: .identify(.init(givenName: "givenName", familyName: "familyName", nameParent: "fullName")),
+                    path: "/auth/signin", answer: session, failed: signInError),
+                Contract.Endpoint(
+                    name: "refresh", operation: .refresh("refreshToken"), path: "/auth/refresh", isRefresh: true, answer: session,
+                    failed: Failure(500, "REFRESH_SERVICE_ERROR", "Server error during token refresh")),
+                Contract.Endpoint(
+                    name: "signout", operation: .signOut("refreshToken"), path: "/auth/signout", auth: .required, answer: [("success", .yes)]),
+            ])
+    }()
 
-    init(
-        contract: ContractID?, name: String, shortName: String, dialect: Dialect, method: HTTP.Method, path: String,
-        isPrefix: Bool, hasSettablePath: Bool = false, auth: AuthMode, isRefresh: Bool = false, handler: @escaping Handler
-    ) {
-        self.contract = contract
-        self.name = name
-        self.shortName = shortName
-        self.dialect = dialect
-        self.method = method
-        self.path = path
-        self.isPrefix = isPrefix
-        self.hasSettablePath = hasSettablePath
-        self.auth = auth
-        self.isRefresh = isRefresh
-        self.handler = handler
-    }
+    /// Sign in with Apple by ID token. Both endpoints create the account if there is none.
+    private static let apple: Contract = {
+        let session: [Contract.Member] = [
+            ("body", .object([("token", .access), ("expiresAt", .expiresAtMilliseconds), ("sessionId", .session), ("userId", .id)])),
+        ]
+        let retired = "authorizationCode is no longer accepted, send the idToken of Sign in with Apple"
+        return Contract(
+            id: .apple, dialect: .apple, missing: ["idToken": Failure(400, "MISSING_ID_TOKEN", "idToken is required")],
+            retired: ("authorizationCode", Failure(400, "AUTHORIZATION_CODE_RETIRED", retired)),
+            refusals: [
+                .malformedName: .badRequest("firstName or lastName holds what no name does"),
+                .identityRefused: Failure(401, "INVALID_ID_TOKEN", "Invalid ID token"),
+                .keysUnavailable: Failure(500, "AUTH_SERVICE_ERROR", "Apple's keys cannot be had at the moment"),
+            ],
+            endpoints: [
+                Contract.Endpoint(
+                    name: "register",
+                    operation: .identify(.init(provider: .apple, givenName: "firstName", familyName: "lastName", nameRule: .firstOrFresh)),
+                    path: "/registerUser", answer: session),
+                Contract.Endpoint(name: "login", operation: .identify(.init(provider: .apple)), path: "/login", answer: session),
+            ])
+    }()
 
-    /// A GET endpoint answers HEAD as well.
-    package var methods: [String] { method == .get ? ["GET", "HEAD"] : [method.text.description] }
+    /// Accounts without a known user, to which a code can add an email.
+    private static let anonymous: Contract = {
+        let tokens: [Contract.Member] = [("userId", .id), ("sessionToken", .access), ("refreshToken", .refresh)]
+        let user: [Contract.Member] = [("id", .id), ("email", .email), ("createdAt", .createdAt)]
+        return Contract(
+            id: .anonymous, dialect: .anonymous,
+            refusals: [
+                .malformedEmail: .badRequest("email is no email address"),
+                .malformedActor: .badRequest("actorType and actorId must be short plain texts"),
+                .invalidRefreshToken: Failure(401, "INVALID_REFRESH_TOKEN", "Refresh token is invalid or expired"),
+                .invalidCode: Failure(401, "INVALID_CODE", "The code is wrong, spent or expired"),
+                .unknownEmail: Failure(401, "UNAUTHORIZED", "No account has this email"),
+                .emailOfOther: Failure(401, "UNAUTHORIZED", "Another account has this email"),
+            ],
+            endpoints: [
+                Contract.Endpoint(name: "user", operation: .open, path: "/auth/user", answer: tokens),
+                Contract.Endpoint(
+                    name: "email-code", operation: .sendCode, path: "/auth/email/code", auth: .optional,
+                    answer: [("success", .yes), ("message", .text("Code sent to email")), ("expiresIn", .number(Int(PendingCode.lifetimeSeconds)))]),
+                Contract.Endpoint(
+                    name: "email-verify", operation: .verifyCode, path: "/auth/email/verify", auth: .optional,
+                    answer: [("success", .yes)] + tokens + [("user", .object(user))]),
+                Contract.Endpoint(
+                    name: "refresh", operation: .refresh("refreshToken"), path: "/auth/refresh", isRefresh: true, answer: tokens),
+                Contract.Endpoint(
+                    name: "access-token", operation: .actorToken, path: "/auth/access-token", auth: .required, isRefresh: true,
+                    answer: [("accessToken", .access)]),
+            ])
+    }()
 }

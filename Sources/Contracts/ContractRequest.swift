@@ -7,10 +7,9 @@ import Wire
 /// A request at a contract's endpoint. Members of the wrong type are a 400 in the contract's dialect.
 struct ContractRequest: Sendable {
     let caller: Caller
+    let sent: LocalRequest
     private let body: RequestObject
     private let dialect: Dialect
-    private let identity: LocalCaller?
-    private let sentPath: String
 
     /// An empty body counts as an object without members.
     init(_ request: LocalRequest, in dialect: Dialect) throws(Failure) {
@@ -23,17 +22,21 @@ struct ContractRequest: Sendable {
         }
         caller = Caller(request)
         self.dialect = dialect
-        identity = request.caller
-        sentPath = request.path
+        sent = request
     }
+
+    private var identity: LocalCaller? { sent.caller }
+
+    /// The value of a parameter in the URL's query; nil if it is missing. The first, if there are several.
+    func parameter(_ name: String) -> String? { FormText.pairs(Array(sent.query.utf8.dropFirst()))?.first { $0.name == name }?.value }
 
     /// The UUID that follows `path` and a slash in the request's path; nil if there is none.
     func id(below path: String) -> UUID? {
         var canonical = ByteBuffer()
-        let outcome = sentPath.withRawBytes { CanonicalPath.canonicalise($0, into: &canonical, encodedSlash: .refuse) }
+        let outcome = sent.path.withRawBytes { CanonicalPath.canonicalise($0, into: &canonical, encodedSlash: .refuse) }
         let text: String? =
             switch outcome {
-            case .same: sentPath
+            case .same: sent.path
             case .rewritten: canonical.readable.text
             case .refused: nil
             }

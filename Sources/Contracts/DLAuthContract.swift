@@ -4,77 +4,34 @@ import HTTP
 import Wire
 
 /// The `dlauth` contract: accounts with email, phone and metadata, codes for several purposes, and rotating refresh tokens.
-struct DLAuthContract: ClientContract {
-    enum Endpoint: String, AccountEndpoint {
-        case signUp = "sign-up"
-        case signIn = "sign-in"
-        case signOut = "sign-out"
-        case user
-        case resendOTP = "resend-otp"
-        case verifyOTP = "verify-otp"
-        case forgotPassword = "forgot-password"
-        case resetPassword = "reset-password"
-        case updatePassword = "update-password"
-        case refreshSession = "refresh-session"
+struct DLAuthContract: AccountCalls {
+    private static let id = ContractID.dlauth
+    private static let dialect = Dialect.dlauth
 
-        var isRefresh: Bool { self == .refreshSession }
+    /// `TOLLGATE_DLAUTH_PATH_<ENDPOINT>` replaces any of these paths.
+    static let rows = [
+        row("sign-up", .post, "/auth/signup", signUp), row("sign-in", .post, "/auth/signin", signIn),
+        row("sign-out", .post, "/auth/signout", auth: .required, signOut), row("user", .get, "/auth/user", auth: .required, user),
+        row("resend-otp", .post, "/auth/otp/resend", auth: .optional, resendOTP),
+        row("verify-otp", .post, "/auth/otp/verify", auth: .optional, verifyOTP),
+        row("forgot-password", .post, "/auth/password/forgot", forgotPassword),
+        row("reset-password", .post, "/auth/password/reset", resetPassword),
+        row("update-password", .put, "/auth/password/update", auth: .required, updatePassword),
+        row("refresh-session", .post, "/auth/token/refresh", isRefresh: true, refreshSession),
+    ]
 
-        var method: HTTP.Method {
-            switch self {
-            case .user: .get
-            case .updatePassword: .put
-            case .signUp, .signIn, .signOut, .resendOTP, .verifyOTP, .forgotPassword, .resetPassword, .refreshSession: .post
-            }
-        }
-
-        var path: String {
-            switch self {
-            case .signUp: "/auth/signup"
-            case .signIn: "/auth/signin"
-            case .signOut: "/auth/signout"
-            case .user: "/auth/user"
-            case .resendOTP: "/auth/otp/resend"
-            case .verifyOTP: "/auth/otp/verify"
-            case .forgotPassword: "/auth/password/forgot"
-            case .resetPassword: "/auth/password/reset"
-            case .updatePassword: "/auth/password/update"
-            case .refreshSession: "/auth/token/refresh"
-            }
-        }
-
-        /// `TOLLGATE_DLAUTH_PATH_<ENDPOINT>` replaces any of these paths.
-        var hasSettablePath: Bool { true }
-
-        var auth: AuthMode {
-            switch self {
-            case .signOut, .user, .updatePassword: .required
-            case .resendOTP, .verifyOTP: .optional
-            case .signUp, .signIn, .forgotPassword, .resetPassword, .refreshSession: .none
-            }
-        }
+    private static func row(
+        _ name: String, _ method: HTTP.Method, _ path: String, auth: AuthMode = .none, isRefresh: Bool = false,
+        _ answer: @escaping @Sendable (Self) -> (ContractRequest) async throws(Failure) -> LocalResponse
+    ) -> CatalogueEndpoint {
+        CatalogueEndpoint(
+            contract: id, name: name, dialect: dialect, method: method, path: path, hasSettablePath: true, auth: auth, isRefresh: isRefresh
+        ) { services, request throws(Failure) in try await answer(Self(services: services))(request) }
     }
 
-    static let id = ContractID.dlauth
-    static let dialect = Dialect.dlauth
+    fileprivate let services: ContractServices
 
-    private let services: ContractServices
-
-    init(_ services: ContractServices) { self.services = services }
-
-    func answer(_ endpoint: Endpoint, _ request: ContractRequest) async throws(Failure) -> LocalResponse {
-        switch endpoint {
-        case .signUp: try await signUp(request)
-        case .signIn: try await signIn(request)
-        case .signOut: try await signOut(request)
-        case .user: try await user(request)
-        case .resendOTP: try await resendOTP(request)
-        case .verifyOTP: try await verifyOTP(request)
-        case .forgotPassword: try await forgotPassword(request)
-        case .resetPassword: try await resetPassword(request)
-        case .updatePassword: try await updatePassword(request)
-        case .refreshSession: try await refreshSession(request)
-        }
-    }
+    var dialect: Dialect { Self.dialect }
 
     // MARK: signing up, in and out
 
@@ -101,7 +58,7 @@ struct DLAuthContract: ClientContract {
     /// The name to sign in with: `username`, else that in the metadata, else the part of the email before `@`.
     private func username(_ request: ContractRequest, _ email: EmailAddress) throws(Failure) -> Username? {
         if let text = try request.text("username"),
-            let name = try parse(try Username(text), orSay: "Username is not a valid username")
+            let name = try parse(try Username(text), or: .malformed("Username is not a valid username", in: dialect))
         {
             return name
         }
@@ -127,7 +84,7 @@ struct DLAuthContract: ClientContract {
     /// The published client sends either `email` or `username`.
     private func signInName(_ request: ContractRequest) throws(Failure) -> SignInName {
         if try request.text("email") == nil, let text = try request.text("username"),
-            let name = try parse(try Username(text), orSay: "Username is not a valid username")
+            let name = try parse(try Username(text), or: .malformed("Username is not a valid username", in: dialect))
         {
             return .username(name)
         }
@@ -253,7 +210,7 @@ struct DLAuthContract: ClientContract {
     }
 
     private func email(_ text: String) throws(Failure) -> EmailAddress {
-        try parse(try EmailAddress(text), orSay: "Email is not a valid email address")
+        try parse(try EmailAddress(text), or: .malformed("Email is not a valid email address", in: dialect))
     }
 
     private func password(_ name: String, of request: ContractRequest) throws(Failure) -> Password {
@@ -313,7 +270,7 @@ extension DLAuthContract {
         }
         let address = try self.address(purpose, request)
         guard purpose.isForPhones else { return OTP(purpose: purpose, recipient: .email(try email(address))) }
-        let phone = try parse(try PhoneNumber(address), orSay: "Phone is not a phone number like +15555550123")
+        let phone = try parse(try PhoneNumber(address), or: .malformed("Phone is not a phone number like +15555550123", in: dialect))
         return OTP(purpose: purpose, recipient: .phone(phone))
     }
 

@@ -26,6 +26,8 @@ struct Failure: Error, Equatable, Sendable {
             retryAfterSeconds: refusal.retryAfterSeconds.map(Int.init))
     }
 
+    static func badRequest(_ message: String) -> Failure { Failure(400, RefusalCode.badRequest.text.description, message) }
+
     /// 400 for a malformed body or member.
     static func malformed(_ message: String, in dialect: Dialect) -> Failure {
         var failure = Failure(.badRequest(.http(.truncated)), in: dialect)

@@ -26,11 +26,9 @@ final class ContractWorld: StoryWorld {
     private let directory: AccountDirectory
     /// How far the change log has been read.
     private var mark = ChangeMark(value: 0)
-    private let page: WebPage
     private let key: SigningKey
     /// Every mounted endpoint.
     let endpoints: [MountedEndpoint]
-    private var router: Router
     private let counts = SharedLimiter(capacity: 64)
     private var admission: Admission
     private var head = RequestHead()
@@ -51,6 +49,8 @@ final class ContractWorld: StoryWorld {
         let mint = TokenMint(
             issuer: Self.issuer, audience: "tollgate", signingKey: { key },
             refreshKeys: RefreshTokenKeys(secret: Self.secret), refreshJWTs: try RefreshJWTs(secret: Self.secret, issuer: Self.issuer))
+        var table = MountTable()
+        table.mounts = try mounts.split(separator: " ").map { try Mount(parsing: String($0)) }
         services = ContractServices(
             passwords: PasswordAccounts(context: context, mint: mint, work: work, limiter: limiter),
             resets: PasswordReset(context: context, mint: mint, work: work, courier: post, limiter: limiter, secret: Self.secret),
@@ -60,14 +60,10 @@ final class ContractWorld: StoryWorld {
             sessions: Sessions(
                 context: context, mint: mint,
                 outside: OutsideRefresh(secret: Self.secret, limiter: limiter) { [oldIssuer] token, _, _ in oldIssuer.redeem(token) }),
-            accounts: AccountDirectory(context: context), tiers: .standard,
+            accounts: AccountDirectory(context: context), page: WebPage(authBase: table.pageMount?.base ?? ""), tiers: .standard,
             mustConfirmEmail: false, clock: clock.accountClock)
         administration = Administration(context: context, work: work, actor: .command)
         directory = AccountDirectory(context: context)
-        var table = MountTable()
-        table.mounts = try mounts.split(separator: " ").map { try Mount(parsing: String($0)) }
-        page = WebPage(authBase: table.pageMount?.base ?? "")
-        router = Router(services, page: page)
         endpoints = try table.endpoints + table.pages(beside: [])
         let own = TrustedIssuer(
             name: "tollgate", issuer: Self.issuer, audiences: ["tollgate"], algorithms: AlgorithmSet(.ES256),
@@ -100,8 +96,9 @@ final class ContractWorld: StoryWorld {
         }
         switch decision.verdict {
         case .refuse(let refusal): return answer(refusal)
-        case .local(let endpoint):
-            let response = await router.answer(endpoint, request(bytes, body))
+        case .local(let number):
+            let endpoint = Catalogue.endpoints[Int(number - Catalogue.firstNumber)]
+            let response = await endpoint.answer(request(bytes, body), services)
             return StoryAnswer(status: response.status, fields: response.fields, body: response.body)
         case .forward, .lookUp, .refresh, .answer: throw StoryFault("\(target) went astray")
         }
@@ -159,7 +156,6 @@ final class ContractWorld: StoryWorld {
         case "world" where words[1] == "no-providers": providers.areOff = true
         case "world" where words[1] == "require-confirmed-email":
             services.mustConfirmEmail = true
-            router = Router(services, page: page)
         default: throw StoryFault("\(words) mean nothing")
         }
     }

@@ -1,6 +1,5 @@
 import Gate
 import HTTP
-import Wire
 
 /// The parameters of a request at an endpoint of OAuth 2.0, as a form in the body (RFC 6749 §4.1.3, Appendix B). Parameters in the
 /// URL do not count: they would be logged.
@@ -15,11 +14,8 @@ struct OAuthForm {
             throw Self.fault("The content must be application/x-www-form-urlencoded.")
         }
         var values: [String: String] = [:]
-        for pair in request.body.split(separator: UInt8(ascii: "&")) {
-            let halves = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-            guard let name = Self.decode(halves[0]), let value = Self.decode(halves.count > 1 ? halves[1] : []) else {
-                throw Self.fault("The form is malformed.")
-            }
+        guard let pairs = FormText.pairs(request.body) else { throw Self.fault("The form is malformed.") }
+        for (name, value) in pairs {
             guard values.updateValue(value, forKey: name) == nil else { throw Self.fault("A parameter is repeated.") }
         }
         self.values = values
@@ -36,11 +32,5 @@ struct OAuthForm {
     private static func isForm(_ type: String) -> Bool {
         let media = type.prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }
         return media.lowercased() == "application/x-www-form-urlencoded"
-    }
-
-    private static func decode(_ text: ArraySlice<UInt8>) -> String? {
-        let spaced = text.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 }
-        guard let bytes = PercentEncoding.decode(spaced) else { return nil }
-        return bytes.rawBytes.text
     }
 }

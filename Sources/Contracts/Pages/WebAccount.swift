@@ -5,63 +5,54 @@ import Wire
 
 /// The API of the page at `/web/` beside the `password` contract: the caller's account and its sessions, in that contract's
 /// dialect and for accounts of every contract. Only the account of the bearer is shown or changed.
-struct WebAccount: AccountInterface {
-    enum Endpoint: String, AccountEndpoint {
-        case account, sessions
-        case endSession = "end-session"
-        case signOut = "sign-out"
-        case signOutEverywhere = "sign-out-everywhere"
+struct WebAccount: AccountCalls {
+    static let rows = [
+        row("account", .get, "/web/api/account", account), row("sessions", .get, sessionsPath, sessions),
+        row("end-session", .delete, sessionsPath, isPrefix: true, endSession), row("sign-out", .post, "/web/api/signout", signOut),
+        row("sign-out-everywhere", .post, "/web/api/signout/everywhere", signOutEverywhere),
+    ]
 
-        var method: HTTP.Method {
-            switch self {
-            case .account, .sessions: .get
-            case .endSession: .delete
-            case .signOut, .signOutEverywhere: .post
-            }
+    private static let sessionsPath = "/web/api/sessions"
+
+    private static func row(
+        _ name: String, _ method: HTTP.Method, _ path: String, isPrefix: Bool = false,
+        _ answer: @escaping @Sendable (Self) -> () async throws(Failure) -> LocalResponse
+    ) -> CatalogueEndpoint {
+        CatalogueEndpoint(
+            contract: nil, name: name, dialect: .password, method: method, path: path, isPrefix: isPrefix, auth: .required
+        ) { services, request throws(Failure) in
+            try await answer(Self(services: services, request: request, session: try request.requiredSession()))()
         }
-
-        var path: String {
-            switch self {
-            case .account: "/web/api/account"
-            case .sessions, .endSession: "/web/api/sessions"
-            case .signOut: "/web/api/signout"
-            case .signOutEverywhere: "/web/api/signout/everywhere"
-            }
-        }
-
-        var isPrefix: Bool { self == .endSession }
-        var auth: AuthMode { .required }
     }
 
-    static let name = "web"
-    static let contract: ContractID? = nil
-    static let dialect = Dialect.password
+    fileprivate let services: ContractServices
+    fileprivate let request: ContractRequest
+    fileprivate let session: CallerSession
 
-    private let services: ContractServices
+    var dialect: Dialect { .password }
 
-    init(_ services: ContractServices) { self.services = services }
+    private func endSession() async throws(Failure) -> LocalResponse {
+        guard let id = request.id(below: Self.sessionsPath),
+            try await call(await services.sessions.end(id, session, caller: request.caller), refused: refusal)
+        else { throw Failure(404, "NOT_FOUND", "There is no such session.") }
+        return Self.done
+    }
 
-    func answer(_ endpoint: Endpoint, _ request: ContractRequest) async throws(Failure) -> LocalResponse {
-        let session = try request.requiredSession()
-        switch endpoint {
-        case .account: return try await account(session)
-        case .sessions: return try await sessions(session)
-        case .endSession:
-            guard let id = request.id(below: endpoint.path),
-                try await call(await services.sessions.end(id, session, caller: request.caller), refused: Self.refusal)
-            else { throw Failure(404, "NOT_FOUND", "There is no such session.") }
-        case .signOut: try await call(await services.sessions.signOut(session, caller: request.caller))
-        case .signOutEverywhere:
-            try await call(await services.sessions.signOutEverywhere(session, caller: request.caller), refused: Self.refusal)
-        }
+    private func signOut() async throws(Failure) -> LocalResponse {
+        try await call(await services.sessions.signOut(session, caller: request.caller))
+        return Self.done
+    }
+
+    private func signOutEverywhere() async throws(Failure) -> LocalResponse {
+        try await call(await services.sessions.signOutEverywhere(session, caller: request.caller), refused: refusal)
         return Self.done
     }
 
     private static let done = LocalResponse(status: 204, contentType: "application/json; charset=utf-8", body: [])
 
-    private func account(_ session: CallerSession) async throws(Failure) -> LocalResponse {
+    private func account() async throws(Failure) -> LocalResponse {
         guard let account = try await call(await services.accounts.account(session.user)) else {
-            throw Self.refusal(.sessionEnded)
+            throw refusal(.sessionEnded)
         }
         let tier = services.tier(of: account)
         return .json { json in
@@ -76,8 +67,9 @@ struct WebAccount: AccountInterface {
         }
     }
 
-    private func sessions(_ own: CallerSession) async throws(Failure) -> LocalResponse {
-        let sessions = try await call(await services.sessions.all(own), refused: Self.refusal)
+    private func sessions() async throws(Failure) -> LocalResponse {
+        let own = session.session
+        let sessions = try await call(await services.sessions.all(session), refused: refusal)
         return .json { json in
             json.beginObject()
             json.array("sessions", sessions) { json, session in
@@ -87,14 +79,14 @@ struct WebAccount: AccountInterface {
                 json.optional("device", session.device)
                 json.field("created_at", ISO8601.text(session.createdAt))
                 json.field("last_used_at", ISO8601.text(session.lastUsedAt))
-                json.field("current", session.id == own.session)
+                json.field("current", session.id == own)
                 json.endObject()
             }
             json.endObject()
         }
     }
 
-    private static func refusal(_ refusal: SessionRefusal) -> Failure {
+    private func refusal(_ refusal: SessionRefusal) -> Failure {
         switch refusal {
         case .sessionEnded: Failure(.unauthorized(.revoked), in: dialect)
         }

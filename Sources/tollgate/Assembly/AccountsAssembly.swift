@@ -18,7 +18,7 @@ internal import Wire
 
 /// The contracts of one configuration.
 struct MountedContracts: Sendable {
-    let router: Router
+    let services: ContractServices
     let sessions: Sessions
     let oauth: OAuthEndpoints
 }
@@ -127,12 +127,11 @@ struct AccountsAssembly: Sendable {
             codes: Codes(context: context, mint: mint, courier: courier, limiter: limiter, secret: secret),
             providers: ProviderSignIn(context: context, mint: mint, keys: providers, limiter: limiter),
             anonymous: AnonymousAccounts(context: context, mint: mint, limiter: limiter),
-            sessions: sessions, accounts: cluster.cache, tiers: settings.tiers,
+            sessions: sessions, accounts: cluster.cache, page: WebPage(authBase: configuration.contracts.pageMount?.base ?? ""), tiers: settings.tiers,
             tierGraceSeconds: settings.tierGraceSeconds, mustConfirmEmail: settings.mustConfirmEmail, clock: context.clock)
-        let page = WebPage(authBase: configuration.contracts.pageMount?.base ?? "")
         let oauth = OAuthEndpoints(
             sessions: sessions, revocation: TokenRevocation(sessions: sessions, limiter: limiter), judge: TokenJudge(judging, sessions: sessions))
-        return MountedContracts(router: Router(services, page: page), sessions: sessions, oauth: oauth)
+        return MountedContracts(services: services, sessions: sessions, oauth: oauth)
     }
 
     /// nil unless a trust line has `accounts=on`: then a refresh token that is not ours is refused without a look into the store.

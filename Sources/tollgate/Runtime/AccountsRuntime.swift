@@ -64,9 +64,8 @@ final class AccountsRuntime: Part, Sendable {
 
     // MARK: service
 
-    /// Answers the endpoint that the policy numbers `endpoint`.
-    func answer(_ endpoint: UInt16, _ request: LocalRequest) async -> LocalResponse {
-        await contracts.withLock { $0 }.router.answer(endpoint, request)
+    func answer(_ endpoint: CatalogueEndpoint, _ request: LocalRequest) async -> LocalResponse {
+        await endpoint.answer(request, contracts.withLock { $0 }.services)
     }
 
     /// `POST /oauth/token`.

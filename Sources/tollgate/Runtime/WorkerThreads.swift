@@ -99,7 +99,7 @@ struct WorkerPlan: Sendable {
         let count = Int(Catalogue.firstNumber) + Catalogue.endpoints.count
         var handlers = [LocalHandler](repeating: missing, count: count)
         for endpoint in Catalogue.endpoints {
-            handlers[Int(endpoint.number)] = { await accounts.answer(endpoint.number, $0) }
+            handlers[Int(endpoint.number)] = { await accounts.answer(endpoint, $0) }
         }
         for endpoint in LocalEndpoint.allCases { handlers[Int(endpoint.rawValue)] = handler(endpoint, active, accounts, admin) }
         return handlers

@@ -1,0 +1,117 @@
+import Accounts
+import Gate
+import HTTP
+
+/// A client contract as a value: the paths, names, refusals and answers that its document shows. `ContractCall` carries it out.
+struct Contract: Sendable {
+    /// The work of an endpoint.
+    enum Operation: Sendable, Equatable {
+        /// Opens an account by `email`, `password` and `username`, or signs in to it by the first two.
+        case register, login
+        /// Signs in by an ID token, and creates the account if there is none.
+        case identify(Identification)
+        /// Opens an account without a known user.
+        case open
+        /// Refreshes by the token in this member.
+        case refresh(String)
+        /// Ends the session; of an outside issuer also the refresh token in this member.
+        case signOut(String)
+        case account
+        /// Sends a code to `email`, and verifies the `code` that comes back.
+        case sendCode, verifyCode
+        /// A token to act as `actorType` and `actorId`.
+        case actorToken
+    }
+
+    /// The members of a sign-in by ID token, beside `idToken` and `nonce`.
+    struct Identification: Sendable, Equatable {
+        /// nil: the member `provider` names it.
+        var provider: Provider?
+        var givenName: String?
+        var familyName: String?
+        /// The object with the names.
+        var nameParent: String?
+        var nameRule = NameRule.first
+    }
+
+    /// Why a request is refused in the words of the document.
+    enum Reason: Sendable, Hashable, CaseIterable {
+        case malformedEmail, malformedUsername, malformedName, malformedActor
+        case emailTaken, invalidCredentials, invalidRefreshToken
+        case unknownProvider, identityRefused, keysUnavailable
+        case invalidCode, unknownEmail, emailOfOther
+    }
+
+    /// A value in an answer.
+    indirect enum Value: Sendable {
+        case id, username, createdAt, isPremium, hasActiveSubscription
+        /// `null` for an account without one.
+        case email
+        case emailOrEmpty
+        /// The access token, or the actor's.
+        case access
+        /// Left out for a session that has none: clients then keep the token they hold.
+        case refresh
+        case expiresIn, expiresAt, expiresAtMilliseconds
+        case session
+        case yes
+        case text(StaticString)
+        case number(Int)
+        case object([Member])
+    }
+
+    typealias Member = (name: StaticString, value: Value)
+
+    struct Endpoint: Sendable {
+        /// Its name within the contract.
+        let name: String
+        let operation: Operation
+        var method = HTTP.Method.post
+        let path: String
+        var auth = AuthMode.none
+        var isRefresh = false
+        var status = 200
+        let answer: [Member]
+        /// The document's only answer to an account call that failed; nil: those of the dialect.
+        var failed: Failure?
+    }
+
+    let id: ContractID
+    let dialect: Dialect
+    /// Refusals of a request without a member that must be there; others say `NAME is required`.
+    var missing: [String: Failure] = [:]
+    /// Whether a member of the wrong type counts as missing.
+    var takesWrongTypeAsMissing = false
+    /// A member that apps sent in place of `idToken`, and what they are told.
+    var retired: (member: String, failure: Failure)?
+    let refusals: [Reason: Failure]
+    let endpoints: [Endpoint]
+
+    var rows: [CatalogueEndpoint] {
+        endpoints.map { endpoint in
+            CatalogueEndpoint(
+                contract: id, name: endpoint.name, dialect: dialect, method: endpoint.method, path: endpoint.path, auth: endpoint.auth,
+                isRefresh: endpoint.isRefresh
+            ) { services, request throws(Failure) in
+                try await ContractCall(contract: self, endpoint: endpoint, services: services, request: request).answer()
+            }
+        }
+    }
+}
+
+extension Contract.Operation {
+    /// The reasons that a contract with this operation has words for.
+    var reasons: Set<Contract.Reason> {
+        switch self {
+        case .register: [.malformedEmail, .malformedUsername, .emailTaken]
+        case .login: [.malformedEmail, .invalidCredentials]
+        case .identify(let form):
+            Set([.identityRefused, .keysUnavailable] + (form.provider == nil ? [.unknownProvider] : []) + (form.givenName == nil ? [] : [.malformedName]))
+        case .refresh: [.invalidRefreshToken]
+        case .open, .signOut, .account: []
+        case .sendCode: [.malformedEmail]
+        case .verifyCode: [.malformedEmail, .invalidCode, .unknownEmail, .emailOfOther]
+        case .actorToken: [.malformedActor]
+        }
+    }
+}
