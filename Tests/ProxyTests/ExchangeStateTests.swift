@@ -80,13 +80,12 @@ import Testing
         case .content:
             guard takesBody else { return nil }
             next.account.hasContent = true
-            switch BodyRoute(.request, node.state, isFiltering: false) {
+            switch BodyRoute(node.state) {
             case .copy where phase == .relaying, .discard:
                 next.state.streamed()
                 next.account.replayIsWhole = false
                 if !node.state.upstreamStoppedReading { next.account.upstreamMayHaveSome = true }
             case .copy, .collect: break
-            case .filter: Issue.record("no request is filtered")
             }
         case .requestEnds:
             guard takesBody else { return nil }
@@ -200,6 +199,6 @@ import Testing
         #expect(state.takesBody(hasReplayRoom: false, isFlushed: true))
         state.stoppedReading()
         #expect(state.takesBody(hasReplayRoom: false, isFlushed: false))
-        #expect(BodyRoute(.request, state, isFiltering: false) == .discard)
+        #expect(BodyRoute(state) == .discard)
     }
 }

@@ -140,9 +140,9 @@ extension Worker {
                 begin(client, isSampled: isSampled, &input, &scratch)
                 guard downstream.clients.isCurrent(handle) else { return }
                 continue reading
-            case .content(let count): pump(.request, downstream.clients[client].exchange.index, count, of: &input, &scratch)
+            case .content(let count): pump(downstream.clients[client].exchange.index, count, of: &input, &scratch)
             case .trailers(let length):
-                pumpTrailers(.request, downstream.clients[client].exchange.index, length, of: &input, &scratch)
+                pumpTrailers(downstream.clients[client].exchange.index, length, of: &input, &scratch)
             case .end: requestEnded(client, &scratch)
             case .reset: cut(client, &scratch)
             case .fault(let fault): refuse(client, fault, &scratch)

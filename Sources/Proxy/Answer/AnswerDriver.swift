@@ -82,7 +82,7 @@ extension Worker {
                     // It stays in `input` until the end, which comes next, has given back what the request held.
                     last = count
                 case .content(let count):
-                    pump(.answer, exchange, count, of: &input, &scratch)
+                    pumpAnswer(exchange, count, of: &input, &scratch)
                     // All streams of the connection are read, so what the client does not take is held here.
                     if isStream, exchanges.isCurrent(handle), !hasRoom(.answer, exchange) { return answerPaused(handle, upstream, &scratch) }
                 case .needMore: return answerPaused(handle, upstream, &scratch)
@@ -98,7 +98,7 @@ extension Worker {
                     input.discard(scratch.response.length)
                     guard openIfStream(exchange, form, &scratch) else { return }
                 case .upgraded: return tunnelBegan(exchange, upstream, &input, &scratch)
-                case .trailers(let length): hasTrailers = pumpTrailers(.answer, exchange, length, of: &input, &scratch)
+                case .trailers(let length): hasTrailers = pumpAnswerTrailers(exchange, length, of: &input, &scratch)
                 case .end: return try answerReceived(exchange, upstream, hasTrailers: hasTrailers, last: last, of: &input, &scratch)
                 case .fault:
                     guard sendGathered(handle, &scratch) else { return }
