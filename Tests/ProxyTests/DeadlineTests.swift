@@ -257,24 +257,24 @@ struct DeadlineTests {
     }
 
     @Test func eachAttemptIsToldTheTimeThatIsLeft() throws {
-        var slices = EndpointSlices()
+        var slices = UpstreamHead()
         var exchange = Exchange()
-        exchange.buffers.replay.append("POST /S/M HTTP/1.1\r\nHost: a\r\ngrpc-timeout: " as StaticString)
-        slices.timeout = Slice(start: exchange.buffers.replay.count, count: 9)
-        exchange.buffers.replay.append("00000000n\r\n\r\nbody" as StaticString)
+        exchange.attempt.replay.append("POST /S/M HTTP/1.1\r\nHost: a\r\ngrpc-timeout: " as StaticString)
+        slices.timeout = Slice(start: exchange.attempt.replay.count, count: 9)
+        exchange.attempt.replay.append("00000000n\r\n\r\nbody" as StaticString)
         slices.prefix = Slice(start: 5, count: 0)
         slices.host = Slice(start: 26, count: 1)
-        exchange.attempt.slices = slices
+        exchange.attempt.head = slices
         exchange.request.deadline = MonotonicTime(nanoseconds: 10_000_000_000)
         exchange.renewTimeout(at: MonotonicTime(nanoseconds: 1_000_000_000))
-        #expect(exchange.buffers.replay.readable.text.contains("\r\ngrpc-timeout: 09000000u\r\n\r\nbody"))
+        #expect(exchange.attempt.replay.readable.text.contains("\r\ngrpc-timeout: 09000000u\r\n\r\nbody"))
         let longer = UpstreamAddress(address: .unix("/u"), authority: "backend.example.org", pathPrefix: "/base")
-        exchange.readdress(to: EndpointIndex(pool: 0, number: 1), at: longer)
+        exchange.attempt.readdress(to: EndpointIndex(pool: 0, number: 1), at: longer)
         exchange.renewTimeout(at: MonotonicTime(nanoseconds: 9_999_000_000))
         #expect(
-            exchange.buffers.replay.readable.text
+            exchange.attempt.replay.readable.text
                 == "POST /base/S/M HTTP/1.1\r\nHost: backend.example.org\r\ngrpc-timeout: 01000000n\r\n\r\nbody")
         exchange.renewTimeout(at: MonotonicTime(nanoseconds: 11_000_000_000))
-        #expect(exchange.buffers.replay.readable.text.contains("grpc-timeout: 00000001n"))
+        #expect(exchange.attempt.replay.readable.text.contains("grpc-timeout: 00000001n"))
     }
 }

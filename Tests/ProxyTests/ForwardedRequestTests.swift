@@ -20,7 +20,7 @@ import Wire
     private func forwarded(
         _ request: String, to address: UpstreamAddress = UpstreamAddress(address: .unix("/u")), ownHost: Bool = false,
         trusted: Bool = false, isTLS: Bool = false, trace: String = "trace", isRecorded: Bool = false, restarts: Bool = false, _ change: (inout RouteRule) -> Void = { _ in }
-    ) throws -> (text: String, slices: EndpointSlices) {
+    ) throws -> (text: String, slices: UpstreamHead) {
         var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
         change(&rule)
         let proxies = trusted ? [CIDR(parsing: "192.0.2.0/24")!] : []
@@ -68,7 +68,7 @@ import Wire
             var head = ByteBuffer()
             var moved = slices
             head.append(Array(text.utf8))
-            ForwardedRequest.readdress(&head, &moved, to: UpstreamAddress(address: .unix("/u"), pathPrefix: "/longer"))
+            moved.readdress(&head, to: UpstreamAddress(address: .unix("/u"), pathPrefix: "/longer"))
             let bytes = Array(head.readable.text.utf8)
             #expect(bytes[Int(moved.span.start)..<moved.span.end].elementsEqual("b7ad6b7169203331".utf8))
         }
@@ -180,7 +180,7 @@ import Wire
             var opening = ByteBuffer()
             opening.append(text + "body")
             for to in Self.addresses + [from] {
-                ForwardedRequest.readdress(&opening, &slices, to: to)
+                slices.readdress(&opening, to: to)
                 let expected = try forwarded(request, to: to, ownHost: ownHost)
                 text = opening.readable.text
                 #expect(text == expected.text + "body")

@@ -10,13 +10,13 @@ struct RequestFramingTests {
 
     private static let longTrailers = String(repeating: "X-A: \(String(repeating: "a", count: 1_000))\r\n", count: 10)
 
-    private func exchange(_ text: String, isWhole: Bool, trailers: String = "") -> Exchange {
-        var exchange = Exchange()
-        exchange.state.forward(isWhole: isWhole)
-        exchange.request.hasUnknownLength = true
-        exchange.buffers.replay.append(text)
-        exchange.buffers.trailers.append(trailers)
-        return exchange
+    private func attempt(_ text: String, trailers: String) -> Attempt {
+        var attempt = Attempt()
+        attempt.head.length = Self.head.utf8.count
+        attempt.hasUnknownLength = true
+        attempt.replay.append(text)
+        attempt.trailers.append(trailers)
+        return attempt
     }
 
     @Test(arguments: [
@@ -26,18 +26,18 @@ struct RequestFramingTests {
         ("hello", true, longTrailers, "5\r\nhello\r\n0\r\n\(longTrailers)\r\n"),
     ])
     func contentIsFramedAndUnframed(_ content: String, _ isWhole: Bool, _ trailers: String, _ framed: String) {
-        var exchange = exchange(Self.head + content, isWhole: isWhole, trailers: trailers)
-        exchange.attempt.isForHTTP2 = true
-        exchange.reframe()
-        let chunks = String(decoding: exchange.buffers.replay.readable.array, as: UTF8.self)
+        var attempt = attempt(Self.head + content, trailers: trailers)
+        attempt.isForHTTP2 = true
+        attempt.reframe(isWhole: isWhole)
+        let chunks = String(decoding: attempt.replay.readable.array, as: UTF8.self)
         #expect(chunks == Self.head + framed)
-        let (goesOn, isForHTTP2) = (exchange.attempt.isChunked, exchange.attempt.isForHTTP2)
+        let (goesOn, isForHTTP2) = (attempt.isChunked, attempt.isForHTTP2)
         #expect(goesOn == !isWhole && !isForHTTP2)
-        exchange.reframe()
-        let plain = String(decoding: exchange.buffers.replay.readable.array, as: UTF8.self)
-        let kept = String(decoding: exchange.buffers.trailers.readable.array, as: UTF8.self)
+        attempt.reframe(isWhole: isWhole)
+        let plain = String(decoding: attempt.replay.readable.array, as: UTF8.self)
+        let kept = String(decoding: attempt.trailers.readable.array, as: UTF8.self)
         #expect(plain == Self.head + content && kept == trailers)
-        let isChunked = exchange.attempt.isChunked
+        let isChunked = attempt.isChunked
         #expect(!isChunked)
     }
 }

@@ -3,7 +3,7 @@
 let renamedTypes: [String: String] = [
     "AccountAnswer": "AccountView", "AccountBase": "AccountContext", "AccountBelongings": "AccountDetails",
     "AccountDesk": "OfflineAccounts", "AccountFinding": "AccountDiagnosis", "AccountHost": "AccountsRuntime",
-    "AccountMemory": "AccountCache", "AddressedWords": "EndpointSlices", "AttemptLedger": "RefundableLimiter",
+    "AccountMemory": "AccountCache", "AddressedWords": "UpstreamHead", "AttemptLedger": "RefundableLimiter",
     "Boarding": "RefreshFlights.Role", "ChangeWatch": "ChangeLogPoller", "CommandNews": "ChangeAnnouncement",
     "Complaint": "ParseError", "ControlState": "WorkerBroadcast, ActiveConfiguration or ConditionLog",
     "DecisionNote": "DecisionRecord", "Dispatch": "OutgoingMessage", "Enrolment": "ImportedAccount",

@@ -221,7 +221,7 @@ extension Worker {
     mutating func finishAnswer(_ exchange: ExchangeIndex, reusable: Bool, _ scratch: inout Scratch) {
         let client = exchanges[exchange].client.index
         releaseUpstream(exchange, reusable: reusable)
-        if exchanges[exchange].buffers.pending.capacity >= Scratch.leastSpare { scratch.recycle(&exchanges[exchange].buffers.pending) }
+        if exchanges[exchange].attempt.pending.capacity >= Scratch.leastSpare { scratch.recycle(&exchanges[exchange].attempt.pending) }
         closeExchange(exchange, isComplete: true)
         let handle = downstream.clients.handle(client)
         apply(downstream.clients[client].http.answerSent(), client, &scratch)

@@ -58,7 +58,7 @@ extension Worker {
 
     private mutating func adaptReadSize(_ count: Int, _ client: ClientIndex, isKept: Bool) {
         let exchange = downstream.clients[client].exchange
-        let waits = !exchange.isNone && !exchanges[exchange.index].buffers.pending.isEmpty
+        let waits = !exchange.isNone && !exchanges[exchange.index].attempt.pending.isEmpty
         downstream.clients[client].readSize.received(count, wasKept: isKept || waits)
     }
 

@@ -62,38 +62,48 @@ extension Worker {
 
     // MARK: to the upstream
 
-    /// Sends the first `count` bytes of `input`, or queues what the socket does not take, and consumes them.
+    /// Sends the first `count` bytes of `input`, or queues what the connection does not take, and consumes them.
     mutating func sendToUpstream(_ exchange: ExchangeIndex, _ count: Int, of input: inout ByteBuffer) {
-        let upstream = exchanges[exchange].attempt.upstream.index
-        if upstreams.connections[upstream].isStream { return sendOnStream(exchange, upstream, count, of: &input) }
-        switch upstreams.connections[upstream].connection.send(count, of: &input, queueing: &exchanges[exchange].buffers.pending) {
+        switch upstreams.send(count, of: &input, for: &exchanges[exchange].attempt) {
         case .sent: break
-        case .queued: refreshUpstreamInterest(upstream)
-        case .lost: upstreamStoppedReading(exchange, upstream)
+        case .queued: refreshUpstreamInterest(exchanges[exchange].attempt.upstream.index)
+        case .lost: upstreamStoppedReading(exchange)
         }
     }
 
-    /// Sends what waits of the request, whose connection is established.
-    mutating func flushRequest(_ exchange: ExchangeIndex) {
+    /// Sends what waits of the request, whose connection is established. `isTurn`: one frame of HTTP/2 at most.
+    mutating func flushRequest(_ exchange: ExchangeIndex, isTurn: Bool = false) {
         let upstream = exchanges[exchange].attempt.upstream.index
-        if upstreams.connections[upstream].isStream { return writeRequest(exchange, upstream, isTurn: false) }
-        while !exchanges[exchange].isFlushed {
-            switch exchanges[exchange].sendWaiting(on: &upstreams.connections[upstream].connection) {
+        if !exchanges[exchange].state.upstreamStoppedReading {
+            let isWhole = exchanges[exchange].state.hasWholeRequest
+            var outcome = drainRequest(exchange, upstream)
+            if outcome == .sent { outcome = upstreams.flush(&exchanges[exchange].attempt, isWhole: isWhole, isTurn: isTurn) }
+            if exchanges[exchange].attempt.hasBegun { exchanges[exchange].state.sent() }
+            if outcome == .lost { return upstreamStoppedReading(exchange) }
+        }
+        if !upstreams.connections[upstream].isStream { refreshUpstreamInterest(upstream) }
+    }
+
+    /// Sends what the pipe holds of the request.
+    @inline(__always)
+    private mutating func drainRequest(_ exchange: ExchangeIndex, _ upstream: UpstreamIndex) -> SendOutcome {
+        while exchanges[exchange].hasPiped(.request) {
+            switch exchanges[exchange].pipe!.drain(into: upstreams.connections[upstream].connection.socket) {
             case .done: break
-            case .wouldBlock: return refreshUpstreamInterest(upstream)
-            case .closed, .failed: return upstreamStoppedReading(exchange, upstream)
+            case .wouldBlock: return .queued
+            case .closed, .failed: return .lost
             }
         }
-        refreshUpstreamInterest(upstream)
+        return .sent
     }
 
     /// Sending to the upstream failed. It may have answered before that, so its answer is still read: the loop reports the lost
     /// connection as readable.
-    private mutating func upstreamStoppedReading(_ exchange: ExchangeIndex, _ upstream: UpstreamIndex) {
+    private mutating func upstreamStoppedReading(_ exchange: ExchangeIndex) {
         exchanges[exchange].state.stoppedReading()
         if exchanges[exchange].hasPiped(.request) { dropPipe(exchange) }
-        exchanges[exchange].buffers.pending.reuse()
-        refreshUpstreamInterest(upstream)
+        exchanges[exchange].attempt.pending.reuse()
+        refreshUpstreamInterest(exchanges[exchange].attempt.upstream.index)
     }
 
     // MARK: ends
@@ -103,7 +113,7 @@ extension Worker {
     mutating func pumpTrailers(_ exchange: ExchangeIndex, _ length: Int, of input: inout ByteBuffer, _ scratch: inout Scratch) {
         if exchanges[exchange].request.passesTrailers {
             if exchanges[exchange].attempt.isForHTTP2 {
-                Trailers.writeLines(scratch.trailers, input.readable, into: &exchanges[exchange].buffers.trailers)
+                Trailers.writeLines(scratch.trailers, input.readable, into: &exchanges[exchange].attempt.trailers)
             } else if exchanges[exchange].attempt.isChunked {
                 Trailers.writeEnd(scratch.trailers, input.readable, into: &scratch.output)
                 exchanges[exchange].appendEnd(scratch.output.readable)

@@ -75,9 +75,9 @@ extension Worker {
 extension Exchange {
     /// Writes the time that is left into the head for the upstream.
     mutating func renewTimeout(at now: MonotonicTime) {
-        guard let deadline = request.deadline, !attempt.slices.timeout.isEmpty else { return }
+        guard let deadline = request.deadline, !attempt.head.timeout.isEmpty else { return }
         // A time of zero would be none to some servers.
         let left = GRPCTimeout(nanoseconds: max(1, deadline.nanoseconds(since: now)))
-        left.write(over: Int(attempt.slices.timeout.start), of: &buffers.replay)
+        left.write(over: Int(attempt.head.timeout.start), of: &attempt.replay)
     }
 }

@@ -88,15 +88,16 @@ extension Worker {
             let endpoint = upstreams.directory.choose(pool, avoiding: nil, at: now.monotonic)
         else { return false }
         let address = upstreams.directory.address(endpoint)
-        let hasUnknownLength = scratch.request.framing == .chunked
         var attempt = Attempt()
+        swap(&attempt, &exchanges[exchange].attempt)
         attempt.endpoint = endpoint
         attempt.isForHTTP2 = address.speaksHTTP2 && !upstreams.directory.choseHTTP1(endpoint)
-        attempt.isChunked = hasUnknownLength && !attempt.isForHTTP2
+        attempt.isHeadAlone = exchanges[exchange].request.isHeadAlone
+        attempt.hasUnknownLength = scratch.request.framing == .chunked
+        attempt.isChunked = attempt.hasUnknownLength && !attempt.isForHTTP2
         attempt.timeout = admission.timeoutMilliseconds(scratch.decision) ?? upstreams.directory.pools[pool].settings.timeout
         attempt.retriesLeft = admission.retries(scratch.decision) ?? upstreams.directory.pools[pool].settings.retries
         let streamRule = admission.streamRule(scratch.decision)
-        exchanges[exchange].request.hasUnknownLength = hasUnknownLength
         exchanges[exchange].request.passesTrailers = scratch.decision.passesTrailers
         exchanges[exchange].request.bodyLimit = admission.bodyLimit(scratch.decision)
         exchanges[exchange].record.upstream = upstreams.directory.label(pool, telemetry.labels)
@@ -112,18 +113,15 @@ extension Worker {
         if handshake != nil, scratch.request.isHTTP2 {
             WebSocketKey.write(telemetry.random.next(), telemetry.random.next(), into: &socketKey)
         }
-        var head = ByteBuffer()
-        swap(&head, &exchanges[exchange].buffers.replay)
-        let room = head.capacity
-        attempt.slices = ForwardedRequest.write(
+        let room = attempt.replay.capacity
+        attempt.head = ForwardedRequest.write(
             scratch.request, bytes, scratch.decision, requestID: exchanges[exchange].buffers.requestID.readable,
             traceparent: scratch.traceparent.readable, isTraced: exchanges[exchange].request.isTraced,
             from: downstream.clients[exchanges[exchange].client.index].peer, to: address,
             sendsOwnHost: upstreams.directory.pools[pool].settings.sendsOwnHost,
-            wantsPlainContent: streamRule.writesEvents, socketKey: socketKey.readable, filtered: fields, into: &head)
-        if head.capacity > room { head.trim() }
-        swap(&head, &exchanges[exchange].buffers.replay)
-        exchanges[exchange].attempt = attempt
+            wantsPlainContent: streamRule.writesEvents, socketKey: socketKey.readable, filtered: fields, into: &attempt.replay)
+        if attempt.replay.capacity > room { attempt.replay.trim() }
+        swap(&attempt, &exchanges[exchange].attempt)
         exchanges[exchange].state.forward(isWhole: exchanges[exchange].request.isHeadAlone)
         return true
     }

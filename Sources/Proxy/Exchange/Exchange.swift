@@ -42,7 +42,7 @@ package struct Exchange: ~Copyable {
         state.ended()
         answer.source?.ended()
         request = RequestFacts()
-        attempt = Attempt()
+        attempt.reset()
         answer = AnswerFacts()
         wait = .none
         counts = ExchangeCounts()
@@ -76,26 +76,17 @@ package struct Exchange: ~Copyable {
         if request.local != nil { state.collect(isWhole: isWhole) } else { state.forward(isWhole: isWhole) }
     }
 
-    /// Sends the request to another address, whose base path and name its head must carry.
-    mutating func readdress(to endpoint: EndpointIndex, at address: UpstreamAddress) {
-        attempt.endpoint = endpoint
-        ForwardedRequest.readdress(&buffers.replay, &attempt.slices, to: address)
-    }
-
     // MARK: the request's body
 
-    /// Bytes of head and early body that are kept to be sent again.
-    private static var mostKept: Int { 16 * 1_024 }
-
     /// Whether more of the body may be read now.
-    var takesBody: Bool { state.takesBody(hasReplayRoom: buffers.replay.count < Self.mostKept, isFlushed: isFlushed) }
+    var takesBody: Bool { state.takesBody(hasReplayRoom: attempt.hasReplayRoom, isFlushed: isFlushed) }
 
     /// Whether chunks that were received together are sent together.
     var gathersChunks: Bool { attempt.isChunked && state.phase == .relaying && takesBody }
 
     /// Whether nothing waits for the upstream's socket, or the upstream has stopped reading.
     var isFlushed: Bool {
-        state.upstreamStoppedReading || attempt.replaySent == buffers.replay.count && buffers.pending.isEmpty && !hasPiped(.request)
+        state.upstreamStoppedReading || attempt.unsentCount == 0 && !hasPiped(.request)
     }
 
     /// Whether the upstream has all that has come of a request that is not complete, so that it waits for the client.
@@ -110,34 +101,17 @@ package struct Exchange: ~Copyable {
     /// is sent at once.
     mutating func queue(_ content: RawSpan) -> Bool {
         guard state.phase == .relaying else {
-            buffers.replay.appendContent(content, chunked: attempt.isChunked)
+            attempt.replay.appendContent(content, chunked: attempt.isChunked)
             return true
         }
         state.streamed()
-        if attempt.isChunked { buffers.pending.appendContent(content, chunked: true) }
+        if attempt.isChunked { attempt.pending.appendContent(content, chunked: true) }
         return attempt.isChunked
     }
 
     /// Appends the end of the body. It goes behind the replay buffer while that holds all of the request.
     mutating func appendEnd(_ end: RawSpan) {
-        switch state.delivery {
-        case .nothing, .replayable: buffers.replay.append(end)
-        case .streamed: buffers.pending.append(end)
-        }
-        attempt.isChunked = false
-    }
-
-    /// Sends once of what waits for the upstream: from the pipe, the replay buffer, or what is queued behind it.
-    mutating func sendWaiting(on connection: inout Connection) -> IOOutcome {
-        if hasPiped(.request) { return pipe!.drain(into: connection.socket) }
-        let isReplay = attempt.replaySent < buffers.replay.count
-        let outcome = isReplay ? connection.send(buffers.replay, from: attempt.replaySent) : connection.send(buffers.pending)
-        // With TLS the upstream may have received part of a record although none counts as sent.
-        if !connection.isPlain { state.sent() }
-        guard case .done(let count) = outcome else { return outcome }
-        state.sent()
-        if isReplay { attempt.replaySent += count } else { buffers.pending.discard(count) }
-        return outcome
+        attempt.appendEnd(end, isKept: state.delivery != .streamed)
     }
 
     // MARK: both bodies

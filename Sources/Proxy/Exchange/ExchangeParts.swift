@@ -18,7 +18,6 @@ struct RequestFacts {
     var local: LocalExchange?
     /// Whether the client ended the request with its head: there is no content, not even an empty frame of it.
     var isHeadAlone = false
-    var hasUnknownLength = false
     var passesTrailers = true
     var bodyLimit = UInt64.max
     /// When the client gives up (`grpc-timeout`); nil for never.
@@ -27,32 +26,6 @@ struct RequestFacts {
     var offersBearer = false
     /// Whether the request is recorded as spans.
     var isTraced = false
-}
-
-/// A try to have the request answered by an upstream, and what is left for further ones.
-struct Attempt {
-    /// The connection that carries it; none before one is chosen.
-    var upstream = Handle<UpstreamConnection>.none
-    var endpoint = EndpointIndex(pool: 0, number: 0)
-    /// Bytes of the replay buffer that were sent on the current connection.
-    var replaySent = 0
-    /// The parts of the replay buffer that belong to the upstream's address, and the offer of a WebSocket.
-    var slices = EndpointSlices()
-    /// Whether content goes out in chunks: its length is not known, and the upstream speaks HTTP/1.1.
-    var isChunked = false
-    /// Whether content is kept without chunks because the upstream speaks HTTP/2, or may. See `reframe`.
-    var isForHTTP2 = false
-    /// Milliseconds the upstream may take to its first byte, and between two.
-    var timeout: UInt64 = 0
-    var retriesLeft = 0
-    /// Whether a reused connection was closed under it. The upstream may have done so because of this request, which must not end one
-    /// reused connection after the other.
-    var needsNewConnection = false
-    /// When it first found no room for a connection; nil until then.
-    var wantsRoomSince: MonotonicTime?
-
-    /// Whether it is the handshake of a WebSocket.
-    var asksForTunnel: Bool { slices.offer > 0 }
 }
 
 /// The answer under way.
@@ -89,13 +62,6 @@ struct ExchangeCounts {
 struct ExchangeBuffers: ~Copyable {
     /// The request's head, kept while it waits for an entitlement or a refresh, after which it is decided about again.
     var heldHead = ByteBuffer()
-    /// The head for the upstream and the start of the body, kept until the answer begins so that it can be sent again. For a
-    /// handler of the gateway, the body; for a check, the fields of the answer that lets the request pass.
-    var replay = ByteBuffer()
-    /// Body bytes behind the replay buffer that the upstream's socket has not taken yet.
-    var pending = ByteBuffer()
-    /// Trailer fields for an upstream that speaks HTTP/2, as lines.
-    var trailers = ByteBuffer()
     /// Fields of the gateway's own for the answer.
     var answerEdits = FieldEdits()
     /// `X-Request-Id`: 36 bytes of our own, or a trusted proxy's.
@@ -103,9 +69,6 @@ struct ExchangeBuffers: ~Copyable {
 
     mutating func reuse() {
         heldHead.reuse()
-        replay.reuse()
-        pending.reuse()
-        if !trailers.isEmpty { trailers.reuse() }
         answerEdits.removeAll()
     }
 }

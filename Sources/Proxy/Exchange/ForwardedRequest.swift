@@ -20,11 +20,11 @@ enum ForwardedRequest {
         _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, requestID: RawSpan,
         traceparent: RawSpan, isTraced: Bool = false, from peer: Peer, to address: UpstreamAddress, sendsOwnHost: Bool, wantsPlainContent: Bool = false,
         socketKey: RawSpan = RawSpan(), filtered: FilteredFields? = nil, into out: inout ByteBuffer
-    ) -> EndpointSlices {
-        var slices = EndpointSlices()
-        slices.prefix = writeRequestLine(head, bytes, decision, address.pathPrefix, &out)
+    ) -> UpstreamHead {
+        var parts = UpstreamHead()
+        parts.prefix = writeRequestLine(head, bytes, decision, address.pathPrefix, &out)
         if sendsOwnHost || head.host.isEmpty {
-            slices.host = out.appendSlice(address.authority)
+            parts.host = out.appendSlice(address.authority)
         } else {
             out.append(bytes[head.host])
         }
@@ -39,19 +39,20 @@ enum ForwardedRequest {
         } else if wantsPlainContent {
             out.append("Accept-Encoding: identity\r\n")
         }
-        if let timeout = decision.grpcTimeout { slices.timeout = writeTimeout(timeout, &out) }
+        if let timeout = decision.grpcTimeout { parts.timeout = writeTimeout(timeout, &out) }
         writeForwarding(head, bytes, decision, from: peer, &out)
         out.append(requestID)
         out.append("\r\ntraceparent: ")
-        if isTraced { slices.span = Slice(start: out.count + TraceContext.spanOffset, count: 16) }
+        if isTraced { parts.span = Slice(start: out.count + TraceContext.spanOffset, count: 16) }
         out.append(traceparent)
         out.append("\r\n")
         out.append(decision.requestEdits.http1)
         if let handshake = decision.handshake {
-            slices.offer = out.count
+            parts.offer = out.count
             handshake.write(head, bytes, key: socketKey, into: &out)
-            slices.offer = out.count - slices.offer
-            return slices
+            parts.offer = out.count - parts.offer
+            parts.length = out.count
+            return parts
         }
         switch head.framing {
         case .none, .untilClose: break
@@ -62,31 +63,8 @@ enum ForwardedRequest {
         case .chunked: out.append("Transfer-Encoding: chunked\r\n")
         }
         out.append("\r\n")
-        return slices
-    }
-
-    /// Rewrites the head that `write` appended, at the start of `opening`, for another address.
-    static func readdress(_ opening: inout ByteBuffer, _ slices: inout EndpointSlices, to address: UpstreamAddress) {
-        var head = ByteBuffer(capacity: opening.count + address.pathPrefix.utf8.count + address.authority.utf8.count)
-        head.append(opening.readable.extracting(0..<Int(slices.prefix.start)))
-        let prefix = head.appendSlice(address.pathPrefix)
-        var rest = slices.prefix.end
-        if !slices.host.isEmpty {
-            head.append(opening.readable.extracting(rest..<Int(slices.host.start)))
-            rest = slices.host.end
-            slices.host = head.appendSlice(address.authority)
-        }
-        slices.prefix = prefix
-        let start = head.count
-        head.append(opening.readable.dropping(rest))
-        // They stand behind both parts, which may have another length now.
-        if !slices.timeout.isEmpty {
-            slices.timeout = Slice(start: start + Int(slices.timeout.start) - rest, count: Int(slices.timeout.count))
-        }
-        if !slices.span.isEmpty {
-            slices.span = Slice(start: start + Int(slices.span.start) - rest, count: Int(slices.span.count))
-        }
-        swap(&head, &opening)
+        parts.length = out.count
+        return parts
     }
 
     /// Returns the slice of the base path.
@@ -188,30 +166,6 @@ enum ForwardedRequest {
             out.append(bytes[fields[index].value])
             out.append(", ")
         }
-    }
-}
-
-/// The parts of a forwarded head that an attempt writes anew: those that depend on the upstream's address, the time that is left, its
-/// span, and the offer of a WebSocket.
-struct EndpointSlices: Equatable {
-    /// The base path in front of the request's own path.
-    var prefix = Slice()
-    /// `Host`, if it is the address's; empty if it is the client's.
-    var host = Slice()
-    /// The value of `grpc-timeout`; empty without one.
-    var timeout = Slice()
-    /// The span id in `traceparent`; empty unless the request is recorded.
-    var span = Slice()
-    /// Bytes at the end of the head that offer a WebSocket (`WebSocketOffer`); 0 for none.
-    var offer = 0
-}
-
-extension ByteBuffer {
-    /// Appends `text`; returns its slice.
-    fileprivate mutating func appendSlice(_ text: String) -> Slice {
-        let start = count
-        if !text.isEmpty { append(text) }
-        return Slice(start: start, count: count - start)
     }
 }
 

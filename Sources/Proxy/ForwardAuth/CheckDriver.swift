@@ -62,15 +62,15 @@ extension Worker {
     /// Keeps the fields of the answer that lets the request pass, which may have to wait for limits.
     mutating func keepPassage(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
         guard let endpoint = exchanges[exchange].request.check else { return }
-        scratch.decision.addPassage(at: endpoint, scratch.request, bytes, to: &exchanges[exchange].buffers.replay)
+        scratch.decision.addPassage(at: endpoint, scratch.request, bytes, to: &exchanges[exchange].attempt.replay)
     }
 
     /// Lets the checked request pass.
     mutating func letPass(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         var passage = ByteBuffer()
-        swap(&passage, &exchanges[exchange].buffers.replay)
+        swap(&passage, &exchanges[exchange].attempt.replay)
         exchanges[exchange].buffers.answerEdits.append(rendered: passage.readable)
-        swap(&passage, &exchanges[exchange].buffers.replay)
+        swap(&passage, &exchanges[exchange].attempt.replay)
         answer(exchange, status: 200, contentType: "", RawSpan(), &scratch)
     }
 }

@@ -32,7 +32,7 @@ extension Worker {
         }
         let slot = exchanges[exchange].counts.share.map { LocalSlot(kind: local.kind, share: $0) }
         if let slot { downstream.shares.retain(slot.share) }
-        local.request.body = exchanges[exchange].buffers.replay.readable.array
+        local.request.body = exchanges[exchange].attempt.replay.readable.array
         waitForHandler(exchange)
         LocalService.start(local.handler, local.request, for: exchanges.handle(exchange), slot, answeringTo: mailbox)
     }

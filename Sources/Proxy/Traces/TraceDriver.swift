@@ -235,19 +235,19 @@ extension Worker {
 extension Exchange {
     /// Writes the span of a further attempt into the head that is sent again.
     fileprivate mutating func writeAttemptID() {
-        guard !attempt.slices.span.isEmpty else { return }
+        guard !attempt.head.span.isEmpty else { return }
         var digits = ByteBuffer(capacity: 16)
         digits.append(hex: trace.attemptID, digits: 16)
-        for offset in 0..<16 { buffers.replay.set(digits.readable[offset], at: Int(attempt.slices.span.start) + offset) }
+        for offset in 0..<16 { attempt.replay.set(digits.readable[offset], at: Int(attempt.head.span.start) + offset) }
     }
 
     /// Adds what is known of an attempt before it is sent.
     fileprivate mutating func describeAttempt(_ address: UpstreamAddress, upstream: String) {
         trace.attempt.removeAll()
         var head = ByteBuffer()
-        swap(&head, &buffers.replay)
+        swap(&head, &attempt.replay)
         trace.attempt.addTarget(address, head.readable, request.method)
-        swap(&head, &buffers.replay)
+        swap(&head, &attempt.replay)
         address.authority.withRawBytes { trace.attempt.addServer($0, isTLS: address.tls != nil) }
         if let ip = address.address.ip, let port = address.address.port {
             trace.attempt.add(.peerAddress, ip)

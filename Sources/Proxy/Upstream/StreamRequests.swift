@@ -104,47 +104,14 @@ extension Worker {
 
     // MARK: the request
 
-    /// Writes what waits of the request, as far as windows and backlog allow. `isTurn`: one frame at most.
-    mutating func writeRequest(_ exchange: ExchangeIndex, _ end: UpstreamIndex, isTurn: Bool) {
-        if upstreams.connections[end].stream?.id == StreamID.none {
-            var request = ByteBuffer()
-            swap(&request, &exchanges[exchange].buffers.replay)
-            guard let length = upstreams.openStream(end, request.readable, isWhole: exchanges[exchange].request.isHeadAlone) else {
-                preconditionFailure("a stream on a connection that takes no more")
-            }
-            swap(&request, &exchanges[exchange].buffers.replay)
-            exchanges[exchange].headWritten(length)
-        }
-        while !exchanges[exchange].isFlushed {
-            let count = exchanges[exchange].writeContent(on: end, isTurn: isTurn, in: &upstreams)
-            if count == 0 || isTurn { break }
-        }
-        guard exchanges[exchange].isSent else { return }
-        var trailers = ByteBuffer()
-        swap(&trailers, &exchanges[exchange].buffers.trailers)
-        upstreams.endRequest(on: end, trailers: trailers.readable)
-        swap(&trailers, &exchanges[exchange].buffers.trailers)
-    }
-
-    /// Writes the first `count` bytes of `input`, or queues what windows and backlog do not allow, and consumes them.
-    mutating func sendOnStream(_ exchange: ExchangeIndex, _ end: UpstreamIndex, _ count: Int, of input: inout ByteBuffer) {
-        var left = count
-        if exchanges[exchange].isFlushed {
-            let sent = upstreams.sendContent(input.readable.extracting(0..<count), on: end, isTurn: false)
-            input.discard(sent)
-            left -= sent
-        }
-        if left > 0 { exchanges[exchange].buffers.pending.move(left, from: &input) }
-    }
-
     /// There is room again for the request's content.
     mutating func continueRequest(_ end: UpstreamIndex, isTurn: Bool) -> Bool {
         guard upstreams.connections[end].phase == .busy else { return false }
         let exchange = upstreams.connections[end].exchange.index
         guard !exchanges[exchange].isFlushed else { return false }
-        let before = exchanges[exchange].unsentCount
-        writeRequest(exchange, end, isTurn: isTurn)
-        guard exchanges[exchange].unsentCount < before else { return false }
+        let before = exchanges[exchange].attempt.unsentCount
+        flushRequest(exchange, isTurn: isTurn)
+        guard exchanges[exchange].attempt.unsentCount < before else { return false }
         startAnswerClock(exchange, end)
         if exchanges[exchange].isFlushed {
             if !exchanges[exchange].state.hasWholeRequest {
@@ -166,28 +133,5 @@ extension Worker {
             let end = UpstreamIndex(number: upstreams.sessions[session].http2.owner(at: index))
             idle = continueRequest(end, isTurn: true) ? 0 : idle + 1
         }
-    }
-}
-
-extension Exchange {
-    /// The head was written as the first of a stream's frames.
-    fileprivate mutating func headWritten(_ length: Int) {
-        attempt.replaySent = length
-        state.sent()
-    }
-
-    /// Bytes that wait to be written.
-    fileprivate var unsentCount: Int { buffers.replay.count - attempt.replaySent + buffers.pending.count }
-
-    /// Writes of what waits: from the replay buffer, or what is queued behind it. Returns how many bytes.
-    fileprivate mutating func writeContent(on end: UpstreamIndex, isTurn: Bool, in upstreams: inout Upstreams) -> Int {
-        if attempt.replaySent < buffers.replay.count {
-            let count = upstreams.sendContent(buffers.replay.readable.dropping(attempt.replaySent), on: end, isTurn: isTurn)
-            attempt.replaySent += count
-            return count
-        }
-        let count = upstreams.sendContent(buffers.pending.readable, on: end, isTurn: isTurn)
-        buffers.pending.discard(count)
-        return count
     }
 }

@@ -113,7 +113,10 @@ extension Worker {
             exchanges[exchange].request.method, mayUpgrade: exchanges[exchange].attempt.asksForTunnel)
         exchanges[exchange].state.connected()
         if exchanges[exchange].counts.holdings.contains(.pending) { release(.pending, exchange) }
-        if exchanges[exchange].attempt.isForHTTP2 != upstreams.connections[upstream].isStream { exchanges[exchange].reframe() }
+        if exchanges[exchange].attempt.isForHTTP2 != upstreams.connections[upstream].isStream {
+            let isWhole = exchanges[exchange].state.hasWholeRequest
+            exchanges[exchange].attempt.reframe(isWhole: isWhole)
+        }
         exchanges[exchange].renewTimeout(at: now.monotonic)
         requestWritable(upstream)
     }
@@ -196,12 +199,12 @@ extension Worker {
         telemetry.metrics.upstreamRetry(
             upstream: exchanges[exchange].record.upstream, isStale ? .stale : row.retryReason)
         if isStale, isClosed { exchanges[exchange].attempt.needsNewConnection = true }
-        exchanges[exchange].attempt.replaySent = 0
+        exchanges[exchange].attempt.restart()
         exchanges[exchange].state.retried()
         guard let next = upstreams.directory.choose(endpoint.pool, avoiding: isStale ? nil : endpoint, at: now.monotonic) else {
             return answerLost(exchange, loss, &scratch)
         }
-        if next != endpoint { exchanges[exchange].readdress(to: next, at: upstreams.directory.address(next)) }
+        if next != endpoint { exchanges[exchange].attempt.readdress(to: next, at: upstreams.directory.address(next)) }
         dispatch(exchange, &scratch)
     }
 
@@ -234,7 +237,7 @@ extension Worker {
         upstreams.directory[endpoint].outstanding -= 1
         upstreams.connections[upstream].exchange = .none
         if wasTunnel, !exchanges[exchange].state.upstreamStoppedReading {
-            swap(&upstreams.connections[upstream].output, &exchanges[exchange].buffers.pending)
+            swap(&upstreams.connections[upstream].output, &exchanges[exchange].attempt.pending)
             return endUpstream(upstream, isSilent: exchanges[exchange].answer.tunnel?.hasServersClose ?? false)
         }
         let idleTime = upstreams.connections[upstream].http.idleTime(longest: settings.upstreamIdleTimeout)

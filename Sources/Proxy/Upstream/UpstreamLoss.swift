@@ -51,7 +51,7 @@ enum UpstreamLoss: Error, CaseIterable {
         }
     }
 
-    /// What follows from a loss.
+    /// The consequences of a loss.
     struct Row {
         /// The access log's `error`.
         let text: StaticString

@@ -15,10 +15,8 @@ extension Worker {
         _ exchange: ExchangeIndex, _ upstream: UpstreamIndex, _ input: inout ByteBuffer, _ scratch: inout Scratch
     ) {
         let handle = exchanges.handle(exchange)
-        var request = ByteBuffer()
-        swap(&request, &exchanges[exchange].buffers.replay)
-        exchanges[exchange].attempt.replaySent = 0
-        let offerBytes = request.readable.dropping(request.count - exchanges[exchange].attempt.slices.offer)
+        let request = exchanges[exchange].attempt.takeReplay()
+        let offerBytes = request.readable.dropping(request.count - exchanges[exchange].attempt.head.offer)
         let offer = WebSocketOffer(offerBytes)
         let accept = offer.accept(offerBytes) { Digest.sha1($0) }
         let acceptance = WebSocketAcceptance(scratch.response, input.readable, to: offer, offerBytes, accept: accept.readable)

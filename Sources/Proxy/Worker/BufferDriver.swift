@@ -101,7 +101,7 @@ extension Worker {
 
 extension Exchange {
     /// Bytes of the request and of the filter that wait in memory.
-    fileprivate var bufferedBytes: Int { buffers.heldHead.count + buffers.replay.count + buffers.pending.count + filter.bufferedBytes }
+    fileprivate var bufferedBytes: Int { buffers.heldHead.count + attempt.replay.count + attempt.pending.count + filter.bufferedBytes }
 
     /// Whether it has a target and its answer has not begun.
     fileprivate var mayStillBeRefused: Bool {
