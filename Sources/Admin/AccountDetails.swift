@@ -1,4 +1,5 @@
 package import Accounts
+internal import Credentials
 package import Wire
 
 /// The identities, grants, sessions and metadata of an account.

@@ -1,4 +1,5 @@
 package import Accounts
+internal import Credentials
 package import Gate
 internal import Synchronization
 internal import System

@@ -1,14 +1,15 @@
-package import Accounts
+import Accounts
+package import Credentials
 import Gate
 import HTTP
 
 /// All endpoints of contracts and account page. A new contract is one more value here; `dlauth`, of which no two endpoints are alike, is
 /// code.
 package enum Catalogue {
-    static let contracts = [password, provider, apple, anonymous]
+    static let contracts = [password, provider, apple, dlauth, anonymous]
 
     package static let endpoints: [CatalogueEndpoint] = {
-        var endpoints = contracts.flatMap(\.rows) + DLAuthContract.rows + WebAccount.rows + [WebPage.endpoint]
+        var endpoints = contracts.flatMap(\.rows) + WebAccount.rows + [WebPage.endpoint]
         for index in endpoints.indices { endpoints[index].number = firstNumber + UInt16(index) }
         return endpoints
     }()
@@ -23,7 +24,32 @@ package enum Catalogue {
     /// The account page and its API.
     package static let pageEndpoints = endpoints.filter { $0.contract == nil }
 
+    private static func contract(_ id: ContractID) -> Contract {
+        guard let contract = contracts.first(where: { $0.id == id }) else { preconditionFailure("\(id.name) is not in the catalogue") }
+        return contract
+    }
+
+    /// The base path of a contract's document, as `TOLLGATE_CONTRACTS` spells it.
+    package static func documentedBase(of id: ContractID) -> String { contract(id).base }
+
+    /// The providers whose ID tokens its sign-in takes.
+    package static func providers(of id: ContractID) -> [Provider] { contract(id).providers }
+
+    /// Whether it sends codes or links by mail.
+    package static func sendsMail(_ id: ContractID) -> Bool { contract(id).sendsMail }
+
+    /// The names of the refresh token, and in answers of the access token, of a contract that has refresh tokens.
+    package static func refreshNames(of id: ContractID) -> (token: String, access: [String]) {
+        let contract = contract(id)
+        return (contract.refreshMember, contract.accessNames)
+    }
+
     // MARK: contracts
+
+    /// Accounts with email, phone and metadata, codes for several purposes, and rotating refresh tokens.
+    private static let dlauth = Contract(
+        id: .dlauth, dialect: .dlauth, base: "/", refreshMember: "refresh_token", code: DLAuthContract.rows, codeSendsMail: true,
+        codeAccessNames: ["access_token", "token"])
 
     /// Registration and login by email and password, with a refresh token that is kept.
     private static let password: Contract = {
@@ -32,7 +58,7 @@ package enum Catalogue {
         let session: [Contract.Member] = [("user", .object(user)), ("tokens", .object([("access", .access), ("refresh", .refresh)]))]
         let noCredentials = Failure.badRequest("Email and password are required")
         return Contract(
-            id: .password, dialect: .passwordContract,
+            id: .password, dialect: .passwordContract, base: "/api/v1", refreshMember: "refresh",
             missing: ["email": noCredentials, "password": noCredentials, "refresh": .badRequest("Refresh token is required")],
             refusals: [
                 .malformedEmail: .badRequest("Enter a valid email address."), .malformedUsername: .badRequest("Enter a valid username."),
@@ -43,7 +69,7 @@ package enum Catalogue {
             endpoints: [
                 Contract.Endpoint(name: "register", operation: .register, path: "/auth/register", status: 201, answer: session),
                 Contract.Endpoint(name: "login", operation: .login, path: "/auth/login", answer: session),
-                Contract.Endpoint(name: "refresh", operation: .refresh("refresh"), path: "/auth/refresh", isRefresh: true, answer: [("access", .access)]),
+                Contract.Endpoint(name: "refresh", operation: .refresh, path: "/auth/refresh", isRefresh: true, answer: [("access", .access)]),
                 Contract.Endpoint(
                     name: "me", operation: .account, method: .get, path: "/auth/me", auth: .required,
                     answer: user + [("has_active_subscription", .hasActiveSubscription)]),
@@ -59,7 +85,7 @@ package enum Catalogue {
             ("user", .object([("id", .id), ("email", .email), ("createdAt", .createdAt)])),
         ]
         return Contract(
-            id: .provider, dialect: .provider,
+            id: .provider, dialect: .provider, base: "/api/v1", refreshMember: "refreshToken",
             missing: [
                 "provider": noProvider, "idToken": Failure(400, "MISSING_TOKEN", "idToken field is required"),
                 "refreshToken": Failure(400, "MISSING_REFRESH_TOKEN", "refreshToken field is required"),
@@ -75,10 +101,10 @@ package enum Catalogue {
                     name: "signin", operation: .identify(.init(givenName: "givenName", familyName: "familyName", nameParent: "fullName")),
                     path: "/auth/signin", answer: session, failed: signInError),
                 Contract.Endpoint(
-                    name: "refresh", operation: .refresh("refreshToken"), path: "/auth/refresh", isRefresh: true, answer: session,
+                    name: "refresh", operation: .refresh, path: "/auth/refresh", isRefresh: true, answer: session,
                     failed: Failure(500, "REFRESH_SERVICE_ERROR", "Server error during token refresh")),
                 Contract.Endpoint(
-                    name: "signout", operation: .signOut("refreshToken"), path: "/auth/signout", auth: .required, answer: [("success", .yes)]),
+                    name: "signout", operation: .signOut, path: "/auth/signout", auth: .required, answer: [("success", .yes)]),
             ])
     }()
 
@@ -89,7 +115,7 @@ package enum Catalogue {
         ]
         let retired = "authorizationCode is no longer accepted, send the idToken of Sign in with Apple"
         return Contract(
-            id: .apple, dialect: .apple, missing: ["idToken": Failure(400, "MISSING_ID_TOKEN", "idToken is required")],
+            id: .apple, dialect: .apple, base: "/", missing: ["idToken": Failure(400, "MISSING_ID_TOKEN", "idToken is required")],
             retired: ("authorizationCode", Failure(400, "AUTHORIZATION_CODE_RETIRED", retired)),
             refusals: [
                 .malformedName: .badRequest("firstName or lastName holds what no name does"),
@@ -110,7 +136,7 @@ package enum Catalogue {
         let tokens: [Contract.Member] = [("userId", .id), ("sessionToken", .access), ("refreshToken", .refresh)]
         let user: [Contract.Member] = [("id", .id), ("email", .email), ("createdAt", .createdAt)]
         return Contract(
-            id: .anonymous, dialect: .anonymous,
+            id: .anonymous, dialect: .anonymous, base: "/", refreshMember: "refreshToken",
             refusals: [
                 .malformedEmail: .badRequest("email is no email address"),
                 .malformedActor: .badRequest("actorType and actorId must be short plain texts"),
@@ -128,7 +154,7 @@ package enum Catalogue {
                     name: "email-verify", operation: .verifyCode, path: "/auth/email/verify", auth: .optional,
                     answer: [("success", .yes)] + tokens + [("user", .object(user))]),
                 Contract.Endpoint(
-                    name: "refresh", operation: .refresh("refreshToken"), path: "/auth/refresh", isRefresh: true, answer: tokens),
+                    name: "refresh", operation: .refresh, path: "/auth/refresh", isRefresh: true, answer: tokens),
                 Contract.Endpoint(
                     name: "access-token", operation: .actorToken, path: "/auth/access-token", auth: .required, isRefresh: true,
                     answer: [("accessToken", .access)]),

@@ -1,4 +1,4 @@
-package import Accounts
+package import Credentials
 package import Gate
 package import HTTP
 

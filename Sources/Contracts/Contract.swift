@@ -1,4 +1,5 @@
 import Accounts
+import Credentials
 import Gate
 import HTTP
 
@@ -12,10 +13,9 @@ struct Contract: Sendable {
         case identify(Identification)
         /// Opens an account without a known user.
         case open
-        /// Refreshes by the token in this member.
-        case refresh(String)
-        /// Ends the session; of an outside issuer also the refresh token in this member.
-        case signOut(String)
+        case refresh
+        /// Ends the session; of an outside issuer also the refresh token, if the request has it.
+        case signOut
         case account
         /// Sends a code to `email`, and verifies the `code` that comes back.
         case sendCode, verifyCode
@@ -78,23 +78,51 @@ struct Contract: Sendable {
 
     let id: ContractID
     let dialect: Dialect
+    /// The base path of its document, as `TOLLGATE_CONTRACTS` spells it.
+    let base: String
+    /// The name of refresh tokens in requests and answers; empty for a contract without.
+    var refreshMember = ""
     /// Refusals of a request without a member that must be there; others say `NAME is required`.
     var missing: [String: Failure] = [:]
     /// Whether a member of the wrong type counts as missing.
     var takesWrongTypeAsMissing = false
     /// A member that apps sent in place of `idToken`, and what they are told.
     var retired: (member: String, failure: Failure)?
-    let refusals: [Reason: Failure]
-    let endpoints: [Endpoint]
+    var refusals: [Reason: Failure] = [:]
+    var endpoints: [Endpoint] = []
+    /// The endpoints of a contract that is code.
+    var code: [CatalogueEndpoint] = []
+    /// Whether code sends mail, and the names of the access token in its answer to a refresh; others show both by their endpoints.
+    var codeSendsMail = false
+    var codeAccessNames: [String] = []
 
     var rows: [CatalogueEndpoint] {
-        endpoints.map { endpoint in
+        code + endpoints.map { endpoint in
             CatalogueEndpoint(
                 contract: id, name: endpoint.name, dialect: dialect, method: endpoint.method, path: endpoint.path, auth: endpoint.auth,
                 isRefresh: endpoint.isRefresh
             ) { services, request throws(Failure) in
                 try await ContractCall(contract: self, endpoint: endpoint, services: services, request: request).answer()
             }
+        }
+    }
+}
+
+extension Contract {
+    /// The providers whose ID tokens its sign-in takes.
+    var providers: [Provider] {
+        var providers: Set<Provider> = []
+        for case .identify(let form) in endpoints.map(\.operation) { providers.formUnion(form.provider.map { [$0] } ?? Provider.allCases) }
+        return Provider.allCases.filter(providers.contains)
+    }
+
+    /// Whether it sends codes or links by mail.
+    var sendsMail: Bool { codeSendsMail || endpoints.contains { $0.operation == .sendCode } }
+
+    /// The names of the access token in the answer to a refresh; the first that is there counts.
+    var accessNames: [String] {
+        codeAccessNames + endpoints.filter { $0.operation == .refresh }.flatMap(\.answer).compactMap { name, value in
+            if case .access = value { name.description } else { nil }
         }
     }
 }

@@ -1,4 +1,5 @@
 import Accounts
+import Credentials
 import Gate
 import HTTP
 import Wire
@@ -30,7 +31,7 @@ struct ContractCall: AccountCalls {
         case .login: return try await login()
         case .identify(let form): return try await identify(form)
         case .open: return Outcome(try await call(await services.anonymous.open(contract: contract.id, caller: request.caller)))
-        case .refresh(let member): return try await refresh(try required(member))
+        case .refresh: return try await refresh(try required(contract.refreshMember))
         case .account: return try await account()
         case .verifyCode: return try await verifyCode()
         case .actorToken: return try await actorToken()
@@ -39,7 +40,7 @@ struct ContractCall: AccountCalls {
             _ = try request.session()
             let email = try email()
             try await call(await services.codes.send(.link, to: .email(email), .anyone, caller: request.caller))
-        case .signOut(let member): try await signOut(request, refreshToken: member, services)
+        case .signOut: try await signOut(request, refreshToken: contract.refreshMember, services)
         }
         return Outcome()
     }

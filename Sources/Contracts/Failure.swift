@@ -1,4 +1,5 @@
 import Accounts
+internal import Credentials
 import Gate
 internal import HTTP
 internal import Wire

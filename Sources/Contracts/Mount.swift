@@ -1,4 +1,4 @@
-package import Accounts
+package import Credentials
 package import Gate
 import HTTP
 
@@ -41,16 +41,6 @@ package struct Mount: Hashable, Sendable {
             true
         case UInt8(ascii: "/"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"): true
         default: false
-        }
-    }
-}
-
-extension ContractID {
-    /// The base path of its document, as `TOLLGATE_CONTRACTS` spells it.
-    package var documentedBase: String {
-        switch self {
-        case .provider, .password: "/api/v1"
-        case .apple, .dlauth, .anonymous: "/"
         }
     }
 }

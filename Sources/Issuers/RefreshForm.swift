@@ -1,9 +1,17 @@
 internal import Gate
 internal import Wire
 
-/// The request and response format of a refresh endpoint, by contract.
-package enum RefreshForm: CaseIterable, Sendable {
-    case password, provider, dlauth, anonymous
+/// The request and response format of a refresh endpoint.
+package struct RefreshForm: Sendable {
+    /// The name of the refresh token in request and response.
+    private let tokenName: String
+    /// The names of the access token in the response; the first that is there counts.
+    private let accessNames: [String]
+
+    package init(token: String, access: [String]) {
+        tokenName = token
+        accessNames = access
+    }
 
     /// The JSON body of the request.
     func request(_ token: [UInt8]) -> [UInt8] {
@@ -30,24 +38,6 @@ package enum RefreshForm: CaseIterable, Sendable {
             return tokens
         } catch {
             return nil
-        }
-    }
-
-    /// The name of the refresh token in request and response.
-    private var tokenName: String {
-        switch self {
-        case .password: "refresh"
-        case .provider, .anonymous: "refreshToken"
-        case .dlauth: "refresh_token"
-        }
-    }
-
-    private var accessNames: [String] {
-        switch self {
-        case .password: ["access"]
-        case .provider: ["accessToken"]
-        case .dlauth: ["access_token", "token"]
-        case .anonymous: ["sessionToken"]
         }
     }
 }

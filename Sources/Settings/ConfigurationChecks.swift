@@ -107,7 +107,7 @@ extension ConfigurationReader {
                     && other.refresh?.contract == trust.refresh?.contract
             }
             if let rival, trust.name < rival.name {
-                findings.warn(trust, "and \(rival.variable) both have accounts=on and refresh-contract=\(trust.refresh?.contract.rawValue ?? ""): only refresh tokens that are JWTs with the iss of one of them are redeemed")
+                findings.warn(trust, "and \(rival.variable) both have accounts=on and refresh-contract=\(trust.refresh?.contract.name ?? ""): only refresh tokens that are JWTs with the iss of one of them are redeemed")
             }
         }
     }

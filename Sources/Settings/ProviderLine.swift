@@ -1,12 +1,9 @@
 package import Credentials
 internal import Wire
 
-/// The supported identity providers.
-package enum ProviderName: String, CaseIterable, Sendable { case apple, google }
-
 /// A provider for sign-in with ID tokens, as a `TOLLGATE_PROVIDER_…` line declares it.
 package struct ProviderDeclaration: Hashable, Sendable {
-    package var name: ProviderName
+    package var name: Provider
     /// The accepted audiences (`aud`), at least one.
     package var clientIDs: [String]
     /// All values of `iss` that the provider uses.
@@ -25,7 +22,7 @@ package struct ProviderDeclaration: Hashable, Sendable {
     }
 }
 
-extension ProviderName {
+extension Provider {
     fileprivate var defaultIssuers: [String] {
         switch self {
         case .apple: ["https://appleid.apple.com"]
@@ -63,14 +60,14 @@ extension ProviderDeclaration: OptionTarget {
     }
 
     /// With the provider's own issuers and keys.
-    fileprivate init(_ name: ProviderName, origin: Origin) {
+    fileprivate init(_ name: Provider, origin: Origin) {
         self.init(name: name, clientIDs: [], issuers: name.defaultIssuers, keySource: .url(name.defaultKeys), origin: origin)
     }
 
     /// nil if the line is empty or its name is no provider's.
     package init?(_ line: inout OptionLine, name: String) {
         if line.entry.value.isEmpty { return nil }
-        guard let provider = ProviderName(rawValue: name) else {
+        guard let provider = Provider(rawValue: name) else {
             line.fault("names no provider, the providers are APPLE and GOOGLE")
             return nil
         }

@@ -23,7 +23,7 @@ package struct TrustDeclaration: Hashable, Sendable {
     package var emailClaim = "email"
     package var maxLifetimeSeconds: Int64?
     var refreshURL: String?
-    var refreshContract = RefreshContract.password
+    var refreshContract = ContractID.password
     /// Whether its subjects stand for accounts.
     package var hasAccounts = false
     package var origin: Origin
@@ -35,11 +35,9 @@ package struct TrustDeclaration: Hashable, Sendable {
 /// The refresh endpoint of an outside issuer.
 package struct RefreshDeclaration: Hashable, Sendable {
     package var url: String
-    package var contract: RefreshContract
+    /// Whose request and response format it has.
+    package var contract: ContractID
 }
-
-/// The contract whose request and response format a refresh endpoint uses.
-package enum RefreshContract: String, CaseIterable, Sendable { case password, provider, dlauth, anonymous }
 
 extension TrustDeclaration: OptionTarget {
     package static let family = Setting.trust
@@ -75,7 +73,7 @@ extension TrustDeclaration: OptionTarget {
         LineOption("refresh", ifSet: \.refreshURL, .url, "a URL",
             "the endpoint that refreshes internal callers' expired tokens, and with `accounts=on` those of apps")
         LineOption(
-            "refresh-contract", \.refreshContract, .choice(RefreshContract.allCases, \.rawValue), "the request format of that endpoint").when { $0.refreshURL != nil }
+            "refresh-contract", \.refreshContract, .choice(ContractID.allCases.filter { $0.sessionPolicy.refresh != .none }, \.name), "the request format of that endpoint").when { $0.refreshURL != nil }
         LineOption("accounts", \.hasAccounts, .flag(),
             "`on`: the subject is the id of an imported account, or an imported identity whose provider is this line; contracts take the issuer's tokens until they end")
     }
@@ -122,7 +120,7 @@ extension TrustDeclaration {
         if line.has("refresh-contract"), !line.has("refresh") {
             line.fault("has refresh-contract= without refresh=, add refresh=URL or remove it")
         }
-        if hasAccounts, ProviderName(rawValue: name) != nil {
+        if hasAccounts, Provider(rawValue: name) != nil {
             line.fault("has accounts=on and the name of a provider, whose identities sign in by ID token, choose another name")
         }
     }
@@ -139,7 +137,7 @@ extension TrustDeclaration {
         if line.has("tier-claim") {
             line.fault("has tier-claim= and tier-from=\(tierSource), which ignores the claim, remove one of them")
         }
-        if ProviderName(rawValue: name) != nil {
+        if Provider(rawValue: name) != nil {
             line.fault("has the name of a sign-in provider, whose subjects have no tier-from=\(tierSource), choose another name")
         }
     }

@@ -1,3 +1,4 @@
+import Credentials
 import MemoryStore
 import Testing
 import Wire

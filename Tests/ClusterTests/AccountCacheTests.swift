@@ -1,4 +1,5 @@
 import Accounts
+import Credentials
 import MemoryStore
 import Testing
 import Threads

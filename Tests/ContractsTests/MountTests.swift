@@ -1,4 +1,5 @@
 import Accounts
+import Credentials
 import Gate
 import HTTP
 import Testing

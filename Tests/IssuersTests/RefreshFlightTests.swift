@@ -1,3 +1,4 @@
+import Credentials
 import Fetch
 import Gate
 import Testing
@@ -112,7 +113,7 @@ import Wire
     }
 
     /// For each format: request, response, and the tokens parsed from it.
-    static let table: [(RefreshForm, String, String, RefreshedTokens?)] = [
+    static let table: [(ContractID, String, String, RefreshedTokens?)] = [
         (.password, #"{"refresh":"r1"}"#, #"{"access":"a"}"#, tokens("a", nil)),
         (.password, #"{"refresh":"r1"}"#, #"{"access":"a","refresh":"r2"}"#, tokens("a", "r2")),
         (.provider, #"{"refreshToken":"r1"}"#, #"{"accessToken":"a","refreshToken":"r2","expiresIn":5}"#, tokens("a", "r2")),
@@ -129,13 +130,14 @@ import Wire
     ]
 
     @Test(arguments: table)
-    func eachFormatHasItsRequestAndResponse(_ row: (form: RefreshForm, question: String, answer: String, tokens: RefreshedTokens?)) {
-        #expect(String(decoding: row.form.request(Array("r1".utf8)), as: UTF8.self) == row.question)
-        #expect(Self.answered(row.form, row.answer) == row.tokens)
+    func eachFormatHasItsRequestAndResponse(_ row: (contract: ContractID, question: String, answer: String, tokens: RefreshedTokens?)) {
+        let form = RefreshForm(row.contract)
+        #expect(String(decoding: form.request(Array("r1".utf8)), as: UTF8.self) == row.question)
+        #expect(Self.answered(form, row.answer) == row.tokens)
     }
 
     @Test func aTokenCannotBreakOutOfTheQuestion() {
-        let question = RefreshForm.password.request(Array(#"r","admin":"yes"#.utf8))
+        let question = RefreshForm(.password).request(Array(#"r","admin":"yes"#.utf8))
         #expect(String(decoding: question, as: UTF8.self) == #"{"refresh":"r\",\"admin\":\"yes"}"#)
     }
 
@@ -152,7 +154,7 @@ import Wire
 
     @Test(arguments: verdicts) func onlyADefiniteVerdictRefuses(_ answer: EndedTransfer, _ outcome: TokenRefreshOutcome) {
         let order = RefreshOrder(issuer: "i", isOwn: false, user: "u", session: "", token: Array("r1".utf8))
-        #expect(ExternalRefresher.outcome(answer, .password, order) == outcome)
+        #expect(ExternalRefresher.outcome(answer, RefreshForm(.password), order) == outcome)
     }
 
     static let outcomes: [TokenRefreshOutcome] = [

@@ -1,4 +1,5 @@
 package import Accounts
+import Credentials
 package import Wire
 
 extension MemoryStore {

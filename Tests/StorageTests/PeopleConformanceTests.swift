@@ -1,4 +1,5 @@
 import Accounts
+import Credentials
 import Storage
 import TestServers
 import Testing

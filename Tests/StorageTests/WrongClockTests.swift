@@ -1,4 +1,5 @@
 import Accounts
+import Credentials
 import Glibc
 import Testing
 import Wire

@@ -2,6 +2,7 @@ import Mail
 import Testing
 
 @testable import Accounts
+@testable import Credentials
 @testable import Settings
 @testable import tollgate
 

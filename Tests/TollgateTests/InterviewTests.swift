@@ -58,7 +58,7 @@ import Wire
     }
 
     @Test(arguments: [
-        ([], "ftp://x", "is no address of an upstream"), ([""], "oauth", "is not known, write provider, password"),
+        ([], "ftp://x", "is no address of an upstream"), ([""], "oauth", "is not known, write password, provider"),
         (["", ""], "okta", "is not known, write auth0, cognito"), (["", "", ""], "http://redis", "is no URL of a Redis"),
         (["", "apple"], "", "leaves no app that could sign in, give the client ids"), (["", "apple"], "a b", "is no option, write key=value"),
         (["", "provider", "", "a,,b"], "", "needs the apps whose tokens are accepted"),

@@ -1,3 +1,4 @@
+package import Credentials
 package import Wire
 
 /// An event worth a log line.

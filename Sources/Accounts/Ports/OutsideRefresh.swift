@@ -1,4 +1,4 @@
-internal import Credentials
+package import Credentials
 package import Wire
 
 /// Redeems refresh tokens of outside issuers whose trust line has `accounts=on`.

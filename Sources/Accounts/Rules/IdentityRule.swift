@@ -1,10 +1,5 @@
+package import Credentials
 package import Wire
-
-/// An OpenID provider. Stored: the texts never change.
-package enum Provider: String, CaseIterable, Sendable {
-    case apple
-    case google
-}
 
 /// The claims of a verified ID token, and the name that the app sent with it.
 package struct IdentityProof: Sendable, Equatable {

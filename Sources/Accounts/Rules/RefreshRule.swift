@@ -1,3 +1,4 @@
+package import Credentials
 package import Wire
 
 /// The effect of a refresh token on its session.

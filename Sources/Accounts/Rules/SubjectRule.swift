@@ -1,3 +1,4 @@
+package import Credentials
 package import Wire
 
 /// The account that a subject of an outside issuer stands for.

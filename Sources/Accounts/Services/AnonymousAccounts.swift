@@ -1,3 +1,5 @@
+package import Credentials
+
 /// Accounts without an email, phone, password or identity: one for each installation of an app.
 package struct AnonymousAccounts: Sendable {
     private let context: AccountContext

@@ -1,4 +1,4 @@
-internal import Credentials
+package import Credentials
 internal import Wire
 
 /// Why a code that came back does not sign its sender in.

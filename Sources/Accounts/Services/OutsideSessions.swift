@@ -1,3 +1,4 @@
+internal import Credentials
 internal import Wire
 
 /// Sessions that began at an outside issuer: its refresh token is exchanged once for a session of ours, and from then on names that

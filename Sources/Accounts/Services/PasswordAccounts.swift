@@ -1,3 +1,4 @@
+package import Credentials
 internal import Wire
 
 /// The outcome of a sign-up or sign-in.

@@ -1,4 +1,4 @@
-internal import Credentials
+package import Credentials
 internal import Wire
 
 /// Why a password is not reset.

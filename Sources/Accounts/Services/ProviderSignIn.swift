@@ -1,4 +1,4 @@
-internal import Credentials
+package import Credentials
 internal import Wire
 
 /// Why an ID token does not sign its sender in.

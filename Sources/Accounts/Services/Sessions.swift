@@ -1,4 +1,4 @@
-internal import Credentials
+package import Credentials
 package import Wire
 
 /// Why a refresh token gets no new tokens.

@@ -1,3 +1,4 @@
+package import Credentials
 package import Wire
 
 /// The name that a person signs in with.

@@ -1,3 +1,4 @@
+package import Credentials
 package import Wire
 
 /// An account: a person, or an installation of an app without a known user.

@@ -1,3 +1,4 @@
+package import Credentials
 package import Wire
 
 /// The origin of a subject: a provider of ID tokens, or an outside issuer by the name of its trust line. Stored: the names never

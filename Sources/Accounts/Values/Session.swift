@@ -1,3 +1,4 @@
+package import Credentials
 package import Wire
 
 /// One sign-in of one app. Access tokens name it as `sid`; refresh tokens extend it.

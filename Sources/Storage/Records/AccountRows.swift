@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Credentials
 internal import Wire
 
 extension SQLRow {

@@ -1,4 +1,5 @@
 package import Accounts
+internal import Credentials
 package import Wire
 
 extension SQLStore {

@@ -1,4 +1,5 @@
 package import Accounts
+internal import Credentials
 internal import Wire
 
 extension SQLStore {

@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Credentials
 internal import Wire
 
 /// The tables `sessions` and `ended_sessions`.

@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Credentials
 internal import Wire
 
 /// The time by which expired rows are deleted, kept in the table `sweeps`. A gateway whose clock is wrong must not delete what is

@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Credentials
 internal import Wire
 
 /// A parameter of a statement, or a column of a row.

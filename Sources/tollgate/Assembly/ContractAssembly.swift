@@ -1,5 +1,6 @@
 internal import Accounts
 internal import Contracts
+internal import Credentials
 internal import Settings
 internal import Wire
 
@@ -27,7 +28,7 @@ extension MountTable {
         let origin = configuration.origin(of: .contracts)
         guard origin != .builtIn else { return }
         for mount in mounts {
-            let providers = mount.contract.providers
+            let providers = Catalogue.providers(of: mount.contract)
             guard !providers.isEmpty, !configuration.providers.contains(where: { providers.contains($0.name) }) else { continue }
             let names = providers.map { Setting.provider.name + $0.rawValue.uppercased() }.joined(separator: " or ")
             let message = "\(mount.text) refuses every sign-in, as none of its providers is set up: set \(names) to the client-ids= of your apps, or leave the contract out"
@@ -97,34 +98,6 @@ extension SessionPolicies {
         } catch {
             findings.fault(Finding(entry.origin, entry.name, "\(quoted(entry.value)) \(error.text)"))
             return nil
-        }
-    }
-}
-
-extension Provider {
-    init(_ name: ProviderName) {
-        switch name {
-        case .apple: self = .apple
-        case .google: self = .google
-        }
-    }
-}
-
-extension ContractID {
-    /// The providers whose ID tokens its sign-in takes.
-    var providers: [ProviderName] {
-        switch self {
-        case .provider: [.apple, .google]
-        case .apple: [.apple]
-        case .password, .dlauth, .anonymous: []
-        }
-    }
-
-    /// Whether it sends codes or links by mail.
-    var sendsMail: Bool {
-        switch self {
-        case .dlauth, .anonymous: true
-        case .provider, .password, .apple: false
         }
     }
 }

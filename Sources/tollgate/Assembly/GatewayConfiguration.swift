@@ -1,5 +1,6 @@
 internal import Accounts
 internal import Contracts
+internal import Credentials
 internal import Mail
 internal import Redis
 internal import Settings

@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Contracts
 internal import Credentials
 internal import Issuers
 internal import Limits
@@ -25,24 +26,10 @@ extension IssuersPlan {
 }
 
 extension RefreshForm {
-    init(_ contract: RefreshContract) {
-        switch contract {
-        case .password: self = .password
-        case .provider: self = .provider
-        case .dlauth: self = .dlauth
-        case .anonymous: self = .anonymous
-        }
-    }
-}
-
-extension ContractID {
-    fileprivate init(_ contract: RefreshContract) {
-        switch contract {
-        case .password: self = .password
-        case .provider: self = .provider
-        case .dlauth: self = .dlauth
-        case .anonymous: self = .anonymous
-        }
+    /// Of a contract with refresh tokens.
+    init(_ contract: ContractID) {
+        let names = Catalogue.refreshNames(of: contract)
+        self.init(token: names.token, access: names.access)
     }
 }
 
@@ -56,7 +43,7 @@ extension OutsideRedeemer {
                     trust.refresh.map { refresh in
                         RedeemingIssuer(
                             issuer: PolicyBuilder.issuer(trust, keys: keys.outside[trust.name]),
-                            contract: ContractID(refresh.contract), clockSkewSeconds: settings.clockSkewSeconds)
+                            contract: refresh.contract, clockSkewSeconds: settings.clockSkewSeconds)
                     }
                 }
             }, refresher: refresher, keysWanted: { keySets.sawUnknownKey(of: $0) })

@@ -1,6 +1,7 @@
 internal import Accounts
 internal import Admin
 internal import Cluster
+internal import Credentials
 internal import Gate
 internal import Issuers
 internal import Storage

@@ -1,5 +1,6 @@
 internal import Accounts
 internal import Admin
+internal import Credentials
 internal import Settings
 internal import Wire
 

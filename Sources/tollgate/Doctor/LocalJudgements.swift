@@ -88,7 +88,7 @@ enum LocalJudgements {
         if settings.publicURL.hasPrefix("https://"), settings.tlsListeners.isEmpty, tellsNoClient {
             findings.append(.warn("load balancer", "ends TLS in front, as TOLLGATE_PUBLIC_URL is https and TOLLGATE_LISTEN_TLS is empty, and is not trusted: all clients count as one address, set TOLLGATE_TRUSTED_PROXIES to its networks"))
         }
-        let mailers = mounts.filter(\.contract.sendsMail).map(\.text)
+        let mailers = mounts.filter { Catalogue.sendsMail($0.contract) }.map(\.text)
         if settings.publicURL.hasPrefix("https://"), configuration.mail.mail == nil, !mailers.isEmpty {
             findings.append(.warn("mail", "goes to the development outbox, where no user reads codes and links, and TOLLGATE_PUBLIC_URL is https: set SMTP_URL and TOLLGATE_MAIL_FROM, or leave \(mailers.joined(separator: " ")) out of TOLLGATE_CONTRACTS"))
         }

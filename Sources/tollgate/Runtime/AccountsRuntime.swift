@@ -2,6 +2,7 @@ internal import Accounts
 internal import Admin
 internal import Cluster
 internal import Contracts
+internal import Credentials
 internal import Gate
 internal import HTTP
 internal import Issuers

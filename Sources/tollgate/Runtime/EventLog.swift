@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Credentials
 internal import Issuers
 internal import Mail
 internal import Telemetry

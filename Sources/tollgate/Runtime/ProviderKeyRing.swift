@@ -30,7 +30,7 @@ struct ProviderKeyRing: ProviderKeys {
     }
 
     private func declaration(of provider: Provider) -> ProviderDeclaration? {
-        active.configuration.settings.providers.first { Provider($0.name) == provider }
+        active.configuration.settings.providers.first { $0.name == provider }
     }
 
     private func fetches(_ name: String) -> UInt64 { keySets.statuses.first { $0.name == name }?.fetches ?? 0 }

@@ -1,3 +1,4 @@
+internal import Credentials
 internal import Settings
 internal import Wire
 

@@ -1,5 +1,6 @@
 internal import Accounts
 internal import Contracts
+internal import Credentials
 internal import Settings
 internal import Wire
 
@@ -13,7 +14,7 @@ struct SetupFile: Sendable {
     /// The folder at which relative paths of the answers begin: that of the command, not that of the file.
     let workingDirectory: String
 
-    static func providerName(_ provider: ProviderName) -> String { Setting.provider.name + provider.rawValue.uppercased() }
+    static func providerName(_ provider: Provider) -> String { Setting.provider.name + provider.rawValue.uppercased() }
     static func trustName(_ answers: SetupAnswers) -> String { Setting.trust.name + answers[.issuer].uppercased() }
 
     /// The data folder, from the file's folder unless absolute: beside `config/`, and the packages' place for a file in `/etc`.
@@ -76,10 +77,10 @@ struct SetupFile: Sendable {
         guard let contract = answers.contractID else {
             return lines + ["# No sign-in API; `tollgate token mint` makes tokens to try the gateway with.", "TOLLGATE_CONTRACTS=", ""]
         }
-        let mail = contract.sendsMail ? " Mail lands in the outbox that `tollgate outbox` prints, until SMTP_URL is set." : ""
+        let mail = Catalogue.sendsMail(contract) ? " Mail lands in the outbox that `tollgate outbox` prints, until SMTP_URL is set." : ""
         lines += ["# The sign-in API of the apps, at the base path of its document (docs/contracts/\(contract.name).md).\(mail)"]
-        lines += ["TOLLGATE_CONTRACTS=\(value("\(contract.name)@\(contract.documentedBase)"))"]
-        for provider in contract.providers where !answers[provider].isEmpty {
+        lines += ["TOLLGATE_CONTRACTS=\(value("\(contract.name)@\(Catalogue.documentedBase(of: contract))"))"]
+        for provider in Catalogue.providers(of: contract) where !answers[provider].isEmpty {
             lines += ["# The apps whose ID tokens are accepted."]
             lines += ["\(Self.providerName(provider))=\(value("client-ids=" + answers[provider]))"]
         }

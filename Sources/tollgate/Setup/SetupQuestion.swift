@@ -1,4 +1,6 @@
 internal import Accounts
+internal import Contracts
+internal import Credentials
 internal import Settings
 internal import Wire
 
@@ -166,13 +168,13 @@ struct SetupAnswers: Equatable, Sendable {
     var contractID: ContractID? { ContractID.allCases.first { $0.name == self[.contract] } }
 
     /// The providers whose apps the contract signs in.
-    var providers: [ProviderName] { contractID?.providers ?? [] }
+    var providers: [Provider] { contractID.map(Catalogue.providers(of:)) ?? [] }
 
     /// Whether the contract takes ID tokens and no app of theirs is named.
     var lacksClientIDs: Bool { !providers.isEmpty && self[.appleClientIDs].isEmpty && self[.googleClientIDs].isEmpty }
 
     /// The client ids of the apps that sign in with a provider.
-    subscript(provider: ProviderName) -> String {
+    subscript(provider: Provider) -> String {
         switch provider {
         case .apple: self[.appleClientIDs]
         case .google: self[.googleClientIDs]

@@ -1,9 +1,9 @@
 /// A client contract. Its numbers and names are stored and written into tokens, so they never change.
 package enum ContractID: UInt8, CaseIterable, Sendable {
-    case provider = 1
     case password = 2
-    case apple = 3
+    case provider = 1
     case dlauth = 4
+    case apple = 3
     case anonymous = 5
 
     /// Its name in settings, logs and messages.
@@ -47,17 +47,4 @@ package struct SessionPolicy: Sendable, Equatable {
 
     /// The longest lifetime of any access token. Sessions that ended longer ago can be forgotten.
     package static let longestAccessSeconds = ContractID.allCases.map(\.sessionPolicy.accessSeconds).max() ?? 0
-}
-
-/// The lifetimes in force, by contract: those of its document unless the operator has shortened them.
-package struct SessionPolicies: Sendable, Equatable {
-    private var shortened: [ContractID: SessionPolicy] = [:]
-
-    package init() {}
-
-    /// A set policy must not be longer than the document's: ended sessions are remembered for `longestAccessSeconds`.
-    package subscript(_ contract: ContractID) -> SessionPolicy {
-        get { shortened[contract] ?? contract.sessionPolicy }
-        set { shortened[contract] = newValue }
-    }
 }
