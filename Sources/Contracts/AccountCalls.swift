@@ -44,7 +44,9 @@ extension AccountCalls {
     }
 
     /// A value parsed from a text; `fault` if the text is malformed.
-    func parse<Value>(_ value: @autoclosure () throws(MalformedText) -> Value, or fault: @autoclosure () -> Failure) throws(Failure) -> Value {
+    func parse<Value>(
+        _ value: @autoclosure () throws(MalformedText) -> Value, or fault: @autoclosure () -> Failure
+    ) throws(Failure) -> Value {
         do throws(MalformedText) { return try value() } catch { throw fault() }
     }
 }

@@ -69,7 +69,8 @@ package enum Catalogue {
             endpoints: [
                 Contract.Endpoint(name: "register", operation: .register, path: "/auth/register", status: 201, answer: session),
                 Contract.Endpoint(name: "login", operation: .login, path: "/auth/login", answer: session),
-                Contract.Endpoint(name: "refresh", operation: .refresh, path: "/auth/refresh", isRefresh: true, answer: [("access", .access)]),
+                Contract.Endpoint(
+                    name: "refresh", operation: .refresh, path: "/auth/refresh", isRefresh: true, answer: [("access", .access)]),
                 Contract.Endpoint(
                     name: "me", operation: .account, method: .get, path: "/auth/me", auth: .required,
                     answer: user + [("has_active_subscription", .hasActiveSubscription)]),
@@ -149,7 +150,10 @@ package enum Catalogue {
                 Contract.Endpoint(name: "user", operation: .open, path: "/auth/user", answer: tokens),
                 Contract.Endpoint(
                     name: "email-code", operation: .sendCode, path: "/auth/email/code", auth: .optional,
-                    answer: [("success", .yes), ("message", .text("Code sent to email")), ("expiresIn", .number(Int(PendingCode.lifetimeSeconds)))]),
+                    answer: [
+                        ("success", .yes), ("message", .text("Code sent to email")),
+                        ("expiresIn", .number(Int(PendingCode.lifetimeSeconds))),
+                    ]),
                 Contract.Endpoint(
                     name: "email-verify", operation: .verifyCode, path: "/auth/email/verify", auth: .optional,
                     answer: [("success", .yes)] + tokens + [("user", .object(user))]),

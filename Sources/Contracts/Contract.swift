@@ -112,7 +112,9 @@ extension Contract {
     /// The providers whose ID tokens its sign-in takes.
     var providers: [Provider] {
         var providers: Set<Provider> = []
-        for case .identify(let form) in endpoints.map(\.operation) { providers.formUnion(form.provider.map { [$0] } ?? Provider.allCases) }
+        for case .identify(let form) in endpoints.map(\.operation) {
+            providers.formUnion(form.provider.map { [$0] } ?? Provider.allCases)
+        }
         return Provider.allCases.filter(providers.contains)
     }
 
@@ -134,7 +136,8 @@ extension Contract.Operation {
         case .register: [.malformedEmail, .malformedUsername, .emailTaken]
         case .login: [.malformedEmail, .invalidCredentials]
         case .identify(let form):
-            Set([.identityRefused, .keysUnavailable] + (form.provider == nil ? [.unknownProvider] : []) + (form.givenName == nil ? [] : [.malformedName]))
+            Set([.identityRefused, .keysUnavailable])
+                .union(form.provider == nil ? [.unknownProvider] : []).union(form.givenName == nil ? [] : [.malformedName])
         case .refresh: [.invalidRefreshToken]
         case .open, .signOut, .account: []
         case .sendCode: [.malformedEmail]

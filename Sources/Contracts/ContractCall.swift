@@ -50,7 +50,9 @@ struct ContractCall: AccountCalls {
     private func register() async throws(Failure) -> Outcome {
         let (email, password) = try credentials()
         var registration = Registration(email: email, password: password)
-        if let name = try request.text("username") { registration.username = try parse(try Username(name), or: refusal(.malformedUsername)) }
+        if let name = try request.text("username") {
+            registration.username = try parse(try Username(name), or: refusal(.malformedUsername))
+        }
         return try signedIn(
             await call(
                 await services.passwords.signUp(registration, rules: .strict, contract: contract.id, caller: request.caller)
@@ -103,7 +105,8 @@ struct ContractCall: AccountCalls {
 
     private func refresh(_ token: String) async throws(Failure) -> Outcome {
         Outcome(
-            try await call(await services.sessions.refresh(token, contract: contract.id, caller: request.caller)) { (refused: RefreshTokenRefusal) in
+            try await call(await services.sessions.refresh(token, contract: contract.id, caller: request.caller)) {
+                (refused: RefreshTokenRefusal) in
                 switch refused {
                 case .invalid, .expired: refusal(.invalidRefreshToken)
                 }
@@ -112,7 +115,9 @@ struct ContractCall: AccountCalls {
 
     private func account() async throws(Failure) -> Outcome {
         let user = try request.person().user
-        guard let account = try await call(await services.accounts.account(user)) else { throw Failure(.unauthorized(.revoked), in: dialect) }
+        guard let account = try await call(await services.accounts.account(user)) else {
+            throw Failure(.unauthorized(.revoked), in: dialect)
+        }
         return Outcome(account: account)
     }
 

@@ -12,6 +12,17 @@ struct Failure: Error, Equatable, Sendable {
     var message: String
     /// `Retry-After`, in seconds.
     var retryAfterSeconds: Int?
+    /// Members beside the code.
+    var extras: [Envelope.Extra] = []
+    /// The reason of a 401 or 403 in `WWW-Authenticate` (RFC 6750, 3; RFC 9470, 3).
+    var challenge: Challenge?
+
+    struct Challenge: Equatable, Sendable {
+        let error: String
+        let description: String
+        /// How old the sign-in may be, in seconds.
+        var maxAge: Int?
+    }
 
     init(_ status: UInt16, _ code: String, _ message: String, retryAfterSeconds: Int? = nil) {
         self.status = status
@@ -23,7 +34,8 @@ struct Failure: Error, Equatable, Sendable {
     /// The response of the gate to the same refusal.
     init(_ refusal: Refusal, in dialect: Dialect) {
         self.init(
-            refusal.status, dialect.code(of: refusal).description, dialect.sentence(for: refusal).description,
+            refusal.status, Catalogue.envelopes[dialect].code(of: refusal).description,
+            Catalogue.envelopes[dialect].sentence(for: refusal).description,
             retryAfterSeconds: refusal.retryAfterSeconds.map(Int.init))
     }
 
@@ -55,17 +67,27 @@ struct Failure: Error, Equatable, Sendable {
         }
     }
 
+    /// The answer in a dialect, which spells the code; for own endpoints that of the bearer's contract.
     func response(in dialect: Dialect, requestID: String) -> LocalResponse {
+        let envelope = Catalogue.envelopes[dialect]
         var body = ByteBuffer()
-        let (code, message, id) = (Array(code.utf8), Array(message.utf8), Array(requestID.utf8))
-        dialect.writeBody(
-            status: status, code: code.rawBytes, message: message.rawBytes, requestID: id.rawBytes, upgradeURL: nil,
-            into: &body)
+        let (code, message, id) = (Array(envelope.code(code, status: status).utf8), Array(message.utf8), Array(requestID.utf8))
+        envelope.writeBody(
+            status: status, code: code.rawBytes, message: message.rawBytes, requestID: id.rawBytes, extras: extras, into: &body)
         var fields: [(name: String, value: String)] = []
         // A 401 must have a challenge (RFC 9110 §15.5.2).
-        if status == 401 { fields.append((name: "WWW-Authenticate", value: "Bearer realm=\"tollgate\"")) }
+        if status == 401 || challenge != nil { fields.append((name: "WWW-Authenticate", value: challengeText)) }
         if let retryAfterSeconds { fields.append((name: "Retry-After", value: String(max(1, retryAfterSeconds)))) }
         return LocalResponse(
-            status: Int(status), contentType: dialect.contentType.description, body: body.readable.array, fields: fields)
+            status: Int(status), contentType: envelope.contentType.description, body: body.readable.array, fields: fields)
+    }
+
+    private var challengeText: String {
+        var text = "Bearer realm=\"tollgate\""
+        if let challenge {
+            text += ", error=\"\(challenge.error)\", error_description=\"\(challenge.description)\""
+            if let maxAge = challenge.maxAge { text += ", max_age=\"\(maxAge)\"" }
+        }
+        return text
     }
 }

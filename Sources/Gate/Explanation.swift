@@ -76,7 +76,7 @@ package struct Explanation: Sendable, Equatable {
         case .refresh: add("verdict", "waits for the refresh of user \(note.userID)'s expired token")
         case .answer(let status): add("verdict", "answered by the gateway itself: \(status)")
         case .refuse(let refusal):
-            let sentence = note.dialect.sentence(for: refusal)
+            let sentence = policy.envelopes[note.dialect].sentence(for: refusal)
             add("verdict", "refused: \(refusal.status) \(refusal.code.text), \(sentence)")
         }
     }

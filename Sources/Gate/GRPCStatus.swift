@@ -36,7 +36,7 @@ extension Refusal {
     package func addGRPCStatus(to edits: inout FieldEdits) {
         edits.add("grpc-status", decimal: GRPCStatus(self).rawValue)
         var message = ByteBuffer(capacity: 128)
-        GRPCMessage.append(Dialect.grpc.sentence(for: self).rawBytes, to: &message)
+        GRPCMessage.append(sentence.rawBytes, to: &message)
         edits.add("grpc-message", message.readable)
         if let seconds = retryAfterSeconds {
             // Clients read a signed number of 32 bits.

@@ -13,7 +13,9 @@ package final class Policy: Sendable {
     package let trustedProxies: [CIDR]
     package let internals: [InternalCaller]
     package let realm: String
-    package let upgradeURL: String?
+    /// Where to upgrade, as the member of a refusal.
+    package let upgrade: [Envelope.Extra]
+    package let envelopes: Envelopes
     /// Error format of refusals without a route.
     package let dialect: Dialect
     /// Whether accounts exist, whose tiers override the claims of own tokens.
@@ -58,7 +60,7 @@ package final class Policy: Sendable {
 
     package init(
         version: Int = 1, tiers: TierList = .standard, rules: [RouteRule], trust: Trust, trustedProxies: [CIDR] = [],
-        internals: [InternalCaller] = [], realm: String = "tollgate", upgradeURL: String? = nil,
+        internals: [InternalCaller] = [], realm: String = "tollgate", upgradeURL: String? = nil, envelopes: Envelopes = Envelopes(),
         dialect: Dialect = .problem, hasAccounts: Bool = false, refreshers: Set<String> = [],
         tierSources: [String: TierSource] = [:], identitySigner: IdentitySigner? = nil, cors: CORSRule? = nil,
         ownOrigin: String? = nil, contractBases: [ContractBase] = []
@@ -71,7 +73,8 @@ package final class Policy: Sendable {
         self.trustedProxies = trustedProxies
         self.internals = internals
         self.realm = realm
-        self.upgradeURL = upgradeURL
+        upgrade = upgradeURL.map { [Envelope.Extra(name: "upgrade_url", value: $0)] } ?? []
+        self.envelopes = envelopes
         self.dialect = dialect
         self.hasAccounts = hasAccounts
         self.refreshers = refreshers
@@ -124,7 +127,8 @@ package final class Policy: Sendable {
         trustedProxies = other.trustedProxies
         internals = other.internals
         realm = other.realm
-        upgradeURL = other.upgradeURL
+        upgrade = other.upgrade
+        envelopes = other.envelopes
         dialect = other.dialect
         hasAccounts = other.hasAccounts
         refreshers = other.refreshers
@@ -167,7 +171,7 @@ package final class Policy: Sendable {
         let sources = zip(self.trust.issuers, tierSources).map { ($0.name, $1) }
         return try Policy(
             version: version, tiers: tiers, rules: rules, trust: trust, trustedProxies: trustedProxies,
-            internals: internals, realm: realm, upgradeURL: upgradeURL, dialect: dialect, hasAccounts: hasAccounts,
+            internals: internals, realm: realm, upgradeURL: upgrade.first?.value, envelopes: envelopes, dialect: dialect, hasAccounts: hasAccounts,
             refreshers: refreshers, tierSources: Dictionary(sources) { first, _ in first }, identitySigner: identitySigner,
             cors: defaultCORS < 0 ? nil : self.cors[defaultCORS].rule,
             ownOrigin: String(decoding: ownOrigin, as: UTF8.self), contractBases: contractBases)

@@ -40,7 +40,7 @@ package enum RefusalCode: UInt8, CaseIterable, Sendable {
     }
 }
 
-/// A refusal, with what its answer needs. `Dialect` renders it.
+/// A refusal, with what its answer needs. `Envelope` writes it.
 package enum Refusal: Equatable, Sendable {
     package enum BadRequest: Equatable, Sendable {
         case path(PathFault)

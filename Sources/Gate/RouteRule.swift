@@ -140,7 +140,7 @@ package struct RouteRule: Sendable {
         timeoutMilliseconds = nil
         bodyLimit = 10 << 20
         retries = nil
-        errors = .password
+        errors = Dialect(.password)
         encodedSlashPasses = false
         upstreamPathsAreExact = false
         upstreamSpeaksHTTP2 = false

@@ -48,7 +48,7 @@ extension RouteDeclaration: OptionTarget {
             "the time until the first byte of the response, and between its parts")
         LineOption("body-limit", \.rule.bodyLimit, .size(), "the maximum size of a request body")
         LineOption("retries", ifSet: \.rule.retries, .count(0...5), "the upstream's", "the number of retries of an idempotent request, up to 5")
-        LineOption("errors", \.rule.errors, .choice(Dialect.ofRoutes, \.name), "the format of refusals")
+        LineOption("errors", \.rule.errors, .choice(ContractID.allCases.map { ($0.name, Dialect($0)) } + [("problem", .problem)]), "the format of refusals")
         LineOption("encoded-slash", \.rule.encodedSlashPasses, .choice([("refuse", false), ("pass", true)]),
             "whether `%2F` in a path is passed on undecoded")
         LineOption("filter", each: \.rule.filters, .filter, "tier, or results[].tier", most: FilterPlan.capacity,

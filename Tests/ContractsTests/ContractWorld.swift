@@ -68,7 +68,7 @@ final class ContractWorld: StoryWorld {
         let own = TrustedIssuer(
             name: "tollgate", issuer: Self.issuer, audiences: ["tollgate"], algorithms: AlgorithmSet(.ES256),
             keys: KeySet([key.verificationKey]), isOwn: true)
-        let policy = try Policy(rules: endpoints.map(\.rule), trust: Trust(issuers: [oldIssuer.trusted, own]), hasAccounts: true)
+        let policy = try Policy(rules: endpoints.map(\.rule), trust: Trust(issuers: [oldIssuer.trusted, own]), envelopes: Catalogue.envelopes, hasAccounts: true)
         admission = Admission(policy: policy, limiter: counts, cacheCapacity: 64)
     }
 
@@ -208,9 +208,10 @@ extension ContractWorld {
     private func answer(_ refusal: Refusal) -> StoryAnswer {
         var body = ByteBuffer()
         var edits = FieldEdits()
-        decision.dialect.writeBody(refusal, requestID: RawSpan(), upgradeURL: nil, into: &body)
+        let envelope = admission.policy.envelopes[decision.dialect]
+        envelope.writeBody(refusal, requestID: RawSpan(), upgrade: [], into: &body)
         refusal.addFields(admission.policy, in: decision.dialect, to: &edits)
-        var fields = [(name: "Content-Type", value: decision.dialect.contentType.description)]
+        var fields = [(name: "Content-Type", value: envelope.contentType.description)]
         edits.forEach { fields.append((name: $0.text, value: $1.text)) }
         return StoryAnswer(status: Int(refusal.status), fields: fields, body: body.readable.array)
     }

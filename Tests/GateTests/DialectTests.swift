@@ -58,97 +58,47 @@ func members(of json: String) throws -> [String: String] {
     }
 }
 
-private func body(_ dialect: Dialect, _ refusal: Refusal, upgrade: String? = nil) -> String {
-    var out = ByteBuffer()
-    "req-1".withRawBytes { dialect.writeBody(refusal, requestID: $0, upgradeURL: upgrade, into: &out) }
-    return out.readable.text
-}
+@Suite struct EnvelopeTests {
+    private func body(_ envelope: Envelope, _ refusal: Refusal, upgrade: [Envelope.Extra] = []) -> String {
+        var out = ByteBuffer()
+        "req-1".withRawBytes { envelope.writeBody(refusal, requestID: $0, upgrade: upgrade, into: &out) }
+        return out.readable.text
+    }
 
-@Suite struct DialectTests {
-    /// The formats that have a body.
-    private static let envelopes = Dialect.allCases.filter { $0 != .grpc }
+    private static let nested = Envelope(
+        name: "nested", object: "error", members: [("code", .code), ("message", .message)],
+        code: { $0.status == 401 ? "NO" : nil }, sentence: { $0 == .notFound ? "Gone." : nil })
 
-    @Test(arguments: envelopes)
-    func everyRefusalIsJSONThatCarriesItsCode(_ dialect: Dialect) throws {
+    @Test func everyRefusalIsAProblem() throws {
         #expect(Set(everyRefusal.map(\.code)) == Set(RefusalCode.allCases))
         for refusal in everyRefusal {
-            let text = body(dialect, refusal)
-            let members = try members(of: text)
-            let code = "\(dialect.code(of: refusal))"
-            switch dialect {
-            case .password, .passwordContract, .apple, .anonymous:
-                #expect(members["error.code"] == code && members["error.message"]?.isEmpty == false && members.count == 2)
-            case .provider: #expect(members["code"] == code && members["error"]?.isEmpty == false && members.count == 2)
-            case .dlauth: #expect(members["error"] == code && members["message"]?.isEmpty == false && members.count == 2)
-            case .oauth: #expect(members["error"] == code && members["error_description"]?.isEmpty == false && members.count == 2)
-            case .problem:
-                #expect(members["code"] == code && members["status"] == "\(refusal.status)" && members["request_id"] == "req-1")
-                #expect(members["type"] == "about:blank" && members["title"]?.isEmpty == false && members["detail"]?.isEmpty == false)
-            case .grpc: Issue.record("it has no body")
-            }
-            switch dialect {
-            case .dlauth, .oauth: #expect(code == code.lowercased())
-            case .passwordContract where refusal.status == 401: #expect(code == "UNAUTHORIZED")
-            case .password, .passwordContract, .apple, .anonymous, .provider, .problem, .grpc: #expect(code == "\(refusal.code.text)")
-            }
+            let members = try members(of: body(Envelopes()[.problem], refusal))
+            #expect(members["code"] == "\(refusal.code.text)" && members["status"] == "\(refusal.status)" && members["request_id"] == "req-1")
+            #expect(members["type"] == "about:blank" && members["title"]?.isEmpty == false && members["detail"]?.isEmpty == false)
         }
+        #expect("\(Envelopes()[.problem].contentType)" == "application/problem+json")
     }
 
-    @Test(arguments: [
-        (.password, .unauthorized(.missing), #"{"error":{"code":"UNAUTHORIZED","message":"Authentication credentials were not provided."}}"#),
-        (.password, .unauthorized(.token(.badSignature)), #"{"error":{"code":"UNAUTHORIZED","message":"Invalid or expired token"}}"#),
-        (.password, .unauthorized(.token(.expired)), #"{"error":{"code":"TOKEN_EXPIRED","message":"Invalid or expired token"}}"#),
-        (.password, .unauthorized(.revoked), #"{"error":{"code":"TOKEN_REVOKED","message":"Invalid or expired token"}}"#),
-        (.passwordContract, .unauthorized(.missing), #"{"error":{"code":"UNAUTHORIZED","message":"Authentication credentials were not provided."}}"#),
-        (.passwordContract, .unauthorized(.token(.expired)), #"{"error":{"code":"UNAUTHORIZED","message":"Invalid or expired token"}}"#),
-        (.passwordContract, .unauthorized(.revoked), #"{"error":{"code":"UNAUTHORIZED","message":"Invalid or expired token"}}"#),
-        (.provider, .unauthorized(.missing), #"{"error":"Missing or invalid authorization header","code":"UNAUTHORIZED"}"#),
-        (.provider, .unauthorized(.token(.expired)), #"{"error":"Access token expired","code":"TOKEN_EXPIRED"}"#),
-        (.dlauth, .unauthorized(.token(.expired)), #"{"error":"token_expired","message":"Access token has expired"}"#),
-        (.dlauth, .unauthorized(.token(.malformed)), #"{"error":"invalid_token","message":"The access token is not valid."}"#),
-        (.dlauth, .unauthorized(.missing), #"{"error":"unauthorized","message":"An access token is required."}"#),
-        (.dlauth, .rateLimited(retryAfterSeconds: 3), #"{"error":"rate_limited","message":"Too many requests. Try again later."}"#),
-        (.anonymous, .forbidden(.claims), #"{"error":{"code":"FORBIDDEN","message":"Permission denied"}}"#),
-        (.anonymous, .unauthorized(.missing), #"{"error":{"code":"UNAUTHORIZED","message":"Authentication required or token invalid"}}"#),
-        (.anonymous, .badRequest(.severalAuthorizations), #"{"error":{"code":"BAD_REQUEST","message":"Invalid request format"}}"#),
-        (.password, .unauthorized(.signInTooOld(maxAge: 5)), #"{"error":{"code":"UNAUTHORIZED","message":"This needs a more recent sign-in."}}"#),
-        (.oauth, .unauthorized(.caller), #"{"error":"invalid_client","error_description":"Only internal callers may do this."}"#),
-        (.oauth, .methodNotAllowed(MethodSet(bits: 3)), #"{"error":"invalid_request","error_description":"The method is not allowed here."}"#),
-        (.apple, .notFound, #"{"error":{"code":"NOT_FOUND","message":"There is nothing at this address."}}"#),
-        (
-            .problem, .notFound,
-            #"{"type":"about:blank","title":"Not Found","status":404,"detail":"There is nothing at this address.","code":"NOT_FOUND","request_id":"req-1"}"#
-        ),
-    ] as [(Dialect, Refusal, String)])
-    func theDocumentsWordsAreUsed(_ dialect: Dialect, _ refusal: Refusal, _ expected: String) {
-        #expect(body(dialect, refusal) == expected)
+    @Test func anEnvelopeHasItsOwnShapeCodesAndSentences() {
+        let envelopes = Envelopes([(Dialect(rawValue: 7), Self.nested)])
+        #expect(body(envelopes[Dialect(rawValue: 7)], .notFound) == #"{"error":{"code":"NOT_FOUND","message":"Gone."}}"#)
+        #expect(body(envelopes[Dialect(rawValue: 7)], .unauthorized(.missing)) == #"{"error":{"code":"NO","message":"An access token is required."}}"#)
+        #expect(envelopes[Dialect(rawValue: 8)].name == "problem", "a dialect without an envelope")
     }
 
-    @Test(arguments: envelopes)
-    func whereToUpgradeStandsBesideTheCode(_ dialect: Dialect) throws {
-        let url = "https://shop.test/?a=\"b\""
-        let members = try members(of: body(dialect, .premiumRequired, upgrade: url))
-        let nested = [.password, .passwordContract, .apple, .anonymous].contains(dialect)
-        #expect(members[nested ? "error.upgrade_url" : "upgrade_url"] == url)
-        #expect(!body(dialect, .forbidden(.claims), upgrade: url).contains("upgrade_url"))
+    @Test func whereToUpgradeStandsBesideTheCode() {
+        let upgrade = [Envelope.Extra(name: "upgrade_url", value: "u")]
+        #expect(body(Self.nested, .premiumRequired, upgrade: upgrade).hasSuffix(#","upgrade_url":"u"}}"#))
+        #expect(!body(Self.nested, .forbidden(.claims), upgrade: upgrade).contains("upgrade_url"))
     }
+}
 
-    @Test func namesAndTypes() {
-        #expect(Dialect.ofRoutes.map(\.name) == ["password", "provider", "dlauth", "apple", "anonymous", "problem"])
-        #expect("\(Dialect.problem.contentType)" == "application/problem+json")
-        #expect("\(Dialect.dlauth.contentType)" == "application/json; charset=utf-8")
-    }
-
-    @Test func theEnvelopeIsValidForAnyMessage() throws {
-        let nasty = "a\"b\\c\u{0}\u{1F}\u{7F}é"
-        for dialect in Self.envelopes {
-            var out = ByteBuffer()
-            nasty.withRawBytes {
-                dialect.writeBody(status: 400, code: $0, message: $0, requestID: $0, upgradeURL: nasty, into: &out)
-            }
-            #expect(try members(of: out.readable.text).values.filter { $0 == nasty }.count >= 3)
-        }
-    }
+/// Formats of contracts, of which the gate knows the number.
+extension Dialect {
+    static let password = Dialect(.password)
+    static let passwordContract = Dialect(rawValue: 64)
+    static let dlauth = Dialect(.dlauth)
+    static let apple = Dialect(.apple)
 }
 
 @Suite struct RefusalTests {

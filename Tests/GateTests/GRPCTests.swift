@@ -33,7 +33,7 @@ import Wire
     @Test func theAnswerIsOnlyFields() throws {
         for refusal in everyRefusal {
             var body = ByteBuffer()
-            Dialect.grpc.writeBody(refusal, requestID: RawSpan(), upgradeURL: "https://shop.test", into: &body)
+            Envelopes()[.grpc].writeBody(refusal, requestID: RawSpan(), upgrade: [Envelope.Extra(name: "upgrade_url", value: "https://shop.test")], into: &body)
             #expect(body.isEmpty && Dialect.grpc.status(of: refusal) == 200)
             let lines = try lines(refusal)
             #expect(lines.contains("grpc-status: \(GRPCStatus(refusal).rawValue)"))
@@ -42,7 +42,7 @@ import Wire
             #expect(!lines.contains { $0.hasPrefix("Retry-After") })
             #expect(lines.contains { $0.hasPrefix("WWW-Authenticate: ") } == [401, 403].contains(refusal.status))
         }
-        #expect("\(Dialect.grpc.contentType)" == "application/grpc")
+        #expect("\(Envelopes()[.grpc].contentType)" == "application/grpc")
     }
 
     @Test func theWaitIsInMillisecondsAndFitsAClientsNumber() throws {

@@ -101,14 +101,9 @@ import Wire
         #expect(harness.get("/r/x", token: Self.token(10)).status == 0)
     }
 
-    @Test(arguments: [
-        (Dialect.dlauth, "unauthorized"), (.password, "UNAUTHORIZED"), (.provider, "UNAUTHORIZED"), (.apple, "UNAUTHORIZED"),
-        (.anonymous, "UNAUTHORIZED"), (.problem, "UNAUTHORIZED"),
-    ])
-    func theCodeIsThatOfTheDialect(_ dialect: Dialect, _ code: String) throws {
-        let judged = try AdmissionHarness([Self.route(errors: dialect)]).get("/r/x", token: Self.token(400))
-        #expect("\(dialect.code(of: try #require(judged.verdict.refused)))" == code)
-        #expect(judged.headers == [Self.challenge])
+    @Test func theChallengeSaysHowOldItMayBe() throws {
+        let judged = try AdmissionHarness([Self.route()]).get("/r/x", token: Self.token(400))
+        #expect(judged.code == "UNAUTHORIZED" && judged.headers == [Self.challenge])
     }
 
     @Test func explainSaysHowOldItIs() throws {

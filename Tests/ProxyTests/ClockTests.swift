@@ -209,7 +209,7 @@ struct ClockTests {
             return LocalResponse(status: 200, contentType: "text/plain", body: Array(request.path.utf8))
         }
         var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .local(0), auth: .none)
-        rule.errors = .apple
+        rule.errors = RunningWorker.nested
         var stepped = try SteppedWorker([rule], upstreams: [], local: [handler])
         defer { stepped.end() }
         let client = try Line(to: stepped.address)

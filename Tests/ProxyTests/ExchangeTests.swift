@@ -35,9 +35,9 @@ struct ExchangeTests {
         let nobody = try HeldPort()
         let gone = try #require(SocketAddress(parsing: "127.0.0.1:\(nobody.number)"))
         var apple = RouteRule(name: "apple", path: "/apple", isPrefix: false, target: .upstream(0), auth: .none)
-        apple.errors = .apple
+        apple.errors = RunningWorker.nested
         var dlauth = RouteRule(name: "dlauth", path: "/dlauth", isPrefix: false, target: .upstream(0), auth: .none)
-        dlauth.errors = .dlauth
+        dlauth.errors = RunningWorker.flat
         let worker = try RunningWorker([apple, dlauth], upstreams: [RunningWorker.upstream("back", [gone])])
         defer { worker.stop() }
         let client = try Line(to: worker.address)

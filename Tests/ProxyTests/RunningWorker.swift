@@ -149,6 +149,15 @@ final class RunningWorker: Sendable {
     func join() { thread.join() }
 }
 
+extension RunningWorker {
+    /// Formats of refusals, as contracts have them.
+    static let (nested, flat) = (Dialect(rawValue: 3), Dialect(rawValue: 4))
+    static let envelopes = Envelopes([
+        (nested, Envelope(name: "nested", object: "error", members: [("code", .code), ("message", .message)])),
+        (flat, Envelope(name: "flat", members: [("error", .code), ("message", .message)])),
+    ])
+}
+
 extension Worker {
     /// A worker without keys and log. `counts` is how many of a kind its limits have room for.
     init(
@@ -156,7 +165,7 @@ extension Worker {
         mailbox: Mailbox<WorkerMessage>, services: WorkerServices, listeners: [Listener],
         shared: consuming SharedCounting? = nil, proxies: [CIDR] = [], counts: Int = 1_024
     ) throws {
-        let policy = try Policy(rules: rules, trust: Trust(issuers: []), trustedProxies: proxies)
+        let policy = try Policy(rules: rules, trust: Trust(issuers: []), trustedProxies: proxies, envelopes: RunningWorker.envelopes)
         var labels = MetricLabels(WorkerTelemetry.words)
         labels.declare(
             routes: rules.map(\.name), upstreams: upstreams.map(\.settings.name), tiers: ["free", "premium"], issuers: [])

@@ -134,7 +134,7 @@ import Wire
         let loaded = loaded(answers(given))
         let settings = loaded.partial.settings
         #expect(loaded.findings.faults == [] && loaded.findings.warnings == [], "\(loaded.findings)")
-        #expect(settings.contracts == ["\(contract)@\(base)"] && settings.routes.map(\.rule.errors.name) == [contract])
+        #expect(settings.contracts == ["\(contract)@\(base)"] && settings.routes.map(\.rule.errors) == ContractID.allCases.filter { $0.name == contract }.map { Dialect($0) })
         #expect(settings.providers.flatMap(\.clientIDs).count == (contract == "provider" ? 2 : contract == "apple" ? 1 : 0))
     }
 

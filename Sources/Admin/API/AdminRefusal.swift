@@ -1,5 +1,4 @@
 internal import Accounts
-internal import Gate
 internal import HTTP
 internal import Wire
 
@@ -37,11 +36,16 @@ struct AdminRefusal: Error {
     }
 
     func response(_ requestID: String) -> LocalResponse {
-        var body = ByteBuffer()
-        let (code, message, id) = (Array(code.utf8), Array(message.utf8), Array(requestID.utf8))
-        Dialect.password.writeBody(
-            status: status, code: code.rawBytes, message: message.rawBytes, requestID: id.rawBytes, upgradeURL: nil, into: &body)
-        return LocalResponse(
-            status: Int(status), contentType: Dialect.password.contentType.description, body: body.readable.array, fields: fields)
+        var response = LocalResponse.json(Int(status)) { json in
+            json.beginObject()
+            json.key("error")
+            json.beginObject()
+            json.field("code", code)
+            json.field("message", message)
+            json.endObject()
+            json.endObject()
+        }
+        response.fields += fields
+        return response
     }
 }

@@ -100,9 +100,9 @@ extension Worker {
         var body = ByteBuffer()
         swap(&body, &scratch.refusal)
         body.removeAll()
-        dialect.writeBody(
-            refusal, requestID: exchanges[exchange].buffers.requestID.readable, upgradeURL: admission.policy.upgradeURL,
-            into: &body)
+        let envelope = admission.policy.envelopes[dialect]
+        envelope.writeBody(
+            refusal, requestID: exchanges[exchange].buffers.requestID.readable, upgrade: admission.policy.upgrade, into: &body)
         refusal.addFields(admission.policy, in: dialect, to: &exchanges[exchange].buffers.answerEdits)
         if refusal == .upgradeRequired, exchanges[exchange].request.version != .http2 {
             // RFC 9110 §15.5.22. HTTP/2 has no such fields.
@@ -112,7 +112,7 @@ extension Worker {
         let check = exchanges[exchange].request.check
         if check == .nginx { refusal.addTrueStatus(to: &exchanges[exchange].buffers.answerEdits) }
         answer(
-            exchange, status: check?.status(of: refusal) ?? dialect.status(of: refusal), contentType: dialect.contentType, body.readable, &scratch)
+            exchange, status: check?.status(of: refusal) ?? dialect.status(of: refusal), contentType: envelope.contentType, body.readable, &scratch)
         swap(&body, &scratch.refusal)
     }
 

@@ -166,7 +166,7 @@ extension WorkerTelemetry {
         if decision.routeIndex >= 0 { line.add(.route, policy.rules[decision.routeIndex].name, to: &out) }
         if let index = head.fields.first(.userAgent) { line.add(.userAgent, bytes[head.fields[index].value], to: &out) }
         addIdentity(decision, policy, at: now, &out)
-        if decision.refusal != nil { line.add(.dialect, decision.dialect.name, to: &out) }
+        if decision.refusal != nil { line.add(.dialect, policy.envelopes[decision.dialect].name, to: &out) }
     }
 
     private func addIdentity(_ decision: borrowing Decision, _ policy: Policy, at now: WallTime, _ out: inout ByteBuffer) {

@@ -20,7 +20,7 @@ enum PolicyBuilder {
         return try Policy(
             version: version, tiers: settings.tiers, rules: rules, trust: trust,
             trustedProxies: settings.trustedProxies, internals: settings.internals.map(\.caller),
-            upgradeURL: settings.upgradeURL, hasAccounts: settings.hasAccounts,
+            upgradeURL: settings.upgradeURL, envelopes: Catalogue.envelopes, hasAccounts: settings.hasAccounts,
             refreshers: Set(settings.trusts.filter { $0.refresh != nil }.map(\.name)),
             tierSources: Dictionary(settings.trusts.map { ($0.name, $0.tierSource) }) { first, _ in first },
             identitySigner: signer, cors: settings.corsRule, ownOrigin: OriginPattern.origin(ofURL: settings.publicURL),

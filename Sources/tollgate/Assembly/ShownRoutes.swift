@@ -25,7 +25,7 @@ extension GatewayConfiguration {
             json.array("methods", place.endpoint.methods) { $0.string($1) }
             json.field("path", place.rule.path + (place.rule.isPrefix ? "*" : ""))
             json.field("auth", place.endpoint.auth.name)
-            json.field("errors", place.endpoint.dialect.name)
+            json.field("errors", Catalogue.envelopes[place.endpoint.dialect].name)
             json.endObject()
         }
     }

@@ -1,0 +1,110 @@
+import Credentials
+import Gate
+import HTTP
+import Testing
+import Wire
+
+@testable import Contracts
+
+/// The envelopes of the contracts' documents, for refusals of the gate and for those of own endpoints.
+@Suite struct EnvelopeTests {
+    private static let dialects: [Dialect] = [.password, .passwordContract, .provider, .dlauth, .apple, .anonymous, .oauth, .problem]
+
+    private func body(_ dialect: Dialect, _ refusal: Refusal) -> String {
+        var out = ByteBuffer()
+        "req-1".withRawBytes { Catalogue.envelopes[dialect].writeBody(refusal, requestID: $0, upgrade: [], into: &out) }
+        return out.readable.text
+    }
+
+    @Test(arguments: [
+        (.password, .unauthorized(.missing), #"{"error":{"code":"UNAUTHORIZED","message":"Authentication credentials were not provided."}}"#),
+        (.password, .unauthorized(.token(.badSignature)), #"{"error":{"code":"UNAUTHORIZED","message":"Invalid or expired token"}}"#),
+        (.password, .unauthorized(.token(.expired)), #"{"error":{"code":"TOKEN_EXPIRED","message":"Invalid or expired token"}}"#),
+        (.password, .unauthorized(.revoked), #"{"error":{"code":"TOKEN_REVOKED","message":"Invalid or expired token"}}"#),
+        (.passwordContract, .unauthorized(.missing), #"{"error":{"code":"UNAUTHORIZED","message":"Authentication credentials were not provided."}}"#),
+        (.passwordContract, .unauthorized(.token(.expired)), #"{"error":{"code":"UNAUTHORIZED","message":"Invalid or expired token"}}"#),
+        (.passwordContract, .unauthorized(.revoked), #"{"error":{"code":"UNAUTHORIZED","message":"Invalid or expired token"}}"#),
+        (.provider, .unauthorized(.missing), #"{"error":"Missing or invalid authorization header","code":"UNAUTHORIZED"}"#),
+        (.provider, .unauthorized(.token(.expired)), #"{"error":"Access token expired","code":"TOKEN_EXPIRED"}"#),
+        (.dlauth, .unauthorized(.token(.expired)), #"{"error":"token_expired","message":"Access token has expired"}"#),
+        (.dlauth, .unauthorized(.token(.malformed)), #"{"error":"invalid_token","message":"The access token is not valid."}"#),
+        (.dlauth, .unauthorized(.missing), #"{"error":"unauthorized","message":"An access token is required."}"#),
+        (.dlauth, .rateLimited(retryAfterSeconds: 3), #"{"error":"rate_limited","message":"Too many requests. Try again later."}"#),
+        (.anonymous, .forbidden(.claims), #"{"error":{"code":"FORBIDDEN","message":"Permission denied"}}"#),
+        (.anonymous, .unauthorized(.missing), #"{"error":{"code":"UNAUTHORIZED","message":"Authentication required or token invalid"}}"#),
+        (.anonymous, .badRequest(.severalAuthorizations), #"{"error":{"code":"BAD_REQUEST","message":"Invalid request format"}}"#),
+        (.password, .unauthorized(.signInTooOld(maxAge: 5)), #"{"error":{"code":"UNAUTHORIZED","message":"This needs a more recent sign-in."}}"#),
+        (.oauth, .unauthorized(.caller), #"{"error":"invalid_client","error_description":"Only internal callers may do this."}"#),
+        (.oauth, .methodNotAllowed(MethodSet(bits: 3)), #"{"error":"invalid_request","error_description":"The method is not allowed here."}"#),
+        (.apple, .notFound, #"{"error":{"code":"NOT_FOUND","message":"There is nothing at this address."}}"#),
+        (
+            .problem, .notFound,
+            #"{"type":"about:blank","title":"Not Found","status":404,"detail":"There is nothing at this address.","code":"NOT_FOUND","request_id":"req-1"}"#
+        ),
+    ] as [(Dialect, Refusal, String)])
+    func theDocumentsWordsAreUsed(_ dialect: Dialect, _ refusal: Refusal, _ expected: String) {
+        #expect(body(dialect, refusal) == expected)
+    }
+
+    private static let refusals: [Refusal] = [
+        .badRequest(.http(.requestLine)), .unauthorized(.missing), .unauthorized(.token(.expired)), .unauthorized(.revoked), .forbidden(.claims),
+        .premiumRequired, .notFound, .methodNotAllowed(MethodSet(bits: 3)), .requestTimeout, .payloadTooLarge, .uriTooLong, .expectationFailed,
+        .upgradeRequired, .headersTooLarge, .rateLimited(retryAfterSeconds: 7), .internalError, .notImplemented, .badGateway,
+        .unavailable(.overload, retryAfterSeconds: 1), .timeout, .versionNotSupported, .upstreamError(status: 410),
+    ]
+
+    /// Clients compare codes.
+    @Test func everyCodeIsSpelledAsTheDialectSpellsCodes() {
+        #expect(Set(Self.refusals.map(\.code)) == Set(RefusalCode.allCases))
+        for dialect in Self.dialects {
+            for refusal in Self.refusals {
+                let code = "\(Catalogue.envelopes[dialect].code(of: refusal))"
+                let isLower = dialect == .dlauth || dialect == .oauth
+                let expected = dialect == .passwordContract && refusal.status == 401 ? "UNAUTHORIZED" : "\(refusal.code.text)"
+                #expect(isLower ? code == code.lowercased() : code == expected, "\(dialect) \(refusal)")
+                #expect(body(dialect, refusal).contains("\"\(code)\""))
+            }
+        }
+    }
+
+    @Test func theNamesAreThoseOfTheContracts() {
+        #expect(ContractID.allCases.allSatisfy { Catalogue.envelopes[Dialect($0)].name == $0.name })
+        #expect(Catalogue.contracts.allSatisfy { Catalogue.envelopes[$0.dialect].name == $0.id.name })
+    }
+
+    /// Refusals that the gate does not know, with what stands beside the code.
+    @Test(arguments: [
+        (.password, #"{"error":{"code":"TRANSACTION_INVALID","message":"No.","product":"\"p"}}"#),
+        (.passwordContract, #"{"error":{"code":"TRANSACTION_INVALID","message":"No.","product":"\"p"}}"#),
+        (.apple, #"{"error":{"code":"TRANSACTION_INVALID","message":"No.","product":"\"p"}}"#),
+        (.anonymous, #"{"error":{"code":"TRANSACTION_INVALID","message":"No.","product":"\"p"}}"#),
+        (.provider, #"{"error":"No.","code":"TRANSACTION_INVALID","product":"\"p"}"#),
+        (.dlauth, #"{"error":"transaction_invalid","message":"No.","product":"\"p"}"#),
+        (.oauth, #"{"error":"transaction_invalid","error_description":"No.","product":"\"p"}"#),
+        (
+            .problem,
+            #"{"type":"about:blank","title":"Bad Request","status":400,"detail":"No.","code":"TRANSACTION_INVALID","request_id":"req-1","product":"\"p"}"#
+        ),
+    ] as [(Dialect, String)])
+    func aRefusalOfAnOwnEndpointHasTheShapeOfTheDialect(_ dialect: Dialect, _ expected: String) {
+        var refusal = Failure(400, "TRANSACTION_INVALID", "No.")
+        refusal.extras = [Envelope.Extra(name: "product", value: "\"p")]
+        let answer = refusal.response(in: dialect, requestID: "req-1")
+        #expect(answer.status == 400 && answer.body.rawBytes.text == expected)
+        #expect(!answer.fields.contains { $0.name == "WWW-Authenticate" })
+    }
+
+    @Test func aSignInThatIsTooOldIsSaidInTheChallenge() {
+        for dialect in Self.dialects {
+            var refusal = Failure(.unauthorized(.signInTooOld(maxAge: 600)), in: dialect)
+            refusal.challenge = Failure.Challenge(error: "insufficient_user_authentication", description: "A more recent sign-in is required", maxAge: 600)
+            let answer = refusal.response(in: dialect, requestID: "req-1")
+            let challenge = #"Bearer realm="tollgate", error="insufficient_user_authentication", error_description="A more recent sign-in is required", max_age="600""#
+            #expect(answer.status == 401 && answer.fields.contains { $0.name == "WWW-Authenticate" && $0.value == challenge })
+            let code = dialect == .dlauth ? "unauthorized" : dialect == .oauth ? "invalid_client" : "UNAUTHORIZED"
+            #expect(answer.body.rawBytes.text.contains("\"\(code)\""), "\(dialect)")
+        }
+        let last = Failure(409, "LAST_IDENTITY", "No.").response(in: Dialect(.dlauth), requestID: "")
+        #expect(last.status == 409 && last.body.rawBytes.text == #"{"error":"last_identity","message":"No."}"#)
+    }
+}
