@@ -30,6 +30,7 @@ final class ChangeLogPoller: Sendable {
     private let tiers: TierLookups
     private let subjects: SubjectLookups
     private let events: ClusterEvents
+    private let executor: (any TaskExecutor)?
     private let now: @Sendable () -> Moment
     private let waker: Waker
     private let state: Mutex<State>
@@ -39,8 +40,9 @@ final class ChangeLogPoller: Sendable {
 
     init(
         directory: AccountDirectory, cache: AccountCache, tiers: TierLookups, subjects: SubjectLookups, events: ClusterEvents,
-        now: @escaping @Sendable () -> Moment, patience: UInt64
+        on executor: (any TaskExecutor)?, now: @escaping @Sendable () -> Moment, patience: UInt64
     ) throws(SystemFault) {
+        self.executor = executor
         self.directory = directory
         self.cache = cache
         self.tiers = tiers
@@ -88,11 +90,10 @@ final class ChangeLogPoller: Sendable {
     /// (2.5 s), and while this is not started. Any task.
     func applied() async -> Bool {
         await withCheckedContinuation { writer in
-            if state.withLock({ $0.joined(writer, at: self.now().monotonic) }) {
-                waker.wake()
-            } else {
-                writer.resume(returning: false)
-            }
+            let (isJoined, isReading) = state.withLock { ($0.joined(writer, at: self.now().monotonic), $0.isReading) }
+            if !isJoined { return writer.resume(returning: false) }
+            // Those that have committed together join before it begins, and share it.
+            if !isReading { beginReadings() }
         }
     }
 
@@ -115,16 +116,32 @@ final class ChangeLogPoller: Sendable {
             }
             release(late, isApplied: false)
             if isOver { return }
-            if begins {
-                // Unstructured, because this thread must not block: it ends with the store's answer, which wakes the thread.
-                Task {
-                    let isRead = await read(now)
-                    release(state.withLock { $0.ended(succeeded: isRead, at: self.now().monotonic) }, isApplied: true)
-                    waker.wake()
-                }
-            }
+            if begins { beginReadings(now) }
             waker.wait(milliseconds: Int32(pause))
         }
+    }
+
+    /// Reads the log while that is due, from a reading on that has `begun` already.
+    private func beginReadings(_ begun: MonotonicTime? = nil) {
+        // Unstructured, because neither the thread nor a writer waits for it by itself: it ends when no reading is due.
+        Task(executorPreference: executor) { [self] in
+            var begun = begun ?? beginning()
+            while let start = begun {
+                let isRead = await read(start)
+                let (writers, isThreadWanted) = state.withLock { state in
+                    (state.ended(succeeded: isRead, at: self.now().monotonic), state.isStopped || state.isRestless)
+                }
+                release(writers, isApplied: true)
+                if isThreadWanted { waker.wake() }
+                begun = beginning()
+            }
+        }
+    }
+
+    /// When a reading begins, which is now if one is due.
+    private func beginning() -> MonotonicTime? {
+        let now = self.now().monotonic
+        return state.withLock { $0.begins(at: now) } ? now : nil
     }
 
     // MARK: a reading

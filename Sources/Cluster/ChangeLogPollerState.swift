@@ -26,6 +26,8 @@ struct ChangeLogPollerState<Writer> {
     private var isHinted = false
     /// Whether the latest reading that has ended has failed.
     private(set) var lastFailed = false
+    /// Whether the next reading is due sooner than after a period.
+    var isRestless: Bool { lastFailed || isHinted }
     private var lastBegan: MonotonicTime?
     private var lastEnded = MonotonicTime(nanoseconds: 0)
     /// In the order in which they came, and so of their deadlines.

@@ -25,7 +25,8 @@ package final class ClusterMember: Sendable {
         tiers = TierLookups(plan, directory: directory, now: now, events)
         subjects = SubjectLookups(directory: directory, now: now, broadcast: events.broadcast)
         poller = try ChangeLogPoller(
-            directory: directory, cache: cache, tiers: tiers, subjects: subjects, events: events, now: now, patience: patience)
+            directory: directory, cache: cache, tiers: tiers, subjects: subjects, events: events, on: context.executor,
+            now: now, patience: patience)
         sweep = AccountSweep(context: context)
     }
 

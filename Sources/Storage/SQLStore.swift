@@ -16,6 +16,9 @@ package final class SQLStore: AccountStore {
         self.report = report
     }
 
+    /// For tasks that call the store: they run on its own threads, from one call to the next.
+    package var executor: any TaskExecutor { database.executor }
+
     package func prepare() async throws(StoreFault) { try await database.prepare() }
 
     /// Finishes the calls in progress. Blocks the calling thread; for the end of the process.

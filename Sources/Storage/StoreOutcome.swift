@@ -23,12 +23,13 @@ struct ReportingDatabase: SQLDatabase {
     var onChange: ChangeNotice { database.onChange }
     func prepare() async throws(StoreFault) { try await database.prepare() }
     func close() { database.close() }
+    var executor: any TaskExecutor { database.executor }
 
     func read<Value: Sendable>(
-        _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+        isBrief: Bool, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
         do throws(StoreFault) {
-            return try await database.read(body)
+            return try await database.read(isBrief: isBrief, body)
         } catch {
             report(.readFailed)
             throw error

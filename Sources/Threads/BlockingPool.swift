@@ -8,6 +8,8 @@ package typealias ThreadEnd = @Sendable () -> Void
 
 /// Threads for blocking calls, with a bounded queue: such calls must not block the cooperative pool. Each thread makes and
 /// owns one `Resource`, such as a connection.
+///
+/// A task that prefers `executor` runs on these threads, and its calls run at once on the thread that it is on.
 package final class BlockingPool<Resource>: Sendable {
     /// Why a call was not queued.
     package enum Fault: Error, Equatable, Sendable {
@@ -16,35 +18,52 @@ package final class BlockingPool<Resource>: Sendable {
         case closed
     }
 
+    /// Ends what calls have begun together, when no other call or task waits, or after `mostTogether` of them. Returns after how many
+    /// microseconds at the latest it is to be called again; nil if nothing is left.
+    package typealias Flush = @Sendable (inout Resource) -> Int?
+
+    private static var mostTogether: Int { 128 }
+
     private let queue: JobQueue<Resource>
     private let threads: [ThreadEnd]
 
     /// nil if not a single thread can be started. At most `capacity` calls wait, besides those that run.
     package init?(
         name: String, threads count: Int, capacity: Int, start: ThreadStart,
-        make: @escaping @Sendable () -> Resource
+        make: @escaping @Sendable () -> Resource, flush: @escaping Flush = { _ in nil }
     ) {
         let queue = JobQueue<Resource>(capacity: capacity)
         self.queue = queue
         threads = (0..<count).compactMap { _ in
-            start(name) {
-                var resource = make()
-                while let job = queue.next() { job.run(&resource) }
-            }
+            start(name) { queue.serve(make(), mostTogether: Self.mostTogether, flush) }
         }
         if threads.isEmpty { return nil }
     }
 
-    /// Runs `body` on one of the threads; the calling task is suspended meanwhile. Addresses take turns; calls of one
-    /// address, and calls without one, run in the order of arrival.
+    /// For tasks that make calls.
+    package var executor: any TaskExecutor { queue }
+
+    /// Whether the calling task is on one of the threads.
+    package var isCurrent: Bool { unsafe queue.current != nil }
+
+    /// Runs `call` on one of the threads, or calls `refuse` with the reason. Addresses take turns; calls of one address, and calls without
+    /// one, run in the order of arrival.
+    package func add(
+        for address: IPAddress? = nil, refuse: @escaping @Sendable (Fault) -> Void, _ call: @escaping @Sendable (inout Resource) -> Void
+    ) {
+        if let resource = unsafe queue.current { return call(&(unsafe resource.pointee)) }
+        queue.add(JobQueue.Job(run: call, refuse: refuse), for: address)
+    }
+
+    /// Runs `body` as `add` does; the calling task is suspended meanwhile, unless it is on one of the threads.
     package func run<Value: Sendable>(
         for address: IPAddress? = nil, _ body: @escaping @Sendable (inout Resource) -> Value
     ) async throws(Fault) -> Value {
+        if let resource = unsafe queue.current { return body(&(unsafe resource.pointee)) }
         let outcome: Result<Value, Fault> = await withCheckedContinuation { continuation in
-            queue.add(
-                JobQueue.Job(
-                    run: { resource in continuation.resume(returning: .success(body(&resource))) },
-                    refuse: { continuation.resume(returning: .failure($0)) }), for: address)
+            add(for: address, refuse: { continuation.resume(returning: .failure($0)) }) { resource in
+                continuation.resume(returning: .success(body(&resource)))
+            }
         }
         return try outcome.get()
     }

@@ -52,7 +52,7 @@ struct FairQueue<Key: Hashable, Element> {
 }
 
 /// A queue that can also drop its newest element.
-private struct Line<Element> {
+struct Line<Element> {
     /// nil where an element was removed, so that it is released at once.
     private var items: [Element?] = []
     private var head = 0

@@ -1,20 +1,31 @@
 internal import Glibc
 internal import Wire
 
-/// A blocking queue of jobs between any threads: `FairQueue` with a lock and a condition.
+/// A blocking queue of jobs between any threads: `FairQueue` with a lock and a condition. Tasks that prefer it run on its threads, too,
+/// in turn with the jobs.
 ///
 /// `@unchecked Sendable`: the pointers are written once, the memory behind them lives as long as this object, and the jobs are
 /// accessed only under the lock.
-@safe final class JobQueue<Resource>: @unchecked Sendable {
+@safe final class JobQueue<Resource>: TaskExecutor, @unchecked Sendable {
     /// Either `run` or `refuse` is called, once.
     struct Job: Sendable {
         let run: @Sendable (inout Resource) -> Void
         let refuse: @Sendable (BlockingPool<Resource>.Fault) -> Void
     }
 
+    private enum Work {
+        case job(Job)
+        case task(UnownedJob)
+    }
+
     private let lock: UnsafeMutablePointer<pthread_mutex_t>
     private let condition: UnsafeMutablePointer<pthread_cond_t>
     private var jobs: FairQueue<IPAddress?, Job>
+    /// Not bounded: they are those of calls that were let in already.
+    private var tasks = Line<UnownedJob>()
+    private var isTurnOfTasks = false
+    /// How many threads wait for the condition.
+    private var sleeping = 0
     private var isClosed = false
 
     init(capacity: Int) {
@@ -49,18 +60,87 @@ internal import Wire
         defer { unsafe pthread_mutex_unlock(lock) }
         if isClosed { return .failure(.closed) }
         let outcome = jobs.add(job, for: address)
-        unsafe pthread_cond_signal(condition)
+        if sleeping > 0 { unsafe pthread_cond_signal(condition) }
         return .success(outcome)
     }
 
-    /// Removes the next job, waiting for one; nil once the queue is closed and empty.
-    func next() -> Job? {
+    /// A part of a task. Once the queue is closed such parts run where all other tasks do.
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        unsafe pthread_mutex_lock(lock)
+        let isTaken = !isClosed
+        if isTaken {
+            tasks.append(job)
+            if sleeping > 0 { unsafe pthread_cond_signal(condition) }
+        }
+        unsafe pthread_mutex_unlock(lock)
+        if !isTaken { globalConcurrentExecutor.enqueue(job) }
+    }
+
+    /// Serves the queue on the calling thread until it is closed and empty.
+    func serve(_ resource: consuming Resource, mostTogether: Int, _ flush: BlockingPool<Resource>.Flush) {
+        // `run` of a task on this thread finds the resource by `current`.
+        let place = UnsafeMutablePointer<Resource>.allocate(capacity: 1)
+        unsafe place.initialize(to: resource)
+        var here = unsafe ThreadPlace(owner: ObjectIdentifier(self), resource: place)
+        unsafe withUnsafeMutablePointer(to: &here) { here in
+            unsafe ThreadPlace.set(here)
+            unsafe serve(place, mostTogether, flush)
+            unsafe ThreadPlace.set(nil)
+        }
+        unsafe place.deinitialize(count: 1)
+        unsafe place.deallocate()
+    }
+
+    @unsafe private func serve(
+        _ place: UnsafeMutablePointer<Resource>, _ mostTogether: Int, _ flush: BlockingPool<Resource>.Flush
+    ) {
+        var (together, pause): (Int, Int?) = (0, nil)
+        while true {
+            if together < mostTogether, let work = next(within: together > 0 ? 0 : pause) {
+                switch work {
+                case .job(let job): unsafe job.run(&place.pointee)
+                case .task(let task): unsafe task.runSynchronously(on: asUnownedTaskExecutor())
+                }
+                together += 1
+            } else if together > 0 || pause != nil {
+                pause = unsafe flush(&place.pointee)
+                together = 0
+            } else {
+                break
+            }
+        }
+    }
+
+    /// The resource of the calling thread; nil if that does not serve this queue.
+    @unsafe var current: UnsafeMutablePointer<Resource>? {
+        guard let place = unsafe ThreadPlace.current, unsafe place.pointee.owner == ObjectIdentifier(self) else { return nil }
+        return unsafe place.pointee.resource.assumingMemoryBound(to: Resource.self)
+    }
+
+    /// Removes what is to be done next, waiting so many microseconds for it, without a limit for nil. nil once that time is over, and once
+    /// the queue is closed and empty.
+    private func next(within microseconds: Int?) -> Work? {
         unsafe pthread_mutex_lock(lock)
         defer { unsafe pthread_mutex_unlock(lock) }
+        var isLate = microseconds == 0
         while true {
-            if let job = jobs.next() { return job }
-            if isClosed { return nil }
-            unsafe pthread_cond_wait(condition, lock)
+            isTurnOfTasks.toggle()
+            if isTurnOfTasks, let task = tasks.removeFirst() { return .task(task) }
+            if let job = jobs.next() { return .job(job) }
+            if let task = tasks.removeFirst() { return .task(task) }
+            if isLate || isClosed && microseconds == nil { return nil }
+            sleeping += 1
+            if let microseconds {
+                var end = timespec()
+                unsafe clock_gettime(CLOCK_REALTIME, &end)
+                let nanoseconds = end.tv_nsec + microseconds * 1_000
+                end = timespec(tv_sec: end.tv_sec + nanoseconds / 1_000_000_000, tv_nsec: nanoseconds % 1_000_000_000)
+                isLate = unsafe pthread_cond_timedwait(condition, lock, &end) == ETIMEDOUT
+            } else {
+                unsafe pthread_cond_wait(condition, lock)
+            }
+            sleeping -= 1
         }
     }
 
@@ -70,4 +150,22 @@ internal import Wire
         isClosed = true
         unsafe pthread_cond_broadcast(condition)
     }
+}
+
+/// The queue that a thread serves, and the thread's resource.
+@unsafe private struct ThreadPlace {
+    let owner: ObjectIdentifier
+    let resource: UnsafeMutableRawPointer
+
+    private static let key = {
+        var key = pthread_key_t()
+        precondition(unsafe pthread_key_create(&key, nil) == 0, "the system gives no place for a thread's resource")
+        return key
+    }()
+
+    static var current: UnsafeMutablePointer<ThreadPlace>? {
+        unsafe pthread_getspecific(key).map { unsafe $0.assumingMemoryBound(to: ThreadPlace.self) }
+    }
+
+    static func set(_ place: UnsafeMutablePointer<ThreadPlace>?) { unsafe pthread_setspecific(key, place) }
 }

@@ -309,6 +309,35 @@ import Wire
         await #expect(throws: BlockingPool<Int>.Fault.closed) { try await pool.run { _ in } }
     }
 
+    /// Its calls run on the thread that it is on, and what they have begun together is ended once, when no task goes on.
+    @Test func aTaskThatPrefersThePoolKeepsItsThread() async throws {
+        let made = BlockingPool<[Int]>(
+            name: "test", threads: 1, capacity: 1, start: startThread, make: { [0] },
+            flush: { counts in
+                if counts.last != 0 { counts.append(0) }
+                return nil
+            })
+        let pool = try #require(made)
+        await withTaskExecutorPreference(pool.executor) {
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 0..<20 {
+                    group.addTask {
+                        #expect(pool.isCurrent)
+                        for _ in 0..<2 { try? await pool.run { $0[$0.count - 1] += 1 } }
+                    }
+                }
+            }
+        }
+        #expect(!pool.isCurrent)
+        #expect(try await pool.run { $0 } == [40, 0])
+        pool.close()
+        // Tasks go on elsewhere, and their calls are refused.
+        let refusal = await withTaskExecutorPreference(pool.executor) {
+            do throws(BlockingPool<[Int]>.Fault) { return try await pool.run { _ in BlockingPool<[Int]>.Fault?.none } } catch { return error }
+        }
+        #expect(refusal == .closed)
+    }
+
     @Test func withoutThreadsThereIsNoPool() {
         let pool = BlockingPool<Int>(name: "test", threads: 2, capacity: 1, start: { _, _ in nil }) { 0 }
         #expect(pool == nil)

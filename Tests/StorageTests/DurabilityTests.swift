@@ -8,13 +8,13 @@ import Wire
 
 /// Acknowledged writes survive the process.
 @Suite struct DurabilityTests {
-    @Test(arguments: Backend.databases)
-    func aKilledWriterLosesNothingThatWasAcknowledged(_ backend: Backend) async throws {
+    @Test(arguments: Backend.databases, [1, 24])
+    func aKilledWriterLosesNothingThatWasAcknowledged(_ backend: Backend, writers: Int) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         try await bench.store.prepare()
         for _ in 0..<3 {
-            let lines = try Self.linesOfAKilledWriter(bench.location, atLeast: 60)
+            let lines = try Self.linesOfAKilledWriter(bench.location, writers, atLeast: 60 * writers)
             for line in lines { try await check(line, lines, bench.store) }
         }
     }
@@ -41,7 +41,7 @@ import Wire
     }
 
     /// Starts a writer, kills it once it has said so many lines, and answers all it said.
-    private static func linesOfAKilledWriter(_ location: StoreLocation?, atLeast count: Int) throws -> [String] {
+    private static func linesOfAKilledWriter(_ location: StoreLocation?, _ writers: Int, atLeast count: Int) throws -> [String] {
         let url =
             switch location {
             case .sqlite(let path): "sqlite://" + path
@@ -51,7 +51,7 @@ import Wire
         let process = Foundation.Process()
         let output = Pipe()
         process.executableURL = URL(filePath: try writer())
-        process.arguments = [url]
+        process.arguments = [url, String(writers)]
         process.standardOutput = output
         try process.run()
         var text: [UInt8] = []

@@ -97,7 +97,7 @@ extension Backend {
 
 extension Bench {
     /// Runs one statement beside the store.
-    fileprivate func run(_ statement: String) throws {
+    func run(_ statement: String) throws {
         switch location {
         case .sqlite(let path):
             let process = Process()

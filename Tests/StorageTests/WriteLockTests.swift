@@ -60,7 +60,7 @@ import Testing
     }
 
     /// A program in Python with the file open as `c`; `script` prints a line when it has begun, and ends with its input.
-    private struct Other {
+    struct Other {
         private let process = Foundation.Process()
         private let input = Pipe()
         private let output = Pipe()

@@ -8,8 +8,9 @@ import Wire
 /// Writes to a database as fast as possible and prints each write once it is acknowledged, until it is killed. The tests
 /// check that all printed writes are in the database.
 ///
-///     StoreWriter URL
+///     StoreWriter URL WRITERS
 ///
+/// So many writers write at once, on the threads of the store.
 /// Prints `account ID` for an account that was opened, `counter SESSION NUMBER` for a refresh, `ended SESSION` for a
 /// session that was ended.
 @main
@@ -25,9 +26,17 @@ struct StoreWriter {
             }
         }
         guard let store else { exit(1) }
-        var random = SystemRandomNumberGenerator()
-        while true {
-            try await write(to: store, UUID(random: (random.next(), random.next())), UUID(random: (random.next(), random.next())))
+        try await withTaskExecutorPreference(store.executor) {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<(Int(CommandLine.arguments[2]) ?? 1) {
+                    group.addTask {
+                        var random = SystemRandomNumberGenerator()
+                        func id() -> UUID { UUID(random: (random.next(), random.next())) }
+                        while true { try await write(to: store, id(), id()) }
+                    }
+                }
+                try await group.waitForAll()
+            }
         }
     }
 

@@ -12,13 +12,16 @@ package struct AccountContext: Sendable {
     /// The lifetimes of new sessions.
     package var policies = SessionPolicies()
     package var sessionBound = SessionBound.none
+    /// Where tasks run that call the store; nil: on the threads of all tasks.
+    package let executor: (any TaskExecutor)?
 
     package init(
-        store: any AccountStore, clock: AccountClock,
+        store: any AccountStore, clock: AccountClock, executor: (any TaskExecutor)? = nil,
         random: @escaping RandomBytes = SecureRandom.bytes, notice: @escaping @Sendable (AccountNotice) -> Void
     ) {
         self.store = store
         self.clock = clock
+        self.executor = executor
         self.random = random
         self.notice = notice
     }

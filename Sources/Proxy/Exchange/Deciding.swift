@@ -48,7 +48,9 @@ extension Worker {
             }
         case .local(let service):
             identify(exchange, bytes, &scratch)
-            prepareLocal(exchange, services.local[Int(service)], services.kind(ofLocal: Int(service)), bytes, &scratch)
+            prepareLocal(
+                exchange, services.local[Int(service)], services.kind(ofLocal: Int(service)), on: services.localExecutors[Int(service)],
+                bytes, &scratch)
         case .refuse(let refusal):
             identify(exchange, bytes, &scratch)
             if let shedding, case .unavailable(.overload, _) = refusal { noteShed(exchange, shedding) }

@@ -7,7 +7,8 @@ import Wire
 extension Worker {
     /// Prepares the exchange for its handler.
     mutating func prepareLocal(
-        _ exchange: ExchangeIndex, _ handler: @escaping LocalHandler, _ kind: LocalKind, _ bytes: RawSpan, _ scratch: inout Scratch
+        _ exchange: ExchangeIndex, _ handler: @escaping LocalHandler, _ kind: LocalKind, on executor: (any TaskExecutor)? = nil,
+        _ bytes: RawSpan, _ scratch: inout Scratch
     ) {
         exchanges[exchange].request.bodyLimit = UInt64(LocalService.bodyLimit)
         let client = exchanges[exchange].client.index
@@ -19,7 +20,7 @@ extension Worker {
             isSecure: downstream.clients[client].peer.isTLS
                 || scratch.decision.client.peerIsTrusted && scratch.request.cameOverTLS(bytes),
             caller: LocalCaller(scratch.decision))
-        exchanges[exchange].request.local = LocalExchange(handler: handler, kind: kind, request: request)
+        exchanges[exchange].request.local = LocalExchange(handler: handler, kind: kind, executor: executor, request: request)
         exchanges[exchange].state.collect(isWhole: exchanges[exchange].request.isHeadAlone)
     }
 
@@ -34,7 +35,7 @@ extension Worker {
         if let slot { downstream.shares.retain(slot.share) }
         local.request.body = exchanges[exchange].attempt.replay.readable.array
         waitForHandler(exchange)
-        LocalService.start(local.handler, local.request, for: exchanges.handle(exchange), slot, answeringTo: mailbox)
+        LocalService.start(local, for: exchanges.handle(exchange), slot, answeringTo: mailbox)
     }
 
     /// Writes a handler's answer and ends the exchange.
@@ -53,11 +54,13 @@ extension Worker {
 final class LocalExchange {
     let handler: LocalHandler
     let kind: LocalKind
+    let executor: (any TaskExecutor)?
     var request: LocalRequest
 
-    init(handler: @escaping LocalHandler, kind: LocalKind, request: LocalRequest) {
+    init(handler: @escaping LocalHandler, kind: LocalKind, executor: (any TaskExecutor)?, request: LocalRequest) {
         self.handler = handler
         self.kind = kind
+        self.executor = executor
         self.request = request
     }
 }

@@ -24,13 +24,13 @@ package struct LocalSlot: Sendable {
 enum LocalService {
     static let bodyLimit = 65_536
 
-    /// Starts `handler`; its answer is posted to the loop that owns the exchange. Does not block.
+    /// Starts its handler; the answer is posted to the loop that owns the exchange. Does not block.
     static func start(
-        _ handler: @escaping LocalHandler, _ request: LocalRequest, for exchange: Handle<Exchange>, _ slot: LocalSlot?,
-        answeringTo mailbox: Mailbox<WorkerMessage>
+        _ local: LocalExchange, for exchange: Handle<Exchange>, _ slot: LocalSlot?, answeringTo mailbox: Mailbox<WorkerMessage>
     ) {
+        let (handler, request) = (local.handler, local.request)
         // Unstructured, because a loop is no async parent: it ends with the handler, and the handle drops a stale answer.
-        Task {
+        Task(executorPreference: local.executor) {
             let response = await handler(request)
             let isRead = mailbox.post(.answered(exchange, response, slot))
             if !isRead { response.stream?.ended() }

@@ -86,6 +86,8 @@ package struct WorkerServices: Sendable {
     package var local: [LocalHandler]
     /// The kinds of these, by the same number; those that it leaves out are `other`.
     package var localKinds: [Int: LocalKind] = [:]
+    /// The threads on which their tasks run, by the same number; those that it leaves out run on the threads of all tasks.
+    package var localExecutors: [Int: any TaskExecutor] = [:]
     /// An issuer, by its number in the policy's trust, signed with an unknown key.
     package var unknownKey: @Sendable (Int) -> Void = { _ in }
     /// Brings news that this process may have missed; the closure is called, once or twice, after they were posted, or when that takes too

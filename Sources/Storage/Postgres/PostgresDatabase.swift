@@ -27,8 +27,10 @@ final class PostgresDatabase: SQLDatabase {
         rows = RowShares(share: max(1, connections / 4 - 1), capacity: Self.rowCapacity)
     }
 
+    var executor: any TaskExecutor { pool.executor }
+
     func read<Value: Sendable>(
-        _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+        isBrief _: Bool, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
         try await run(isWriting: false, body)
     }

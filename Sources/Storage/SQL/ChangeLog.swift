@@ -15,7 +15,7 @@ private enum ChangeKind: Int64 {
 
 extension SQLStore {
     package func changes(since mark: ChangeMark?) async throws(StoreFault) -> ChangeReading {
-        let (reading, unreadable) = try await database.read { sql throws(SQLFault) in
+        let (reading, unreadable) = try await database.read(isBrief: true) { sql throws(SQLFault) in
             // Read before the changes: a transaction that commits in between is in this reading and in the next.
             let (next, time) = try sql.endOfLog()
             guard let mark else { return (ChangeReading(changes: [], next: next, isWhole: true, time: time), [String]()) }

@@ -12,14 +12,26 @@ extension BlockingPool {
                 do throws(SQLFault) { return .success(try body(&resource)) } catch { return .failure(error) }
             }
         } catch {
-            throw .unavailable(error == .full ? "too many calls wait for the database" : "the store is closed")
+            throw StoreFault(queueIsFull: error == .full)
         }
         switch outcome {
         case .success(let value): return value
-        case .failure(.conflict): throw .unavailable(SQLFault.conflict.reason)
-        case .failure(.busy(let reason)): throw .busy(reason)
-        case .failure(.lost(let reason)): throw .unavailable(reason)
-        case .failure(.failed(let reason)): throw .failed(reason)
+        case .failure(let fault): throw StoreFault(fault)
         }
     }
+}
+
+extension StoreFault {
+    init(_ fault: SQLFault) {
+        self =
+            switch fault {
+            case .conflict: .unavailable(fault.reason)
+            case .busy(let reason): .busy(reason)
+            case .lost(let reason): .unavailable(reason)
+            case .failed(let reason): .failed(reason)
+            }
+    }
+
+    /// A call that was not let in: because too many wait, or because the store is closed.
+    init(queueIsFull: Bool) { self = .unavailable(queueIsFull ? "too many calls wait for the database" : "the store is closed") }
 }

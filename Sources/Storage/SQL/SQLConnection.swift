@@ -7,10 +7,26 @@ struct SQLResult: Sendable {
     var changed = 0
 }
 
+/// A statement with its parameters.
+struct SQLStatement {
+    let text: String
+    let values: [SQLValue]
+
+    init(_ text: String, _ values: [SQLValue] = []) {
+        self.text = text
+        self.values = values
+    }
+}
+
 /// A connection to a database. Used only on the thread that made it.
 protocol SQLConnection: AnyObject {
     /// Runs one statement; prepares it at first use and caches it by its text.
     func run(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> SQLResult
+    /// Runs statements in their order, none of which needs the result of another.
+    func run(together statements: [SQLStatement]) throws(SQLFault) -> [SQLResult]
+    /// Runs a statement that changes exactly one row, before the next one or with the commit at the latest. Where it changes none, the
+    /// transaction conflicts: one with such a statement must have written nothing before, unless the row is certain.
+    func runLater(_ statement: SQLStatement) throws(SQLFault)
     /// Begins a transaction. A writing one sees everything committed before it.
     func begin(isWriting: Bool) throws(SQLFault)
     func commit() throws(SQLFault)
@@ -26,6 +42,14 @@ protocol SQLConnection: AnyObject {
 }
 
 extension SQLConnection {
+    func run(together statements: [SQLStatement]) throws(SQLFault) -> [SQLResult] {
+        try statements.map { statement throws(SQLFault) in try run(statement.text, statement.values) }
+    }
+
+    func runLater(_ statement: SQLStatement) throws(SQLFault) {
+        guard try run(statement.text, statement.values).changed == 1 else { throw .conflict }
+    }
+
     /// Runs `body` as one transaction.
     func transaction<Value>(
         isWriting: Bool, _ body: (inout SQLTransaction) throws(SQLFault) -> Value
@@ -80,6 +104,14 @@ struct SQLTransaction {
         try first(sql + dialect.lockClause, values)
     }
 
+    /// The first row of each SELECT.
+    func firsts(_ statements: [SQLStatement]) throws(SQLFault) -> [SQLRow?] {
+        try connection.run(together: statements).map(\.rows.first)
+    }
+
+    /// Runs an unlogged writing statement as `SQLConnection.runLater` does.
+    func changeLater(_ sql: String, _ values: [SQLValue]) throws(SQLFault) { try connection.runLater(SQLStatement(sql, values)) }
+
     /// Runs a writing statement; returns the number of rows it changed.
     @discardableResult
     func change(_ written: WrittenRows, _ sql: String, _ values: [SQLValue]) throws(SQLFault) -> Int {
@@ -100,9 +132,9 @@ struct SQLTransaction {
 
 /// A database, with the threads that make its blocking calls.
 protocol SQLDatabase: Sendable {
-    /// Runs `body` as a read-only transaction.
+    /// Runs `body` as a read-only transaction. `isBrief`: it reads a few rows by their keys, so that others can wait for it.
     func read<Value: Sendable>(
-        _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+        isBrief: Bool, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value
 
     /// Runs `body` as one transaction. It is run again after a conflict; only the last run takes effect. Callers use `write`.
@@ -117,9 +149,16 @@ protocol SQLDatabase: Sendable {
     func prepare() async throws(StoreFault)
     /// Finishes the calls in progress. Blocks.
     func close()
+    /// For tasks that read and write: on its threads they wait for no other thread.
+    var executor: any TaskExecutor { get }
 }
 
 extension SQLDatabase {
+    /// Runs `body` as a read-only transaction, of any length.
+    func read<Value: Sendable>(
+        _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+    ) async throws(StoreFault) -> Value { try await read(isBrief: false, body) }
+
     /// Runs `body` as one transaction, as `commit` does; returns after `onChange` has been called for logged changes.
     func write<Value: Sendable>(
         locking row: LockedRow? = nil, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value

@@ -9,11 +9,9 @@ internal import Wire
     private static let busyMilliseconds: Int32 = 2_000
     /// Between two tries for the write lock, in microseconds. SQLite's own waiting pauses for up to 100 ms, and so misses the moments
     /// that a busy writer leaves free.
-    private static let pauses: ClosedRange<UInt32> = 500...2_000
+    static let pauses = 500...2_000
 
     private let handle: OpaquePointer
-    /// Until when a transaction waits for the write lock; nil: for `patience`. The lock is tried for once in any case.
-    var deadline: ContinuousClock.Instant?
     private var statements: [String: SQLiteStatement] = [:]
     var touched = TouchedRows()
 
@@ -101,21 +99,46 @@ internal import Wire
         return statement
     }
 
-    /// SQLite has one writer per file. IMMEDIATE takes the write lock at once: upgrading a read lock later could fail.
     func begin(isWriting: Bool) throws(SQLFault) {
         guard isWriting else { return _ = try run("BEGIN", []) }
-        let end = deadline ?? .now.advanced(by: Self.patience)
-        while true {
-            do throws(SQLFault) {
-                return _ = try run("BEGIN IMMEDIATE", [])
-            } catch {
-                guard error == .conflict else { throw error }
-                guard .now < end else { throw .lost("another program kept the write lock of the database") }
-            }
+        let end = ContinuousClock.now.advanced(by: Self.patience)
+        while try !beginWriting() {
+            guard .now < end else { throw Self.isLocked }
             // This thread belongs to the pool and may sleep.
-            usleep(.random(in: Self.pauses))
+            usleep(UInt32(Int.random(in: Self.pauses)))
         }
     }
+
+    static let isLocked = SQLFault.lost("another program kept the write lock of the database")
+
+    /// Begins a writing transaction; false while another program has the write lock. SQLite has one writer per file. IMMEDIATE takes the
+    /// lock at once: upgrading a read lock later could fail.
+    func beginWriting() throws(SQLFault) -> Bool {
+        do throws(SQLFault) {
+            _ = try run("BEGIN IMMEDIATE", [])
+            return true
+        } catch {
+            guard error == .conflict else { throw error }
+            return false
+        }
+    }
+
+    /// Runs `body` as a part of the transaction in progress; its changes are undone if it fails.
+    func part(_ body: () -> SQLFault?) -> SQLFault? {
+        var fault: SQLFault?
+        do throws(SQLFault) {
+            _ = try run("SAVEPOINT part", [])
+            fault = body()
+            if fault != nil { _ = try run("ROLLBACK TO part", []) }
+            _ = try run("RELEASE part", [])
+            return fault
+        } catch {
+            return fault ?? error
+        }
+    }
+
+    /// False once a fault has rolled the transaction back, as some do by themselves.
+    var isInTransaction: Bool { unsafe sqlite3_get_autocommit(handle) == 0 }
 
     func commit() throws(SQLFault) { _ = try run("COMMIT", []) }
 

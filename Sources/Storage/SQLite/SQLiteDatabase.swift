@@ -10,30 +10,34 @@ final class SQLiteDatabase: SQLDatabase {
     private static let capacity = 4_096
 
     let onChange: ChangeNotice
-    private let writer: BlockingPool<SQLiteConnector>
+    private let writer: BlockingPool<SQLiteWriter>
     private let reader: BlockingPool<SQLiteConnector>
     /// Whether the schema is known to be up to date.
     private let isPrepared = Atomic(false)
 
     /// nil if no threads can be started.
     init?(path: String, start: ThreadStart, onChange: @escaping ChangeNotice) {
-        let pools = [false, true].map { isReader in
-            BlockingPool(
-                name: isReader ? "sqlite reader" : "sqlite writer", threads: isReader ? Self.readers : 1,
-                capacity: Self.capacity, start: start
-            ) { SQLiteConnector(path: path, isReader: isReader) }
+        let writer = BlockingPool(
+            name: "sqlite writer", threads: 1, capacity: Self.capacity, start: start,
+            make: { SQLiteWriter(path: path, capacity: Self.capacity) }, flush: { $0.commit() })
+        let reader = BlockingPool(name: "sqlite reader", threads: Self.readers, capacity: Self.capacity, start: start) {
+            SQLiteConnector(path: path, isReader: true)
         }
-        guard let writer = pools[0], let reader = pools[1] else { return nil }
+        guard let writer, let reader else { return nil }
         self.onChange = onChange
         self.writer = writer
         self.reader = reader
     }
 
+    var executor: any TaskExecutor { writer.executor }
+
+    /// A brief one runs on the writer's thread if its task does.
     func read<Value: Sendable>(
-        _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+        isBrief: Bool, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
         if !isPrepared.load(ordering: .acquiring) { try await prepare() }
-        return try await run(reader, isWriting: false, body)
+        if isBrief, writer.isCurrent { return try await writer.answer { writer throws(SQLFault) in try writer.reader.read(body) } }
+        return try await reader.answer { connector throws(SQLFault) in try connector.read(body) }
     }
 
     /// There is one writer, and no row locks.
@@ -41,11 +45,17 @@ final class SQLiteDatabase: SQLDatabase {
         locking _: LockedRow?, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
         if !isPrepared.load(ordering: .acquiring) { try await prepare() }
-        return try await run(writer, isWriting: true, body)
+        let deadline = ContinuousClock.now.advanced(by: SQLiteConnection.patience)
+        let outcome = await withCheckedContinuation { (continuation: CheckedContinuation<Result<Value, StoreFault>, Never>) in
+            writer.add(refuse: { continuation.resume(returning: .failure(StoreFault(queueIsFull: $0 == .full))) }) { writer in
+                writer.gather(SQLiteWrite(before: deadline, body, continuation))
+            }
+        }
+        return try outcome.get()
     }
 
     func prepare() async throws(StoreFault) {
-        try await run(writer) { connection throws(SQLFault) in try Schema.update(connection) }
+        try await writer.answer { writer throws(SQLFault) in try Schema.update(try writer.connector.connected()) }
         isPrepared.store(true, ordering: .releasing)
     }
 
@@ -53,30 +63,10 @@ final class SQLiteDatabase: SQLDatabase {
         reader.close()
         writer.close()
     }
-
-    private func run<Value: Sendable>(
-        _ pool: BlockingPool<SQLiteConnector>, isWriting: Bool,
-        _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
-    ) async throws(StoreFault) -> Value {
-        // From when the call was made: those behind a lock that another process keeps give up together, not one after the other.
-        let deadline = ContinuousClock.now.advanced(by: SQLiteConnection.patience)
-        return try await run(pool) { connection throws(SQLFault) in
-            connection.deadline = deadline
-            defer { connection.deadline = nil }
-            return try connection.transaction(isWriting: isWriting) { sql throws(SQLFault) in try body(&sql) }
-        }
-    }
-
-    private func run<Value: Sendable>(
-        _ pool: BlockingPool<SQLiteConnector>,
-        _ body: @escaping @Sendable (SQLiteConnection) throws(SQLFault) -> Value
-    ) async throws(StoreFault) -> Value {
-        try await pool.answer { connector throws(SQLFault) in try body(try connector.connected()) }
-    }
 }
 
 /// The connection of one thread, opened at first use.
-private struct SQLiteConnector {
+struct SQLiteConnector {
     /// Retries of opening, which conflicts while another process opens the file for the first time.
     private static let attempts = 500
     private static let pauseMicroseconds: UInt32 = 10_000
@@ -103,6 +93,11 @@ private struct SQLiteConnector {
             usleep(Self.pauseMicroseconds)
         }
         return try open()
+    }
+
+    /// Runs `body` as a read-only transaction.
+    mutating func read<Value>(_ body: (inout SQLTransaction) throws(SQLFault) -> Value) throws(SQLFault) -> Value {
+        try connected().transaction(isWriting: false, body)
     }
 
     private mutating func open() throws(SQLFault) -> SQLiteConnection {

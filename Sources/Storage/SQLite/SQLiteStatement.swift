@@ -3,18 +3,22 @@ internal import CSQLite
 /// A prepared statement of one connection.
 @safe final class SQLiteStatement {
     private let handle: OpaquePointer
+    /// The number that SQLite gives to each of `$1`, `$2` and so on, by the order in which they first occur; 0 for one that is missing.
+    private let indices: [Int32]
 
     /// Takes ownership of the statement.
-    @unsafe init(adopting handle: OpaquePointer) { unsafe self.handle = handle }
+    @unsafe init(adopting handle: OpaquePointer) {
+        unsafe self.handle = handle
+        let count = unsafe sqlite3_bind_parameter_count(handle)
+        indices = (0..<count).map { unsafe sqlite3_bind_parameter_index(handle, "$\($0 + 1)") }
+    }
 
     deinit { unsafe sqlite3_finalize(handle) }
 
     /// Binds `$1`, `$2` and so on; false if the number of parameters is another.
     func bind(_ values: [SQLValue]) -> Bool {
-        guard Int(unsafe sqlite3_bind_parameter_count(handle)) == values.count else { return false }
-        for (number, value) in values.enumerated() {
-            // By name: SQLite numbers them in the order in which they first occur.
-            let index = unsafe sqlite3_bind_parameter_index(handle, "$\(number + 1)")
+        guard values.count == indices.count else { return false }
+        for (value, index) in zip(values, indices) {
             guard index > 0, bind(value, at: index) == SQLITE_OK else { return false }
         }
         return true

@@ -66,7 +66,8 @@ struct AccountsAssembly: Sendable {
         else { throw SystemFault("start a thread") }
         (self.store, self.work) = (store, work)
         context = AccountContext(
-            store: store, clock: AccountClock(now: { EventLoop.now() }, pause: pause), notice: { health.report($0) })
+            store: store, clock: AccountClock(now: { EventLoop.now() }, pause: pause), executor: store.executor,
+            notice: { health.report($0) })
         let readings = SharedKeys(IssuersPlan(configuration)).map { shared in
             SharedKeyReadings(
                 read: { try await shared.ring(in: store) }, adopt: { keySets.adopt($0, asOf: $1, then: $2) },

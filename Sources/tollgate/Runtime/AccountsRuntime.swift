@@ -65,6 +65,9 @@ final class AccountsRuntime: Part, Sendable {
 
     // MARK: service
 
+    /// For tasks that call the store.
+    var executor: any TaskExecutor { assembly.store.executor }
+
     func answer(_ endpoint: CatalogueEndpoint, _ request: LocalRequest) async -> LocalResponse {
         await endpoint.answer(request, contracts.withLock { $0 }.services)
     }
