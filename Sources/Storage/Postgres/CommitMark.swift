@@ -12,9 +12,8 @@ struct CommitMark: Sendable, Equatable {
     }
 
     /// Adds the row. Sent in one message with the commit.
-    var statement: String {
-        let hex = id.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
-        return "INSERT INTO commit_marks (id, at) VALUES ('\\x\(hex)', \(SQLDialect.postgresClock))"
+    var statement: SQLStatement {
+        SQLStatement("INSERT INTO commit_marks (id, at) VALUES ($1, \(SQLDialect.postgresClock))", [.bytes(id)])
     }
 }
 

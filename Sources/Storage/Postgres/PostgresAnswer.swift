@@ -23,6 +23,8 @@ struct PostgresAnswer {
             unsafe readRows(result)
             unsafe readCount(result)
         case PGRES_COMMAND_OK: unsafe readCount(result)
+        // Skipped behind a statement that failed, or the end of a message.
+        case PGRES_PIPELINE_ABORTED, PGRES_PIPELINE_SYNC: break
         default:
             let state = unsafe PQresultErrorField(result, CPOSTGRES_SQLSTATE)
             let message = unsafe PQresultErrorMessage(result)

@@ -3,19 +3,13 @@ internal import Glibc
 
 /// A connection to a PostgreSQL server.
 @safe final class PostgresConnection: SQLConnection {
-    /// Timeouts for connecting (seconds), for a statement, and for one of a migration (milliseconds). A migration that were given up
-    /// would go on at the server, be rolled back, and begin anew.
+    /// Timeouts for connecting (seconds), and for a statement (milliseconds).
     private static let connectSeconds = "3"
     private static let answerMilliseconds: Int32 = 5_000
-    private static let migrationMilliseconds: Int32 = 3_600_000
     /// The server's bounds of each transaction, in milliseconds. It gives up a lock and a statement before `answerMilliseconds`, so
     /// that no statement goes on there once its call is answered; a transaction whose gateway has stopped ends before others give up
     /// their waiting for its locks. Set in each transaction: a pooler keeps nothing else for a client.
     private static let limits = settings(lock: 3_000, statement: 4_000, idle: 2_000)
-    private static let migrationLimits = settings(lock: 2_000, statement: migrationMilliseconds, idle: 10_000)
-    /// How long a program waits for another one that migrates the schema, and between two tries.
-    private static let schemaPatience = Duration.seconds(10)
-    private static let schemaPause: UInt32 = 50_000
     /// The end of a line that is silent, at both of its ends: probes after 5 s, and 10 s for what was sent.
     private static let keepalives = [
         ("keepalives_idle", "5"), ("keepalives_interval", "2"), ("keepalives_count", "3"), ("tcp_user_timeout", "10000"),
@@ -24,10 +18,10 @@ internal import Glibc
 
     private let handle: OpaquePointer
     private let statements: PreparedStatements
-    private let schema: PostgresSchema
+    let schema: PostgresSchema
     /// The schema that has the tables, or will have them.
-    private(set) var place: String
-    private(set) var dialect: SQLDialect
+    var place: String
+    var dialect: SQLDialect
     /// Whether a pooler stands between: then the process that serves this connection is not the one that libpq knows.
     private(set) var isPooled = false
     /// The server's process for this connection; nil behind a pooler, which has another one for each transaction, and where the role may
@@ -48,12 +42,14 @@ internal import Glibc
     private var hasLostPrimary = false
     /// Whether all connections must therefore move. A stale connection that a pooler keeps says nothing of its others.
     var endsTerm: Bool { hasLostPrimary && !isPooled }
-    /// The texts of the statements that are prepared on this connection.
-    private var prepared: Set<String> = []
+    /// The names of the statements that are prepared on this connection, by their texts.
+    private var names: [String: String] = [:]
+    /// The beginning of the transaction, and statements of it, while they wait to be sent.
+    private var (beginning, later): ([SQLStatement], [SQLStatement]) = ([], [])
     /// Written with each commit once the schema has the table, so that a commit without an answer can be looked up.
     var marksCommits = false
     /// The timeout of the statements of the transaction in progress.
-    private var patience = PostgresConnection.answerMilliseconds
+    var patience = PostgresConnection.answerMilliseconds
     private var isWriting = false
     /// The mark of the writing transaction in progress.
     private(set) var mark: CommitMark?
@@ -96,7 +92,7 @@ internal import Glibc
     /// Learns which process serves the connection. Without a pooler between, which would hand the session on, that one ends silent lines.
     private func meetServer() throws(SQLFault) {
         let own = "SELECT pid, \(ServerProcess.start) FROM pg_stat_get_activity(pg_backend_pid())"
-        guard var row = try run(own, [], as: nil).rows.first else { return }
+        guard var row = try runAlone(own).rows.first else { return }
         let (id, start) = (try row.integer(), try row.optionalInteger())
         isPooled = id != Int64(unsafe PQbackendPID(handle))
         // Behind a pooler this may be another server than libpq has asked: unless the URL allows a reader, none is taken for one.
@@ -117,7 +113,7 @@ internal import Glibc
             FROM pg_control_system()
             """
         do throws(SQLFault) {
-            guard var row = try run(question, [], as: nil).rows.first else { return nil }
+            guard var row = try runAlone(question).rows.first else { return nil }
             return ServerEpoch(system: try row.integer(), timeline: try row.integer())
         } catch {
             if isBroken { throw error }
@@ -146,12 +142,12 @@ internal import Glibc
 
     /// Ends a process of the same server that may still be at work for a connection that was given up.
     func end(_ process: ServerProcess) throws(SQLFault) {
-        _ = try run(
+        _ = try runAlone(
             """
             SELECT pg_terminate_backend(pid) FROM pg_stat_get_activity(CAST(CAST($1 AS BIGINT) AS INTEGER))
             WHERE \(ServerProcess.start) = $2
             """,
-            [.integer(process.id), .integer(process.start)], as: nil)
+            [.integer(process.id), .integer(process.start)])
     }
 
     deinit { unsafe PQfinish(handle) }
@@ -165,42 +161,90 @@ internal import Glibc
     }
 
     func run(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> SQLResult {
-        try run(sql, values, as: try preparedName(of: sql))
+        try run(together: [SQLStatement(sql, values)]).first ?? SQLResult()
     }
 
-    /// Runs a statement by the name under which it is prepared; without one as it is.
-    private func run(_ sql: String, _ values: [SQLValue], as name: String?) throws(SQLFault) -> SQLResult {
-        let parameters = PostgresParameters(values)
-        let count = Int32(values.count)
-        let isSent = unsafe parameters.withPointers { pointers, lengths, formats in
-            if let name { return unsafe PQsendQueryPrepared(handle, name, count, pointers, lengths, formats, 1) == 1 }
-            return unsafe PQsendQueryParams(handle, sql, count, nil, pointers, lengths, formats, 1) == 1
+    func run(together statements: [SQLStatement]) throws(SQLFault) -> [SQLResult] {
+        for statement in statements { try prepare(statement.text) }
+        return try send(statements)
+    }
+
+    func runLater(_ statement: SQLStatement) throws(SQLFault) {
+        try prepare(statement.text)
+        later.append(statement)
+    }
+
+    /// Sends what waits to be sent, then these statements, in one message; returns the results of these. The server skips what is behind
+    /// one that fails.
+    func send(_ statements: [SQLStatement]) throws(SQLFault) -> [SQLResult] {
+        let (begun, all) = (beginning.count, beginning + later + statements)
+        (beginning, later) = ([], [])
+        guard !all.isEmpty else { return [] }
+        guard unsafe PQenterPipelineMode(handle) == 1, all.allSatisfy({ isSent($0, as: names[$0.text]) }), unsafe PQpipelineSync(handle) == 1
+        else { throw lost() }
+        var results: [SQLResult] = []
+        var found: SQLFault?
+        for statement in all {
+            do throws(SQLFault) {
+                results.append(try answer(to: statement.text))
+            } catch {
+                if isBroken { throw error }
+                found = found ?? error
+            }
         }
-        guard isSent else { throw lost() }
+        // The end of the message has a result of its own.
+        _ = try answer(to: "")
+        guard unsafe PQexitPipelineMode(handle) == 1 else { throw lost() }
+        if let found { throw found }
+        if begun > 0 { try checkTakesWrites(results[begun - 1]) }
+        if results[begun..<results.count - statements.count].contains(where: { $0.changed != 1 }) { throw .conflict }
+        return Array(results.suffix(statements.count))
+    }
+
+    private func isSent(_ statement: SQLStatement, as name: String?) -> Bool {
+        let parameters = PostgresParameters(statement.values)
+        let count = Int32(statement.values.count)
+        return unsafe parameters.withPointers { pointers, lengths, formats in
+            if let name { return unsafe PQsendQueryPrepared(handle, name, count, pointers, lengths, formats, 1) == 1 }
+            return unsafe PQsendQueryParams(handle, statement.text, count, nil, pointers, lengths, formats, 1) == 1
+        }
+    }
+
+    /// Runs a statement as it is, outside of what waits to be sent.
+    func runAlone(_ sql: String, _ values: [SQLValue] = []) throws(SQLFault) -> SQLResult {
+        guard isSent(SQLStatement(sql, values), as: nil) else { throw lost() }
         return try answer(to: sql)
     }
 
-    /// The name of the prepared statement for this text, whose parameter types the server infers; nil to send the text itself.
-    private func preparedName(of sql: String) throws(SQLFault) -> String? {
-        guard let name = statements.name(of: sql) else { return nil }
-        if prepared.contains(sql) { return name }
+    /// Prepares the statement of this text, whose parameter types the server infers, unless texts themselves are sent. The server reads its
+    /// names by the settings of the transaction.
+    private func prepare(_ sql: String) throws(SQLFault) {
+        guard let name = statements.name(of: sql) else { return names = [:] }
+        if names[sql] != nil { return }
+        _ = try send([])
         guard unsafe PQsendPrepare(handle, name, sql, 0, nil) == 1 else { throw lost() }
         _ = try answer(to: sql)
-        prepared.insert(sql)
-        return name
+        names[sql] = name
     }
 
-    func begin(isWriting: Bool) throws(SQLFault) {
+    /// Sent with the first statement, so that it takes no time of its own.
+    func begin(isWriting: Bool) {
         mark = isWriting && marksCommits ? CommitMark() : nil
         mayHaveCommitted = false
         patience = Self.answerMilliseconds
-        let path = "SET LOCAL search_path = \(PostgresSchema.quoted(place)), pg_temp"
         self.isWriting = isWriting
-        // Asked in the same message, so that a transaction takes no longer. Only a text comes alike in both formats of values.
-        let question = takesReader || reportsWrites != nil ? "" : "; SELECT CAST((\(Self.writesAreTaken)) AS TEXT)"
-        var answer = try command("\(isWriting ? "BEGIN" : "BEGIN READ ONLY"); \(path); \(Self.limits)\(question)").rows.first
-        // Read from a server that takes no writes, nothing is sure to be the newest.
-        let isTaken = try answer?.text()
+        // Only a text comes alike in both formats of values.
+        let question = takesReader || reportsWrites != nil ? "NULL" : "CAST((\(Self.writesAreTaken)) AS TEXT)"
+        let settings = [("search_path", "\(PostgresSchema.quoted(place)), pg_temp")] + Self.limits
+        let set = settings.map { "set_config('\($0.0)', \(literal($0.1)), true)" }.joined(separator: ", ")
+        beginning = [SQLStatement(isWriting ? "BEGIN" : "BEGIN READ ONLY"), SQLStatement("SELECT \(question), \(set)")]
+        later = []
+    }
+
+    /// Read from a server that takes no writes, nothing is sure to be the newest.
+    private func checkTakesWrites(_ answer: SQLResult) throws(SQLFault) {
+        var row = answer.rows.first
+        let isTaken = try row?.optionalText()
         if !takesReader, !(reportsWrites ?? (isTaken == "true")) {
             (isBroken, hasLostPrimary) = (true, true)
             throw .lost("PostgreSQL: the server takes no writes any more")
@@ -209,94 +253,30 @@ internal import Glibc
 
     /// Asks whether the server is there, and still the primary; outside of transactions.
     func probe() throws(SQLFault) {
-        try begin(isWriting: false)
+        begin(isWriting: false)
         try commit()
     }
 
     func commit() throws(SQLFault) {
         mayHaveCommitted = true
         patience = Self.answerMilliseconds
-        try command(mark.map { "\($0.statement); COMMIT" } ?? "COMMIT")
+        _ = try send((mark.map { [$0.statement] } ?? []) + [SQLStatement("COMMIT")])
         mayHaveCommitted = false
     }
 
     func rollBack() {
-        guard !isBroken else { return }
+        let hasBegun = beginning.isEmpty
+        (beginning, later) = ([], [])
+        guard !isBroken, hasBegun else { return }
         patience = Self.answerMilliseconds
         do throws(SQLFault) { try command("ROLLBACK") } catch { isBroken = true }
     }
 
-    private static func settings(lock: Int32, statement: Int32, idle: Int32) -> String {
-        [("lock_timeout", lock), ("statement_timeout", statement), ("idle_in_transaction_session_timeout", idle)]
-            .map { "SET LOCAL \($0) = \($1)" }.joined(separator: "; ")
+    static func settings(lock: Int32, statement: Int32, idle: Int32) -> [(String, String)] {
+        [("lock_timeout", "\(lock)"), ("statement_timeout", "\(statement)"), ("idle_in_transaction_session_timeout", "\(idle)")]
     }
 
-    // MARK: the schema
-
-    func findTables() throws(SQLFault) -> Bool {
-        let older = schema.findsOlder ? "CAST(current_schemas(false) AS TEXT[])" : "CAST(ARRAY[] AS TEXT[])"
-        let found = try run(
-            """
-            SELECT places.name FROM unnest(CAST($1 AS TEXT) || \(older)) WITH ORDINALITY AS places (name, rank)
-            WHERE (SELECT COUNT(*) FROM pg_tables WHERE schemaname = places.name AND tablename IN (\(OwnTables.list)))
-                = \(OwnTables.telling.count) ORDER BY places.rank LIMIT 1
-            """, [.text(schema.name)], as: nil)
-        guard var row = found.rows.first else { return false }
-        place = try row.text()
-        dialect = .postgres(schema, in: place)
-        return true
-    }
-
-    func lockSchema() throws(SQLFault) {
-        patience = Self.migrationMilliseconds
-        try command(Self.migrationLimits)
-        let deadline = ContinuousClock.now.advanced(by: Self.schemaPatience)
-        while try !holds("pg_try_advisory_xact_lock(\(schema.lockKey))") {
-            guard .now < deadline else { throw try holderOfSchemaLock() }
-            // This thread belongs to the pool and may sleep.
-            usleep(Self.schemaPause)
-        }
-        // Another program may have made the tables meanwhile, in another schema.
-        if try findTables() {
-            try command("SET LOCAL search_path = \(PostgresSchema.quoted(place)), pg_temp")
-            return
-        }
-        if try holds("to_regnamespace(\(literal(PostgresSchema.quoted(place)))) IS NOT NULL") { return }
-        guard try holds("has_database_privilege(current_database(), 'CREATE')") else {
-            throw .failed(
-                """
-                the role may not create the schema \(place) in the database: let an administrator run \
-                CREATE SCHEMA \(place) AUTHORIZATION the role, or GRANT CREATE ON DATABASE
-                """)
-        }
-        try command("CREATE SCHEMA \(PostgresSchema.quoted(place))")
-    }
-
-    private func holds(_ condition: String) throws(SQLFault) -> Bool {
-        var row = try run("SELECT CAST(\(condition) AS INTEGER)", [], as: nil).rows.first
-        return try row?.flag() ?? false
-    }
-
-    /// The fault of a wait for the lock that was too long; it names the process that has it.
-    private func holderOfSchemaLock() throws(SQLFault) -> SQLFault {
-        let holder = try run(
-            """
-            SELECT locks.pid, COALESCE(host(sessions.client_addr), 'a local socket')
-            FROM pg_locks locks LEFT JOIN pg_stat_activity sessions ON sessions.pid = locks.pid
-            WHERE locks.locktype = 'advisory' AND locks.granted AND locks.objsubid = 1
-                AND (CAST(locks.classid AS BIGINT) << 32 | CAST(locks.objid AS BIGINT)) = $1
-                AND locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-            """, [.integer(schema.lockKey)], as: nil)
-        guard var row = holder.rows.first else { return .busy("another program migrates the schema of the database") }
-        let (id, address) = (try row.integer(), try row.text())
-        return .busy(
-            """
-            another program holds the lock for migrating the schema of the database: process \(id) of the server, from \(address); \
-            wait until it is done, or end it by SELECT pg_terminate_backend(\(id))
-            """)
-    }
-
-    private func literal(_ text: String) -> String { "'" + text.replacing("'", with: "''") + "'" }
+    func literal(_ text: String) -> String { "'" + text.replacing("'", with: "''") + "'" }
 
     // MARK: notifications
 
@@ -318,7 +298,7 @@ internal import Glibc
     var descriptor: Int32 { unsafe PQsocket(handle) }
 
     @discardableResult
-    private func command(_ sql: String) throws(SQLFault) -> SQLResult {
+    func command(_ sql: String) throws(SQLFault) -> SQLResult {
         guard unsafe PQsendQuery(handle, sql) == 1 else { throw lost() }
         return try answer(to: sql)
     }

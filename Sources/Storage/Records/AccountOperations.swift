@@ -4,7 +4,7 @@ package import Wire
 
 extension SQLStore {
     package func account(_ id: UUID) async throws(StoreFault) -> Account? {
-        try await database.read { sql throws(SQLFault) in try sql.account(id) }
+        try await database.read(isBrief: true) { sql throws(SQLFault) in try sql.account(id) }
     }
 
     package func account(email: EmailAddress) async throws(StoreFault) -> Account? {
@@ -12,7 +12,7 @@ extension SQLStore {
     }
 
     package func credential(for name: SignInName) async throws(StoreFault) -> Credential? {
-        try await database.read { sql throws(SQLFault) in
+        try await database.read(isBrief: true) { sql throws(SQLFault) in
             let condition =
                 switch name {
                 case .email: "email_key = $1"
@@ -78,7 +78,7 @@ extension SQLStore {
         _ hash: String, of user: UUID, keeping session: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> SignIn? {
         try await database.write(locking: .account(user)) { sql throws(SQLFault) in
-            guard var account = try sql.lockedAccount(user), let kept = try sql.lockedSession(session), kept.user == user
+            guard var account = try sql.lockedAccount(user), let kept = try sql.lockedSession(session)?.0, kept.user == user
             else { return nil }
             try sql.setPassword(hash, of: &account, carrying: kept.carried, audit)
             let ended = try sql.endSessions(of: user, .passwordChanged, keeping: session, at: audit.now)

@@ -17,7 +17,7 @@ extension SQLTransaction {
         given_name, family_name, password_hash, metadata, tier, tier_until, tier_version, \
         password_carried_at, email_carried_at, phone_carried_at
         """
-    private static let selectAccount = "SELECT \(accountColumns) FROM accounts "
+    static let selectAccount = "SELECT \(accountColumns) FROM accounts "
 
     func account(_ id: UUID) throws(SQLFault) -> Account? {
         try first(Self.selectAccount + "WHERE id = $1", [.id(id)]).map(Self.account)
@@ -61,7 +61,7 @@ extension SQLTransaction {
         try rows(Self.selectAccount + clauses, values).map(Self.account)
     }
 
-    private static func account(_ row: SQLRow) throws(SQLFault) -> Account {
+    static func account(_ row: SQLRow) throws(SQLFault) -> Account {
         var row = row
         var account = Account(
             id: try row.id(), openedBy: try row.optionalContract(), createdAt: try row.time(), updatedAt: try row.time())

@@ -11,8 +11,7 @@ extension SQLTransaction {
         let words = SecureRandom.bytes(16)
         let id = UUID(at: audit.now, random: (events << 52, words.rawBytes.load64(8)))
         events += 1
-        try change(
-            .unlogged,
+        try changeLater(
             """
             INSERT INTO audit_events (id, kind, at, account, session, address, detail, actor)
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)

@@ -155,7 +155,7 @@ extension SQLTransaction {
 
     fileprivate func callerSession(_ redemption: CodeRedemption) throws(SQLFault) -> Session? {
         guard let id = redemption.callerSession else { return nil }
-        return try session(id)
+        return try session(id)?.0
     }
 
     /// Spends a valid reset token and all others of its email; returns the email that it was sent to.

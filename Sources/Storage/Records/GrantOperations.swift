@@ -34,7 +34,7 @@ extension SQLStore {
     }
 
     package func holdsGrant(_ actor: ActorName, user: UUID) async throws(StoreFault) -> Bool {
-        try await database.read { sql throws(SQLFault) in
+        try await database.read(isBrief: true) { sql throws(SQLFault) in
             try sql.first(
                 "SELECT granted_at FROM actor_grants WHERE account = $1 AND actor_type = $2 AND actor_id = $3",
                 [.id(user), .text(actor.type), .text(actor.id)]) != nil

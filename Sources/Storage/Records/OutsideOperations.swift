@@ -34,7 +34,7 @@ extension SQLStore {
                 try sql.log(.sessionEnded, ended.user, audit, session: ended.id, detail: ended.reason.rawValue)
             }
             guard let digest, try !sql.record(digest, session: nil, ended.user, audit),
-                let session = try sql.adopted(digest)?.session, try sql.lockedSession(session)?.user == ended.user,
+                let session = try sql.adopted(digest)?.session, try sql.lockedSession(session)?.0.user == ended.user,
                 let other = try sql.end(session, ended.reason, at: audit.now)
             else { return }
             try sql.log(.sessionEnded, other.user, audit, session: other.id, detail: ended.reason.rawValue)

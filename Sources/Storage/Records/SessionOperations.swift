@@ -6,8 +6,7 @@ extension SQLStore {
         _ request: RefreshRequest, _ audit: AuditContext
     ) async throws(StoreFault) -> RefreshOutcome {
         try await database.write(locking: .session(request.session)) { sql throws(SQLFault) in
-            guard let session = try sql.lockedSession(request.session), let account = try sql.account(session.user)
-            else { return .refused(.noSession) }
+            guard let (session, account) = try sql.lockedSession(request.session) else { return .refused(.noSession) }
             let verdict = request.rule.verdict(
                 counter: request.counter, contract: request.contract, session: session, now: audit.now)
             switch verdict {
@@ -47,9 +46,8 @@ extension SQLStore {
     }
 
     package func session(_ id: UUID) async throws(StoreFault) -> SignIn? {
-        try await database.read { sql throws(SQLFault) in
-            guard let session = try sql.session(id), let account = try sql.account(session.user) else { return nil }
-            return SignIn(account: account, session: session)
+        try await database.read(isBrief: true) { sql throws(SQLFault) in
+            try sql.session(id).map { SignIn(account: $0.1, session: $0.0) }
         }
     }
 
@@ -101,7 +99,7 @@ extension SQLTransaction {
         }
         // A request whose token the gateway refreshes itself is the caller's server's.
         next.address = audit.address ?? session.address
-        guard try update(next, from: session.counter, idleSeconds: verdict == .rotate ? idleSeconds : nil) else { throw .conflict }
+        try update(next, from: session.counter, idleSeconds: verdict == .rotate ? idleSeconds : nil)
         return next
     }
 }

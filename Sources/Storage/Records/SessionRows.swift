@@ -9,13 +9,17 @@ extension SQLTransaction {
         is_confirmed, rotated_at, steps_since, steps, signed_in_at, address FROM sessions
         """ + " "
 
-    func session(_ id: UUID) throws(SQLFault) -> Session? {
-        try first(Self.selectSession + "WHERE id = $1", [.id(id)]).map(Self.session)
-    }
+    /// An open session and its account, locked until the transaction ends.
+    func lockedSession(_ id: UUID) throws(SQLFault) -> (Session, Account)? { try session(id, dialect.lockClause) }
 
-    /// The same, locked until the transaction ends.
-    func lockedSession(_ id: UUID) throws(SQLFault) -> Session? {
-        try locked(Self.selectSession + "WHERE id = $1", [.id(id)]).map(Self.session)
+    /// An open session and its account.
+    func session(_ id: UUID, _ lockClause: String = "") throws(SQLFault) -> (Session, Account)? {
+        let found = try firsts([
+            SQLStatement(Self.selectSession + "WHERE id = $1" + lockClause, [.id(id)]),
+            SQLStatement(Self.selectAccount + "WHERE id = (SELECT account FROM sessions WHERE id = $1)", [.id(id)]),
+        ])
+        guard let session = found[0], let account = found[1] else { return nil }
+        return (try Self.session(session), try Self.account(account))
     }
 
     /// Newest first.
@@ -69,12 +73,11 @@ extension SQLTransaction {
         }
     }
 
-    /// Writes a session back if its counter is still `counter`; false if it was refreshed concurrently.
+    /// Writes a session back if its counter is still `counter`; it conflicts if it was refreshed concurrently. Nothing else may be written.
     ///
     /// `idleSeconds`: how long it stays open from now on, if that changes. A gateway whose clock is behind must not end it thereby.
-    func update(_ session: Session, from counter: UInt64, idleSeconds: Int64? = nil) throws(SQLFault) -> Bool {
-        try change(
-            .unlogged,
+    func update(_ session: Session, from counter: UInt64, idleSeconds: Int64? = nil) throws(SQLFault) {
+        try changeLater(
             """
             UPDATE sessions SET last_used_at = $3, idle_deadline = \(Self.noEarlierThanSweep("$4", after: "$10")), counter = $5,
                 is_confirmed = $6, rotated_at = $7, steps_since = $8, steps = $9, address = $11 WHERE id = $1 AND counter = $2
@@ -84,7 +87,7 @@ extension SQLTransaction {
                 .counter(session.counter), .flag(session.isConfirmed), .time(session.rotatedAt),
                 .time(session.stepsSince), .integer(session.steps), idleSeconds.map { .integer($0 * 1_000_000) } ?? .null,
                 .text(session.address?.text),
-            ]) == 1
+            ])
     }
 
     /// The user of an open session has signed in again.
