@@ -1,3 +1,4 @@
+internal import Synchronization
 package import Wire
 
 /// The content of an opaque refresh token: a session and its rotation counter.
@@ -27,13 +28,14 @@ package struct RefreshTokenKeys: Sendable {
     private static let keyIDBytes = 4
     private static let letters = Base64URL.encodedCount(contentBytes + macBytes + keyIDBytes)
 
-    private struct Key {
+    private final class Key: Sendable {
         let id: [UInt8]
-        let secret: [UInt8]
+        private let context: Mutex<MACContext>
 
         init(_ secret: [UInt8]) {
             let label: StaticString = "tollgate opaque refresh token"
-            self.secret = Digest.hmacSHA256(label.rawBytes, key: secret.rawBytes)
+            let own = Digest.hmacSHA256(label.rawBytes, key: secret.rawBytes)
+            context = Mutex(MACContext(key: own.rawBytes, hash: .sha256))
             let idLabel: StaticString = "tollgate refresh key id"
             let id = Digest.hmacSHA256(idLabel.rawBytes, key: secret.rawBytes)
             self.id = Array(id.prefix(RefreshTokenKeys.keyIDBytes))
@@ -43,7 +45,7 @@ package struct RefreshTokenKeys: Sendable {
             var message = ByteBuffer(capacity: 32)
             message.append(content)
             message.append(id)
-            return Array(Digest.hmacSHA256(message.readable, key: secret.rawBytes).prefix(RefreshTokenKeys.macBytes))
+            return Array(context.withLock { $0.authenticate(message.readable) }.prefix(RefreshTokenKeys.macBytes))
         }
     }
 
@@ -81,8 +83,9 @@ package struct RefreshTokenKeys: Sendable {
         let content = bytes.rawBytes.extracting(0..<Self.contentBytes)
         let mac = bytes.rawBytes.extracting(Self.contentBytes..<Self.contentBytes + Self.macBytes)
         let keyID = bytes.rawBytes.dropping(Self.contentBytes + Self.macBytes)
-        for key in all where key.id.rawBytes.equals(keyID) {
-            guard Digest.constantTimeEquals(key.mac(content).rawBytes, mac) else { continue }
+        for key in all {
+            let id = key.id
+            guard id.rawBytes.equals(keyID), Digest.constantTimeEquals(key.mac(content).rawBytes, mac) else { continue }
             guard let session = UUID(bytes: content.extracting(2..<18)) else { return nil }
             return RefreshToken(contract: content[1], session: session, counter: content.load64(18).byteSwapped)
         }
