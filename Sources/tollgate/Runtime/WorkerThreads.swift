@@ -55,7 +55,7 @@ struct WorkerPlan: Sendable {
             hosts: { AdminHosts(active.configuration.settings) }, api: adminAPI)
         var services = WorkerServices(admin: { await admin.answer($0) }, local: Self.endpoints(active, accounts, admin))
         services.localKinds = Self.kinds
-        let ofAccounts = Catalogue.endpoints.map { Int($0.number) } + [Int(LocalEndpoint.revocation.rawValue)]
+        let ofAccounts = Catalogue.endpoints.map { Int($0.number) } + [LocalEndpoint.token, .revocation].map { Int($0.rawValue) }
         services.localExecutors = Dictionary(uniqueKeysWithValues: ofAccounts.map { ($0, accounts.executor) })
         services.unknownKey = { if let name = active.issuerName($0) { keySets.sawUnknownKey(of: name) } }
         services.catchUp = { accounts.catchUp($0, $1) }
