@@ -4,8 +4,8 @@ import Wire
 /// The framing of a request that is kept to be sent: HTTP/1.1 has chunks where the length of the content is not known, HTTP/2 has
 /// frames of its own.
 extension Attempt {
-    /// The connection turned out to speak the other protocol than the content was kept for. Nothing was sent on it yet. `isWhole`: all of the
-    /// content is kept.
+    /// The connection turned out to speak the other protocol than the content was kept for. Nothing was sent on it yet. `isWhole`: all of
+    /// the content is kept.
     mutating func reframe(isWhole: Bool) {
         isForHTTP2.toggle()
         guard hasUnknownLength else { return }
