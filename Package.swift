@@ -109,7 +109,7 @@ let package = Package(
             swiftSettings: tests),
         .testTarget(
             name: "AdminTests",
-            dependencies: ["Admin", "Accounts", "Credentials", "Gate", "HTTP", "MemoryStore", "Telemetry", "Threads", "Transport", "Wire", "Workbench"],
+            dependencies: ["Admin", "Accounts", "Credentials", "Gate", "HTTP", "MemoryStore", "Storage", "Telemetry", "Threads", "Transport", "Wire", "Workbench"],
             swiftSettings: tests),
         .testTarget(
             name: "ClusterTests", dependencies: ["Cluster", "Accounts", "Credentials", "Gate", "MemoryStore", "Storage", "Threads", "Transport", "Wire"], swiftSettings: tests),
@@ -129,15 +129,15 @@ let package = Package(
         // Test support: folders, files of the package, a small HTTP server and waiting.
         .target(
             name: "Workbench", dependencies: ["System", "Threads", "Transport", "Wire"], path: "Tests/Workbench", swiftSettings: tests),
-        // Test support: an in-memory store and a limiter, and a process that writes to a database until a test kills it.
+        // Test support: an SQLite database in memory and a limiter, and a process that writes to a database until a test kills it.
         .target(
-            name: "MemoryStore", dependencies: ["Accounts", "Credentials", "Wire"], path: "Tests/MemoryStore",
+            name: "MemoryStore", dependencies: ["Accounts", "Storage", "Wire"], path: "Tests/MemoryStore",
             swiftSettings: tests),
         .executableTarget(
             name: "StoreWriter", dependencies: ["Accounts", "Storage", "Threads", "Wire"], path: "Tests/StoreWriter",
             swiftSettings: tests),
         .testTarget(
-            name: "AccountsTests", dependencies: ["Accounts", "Credentials", "MemoryStore", "Threads", "Wire"],
+            name: "AccountsTests", dependencies: ["Accounts", "Credentials", "MemoryStore", "Storage", "Threads", "Wire"],
             swiftSettings: tests),
         // Test oracle: a simple second implementation of the filter, and a generator of random documents.
         .target(name: "FilterReference", dependencies: ["Gate", "Wire"], path: "Tests/FilterReference", swiftSettings: tests),
@@ -151,7 +151,7 @@ let package = Package(
         .target(name: "TestServers", path: "Tests/TestServers", swiftSettings: tests),
         .testTarget(
             name: "StorageTests",
-            dependencies: ["Accounts", "Credentials", "MemoryStore", "Storage", "StoreWriter", "TestServers", "Threads", "Wire"],
+            dependencies: ["Accounts", "Credentials", "Storage", "StoreWriter", "TestServers", "Threads", "Wire"],
             swiftSettings: tests),
         // Test support: stories of requests and expected responses from case documents, over any transport.
         .target(name: "Stories", path: "Tests/Stories", swiftSettings: tests),

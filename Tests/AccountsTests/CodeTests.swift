@@ -1,5 +1,6 @@
 import Credentials
 import MemoryStore
+import Storage
 import Testing
 import Wire
 
@@ -49,7 +50,7 @@ import Wire
         try await office.codes.send(.signUp, to: recipient, .holders, caller: office.caller)
         let proven = try await verify(office, office.recorder.code, triedAs, recipient, .signIn(caller: nil))
         #expect(proven.account.emailConfirmedAt == office.clock.now && proven.account.hasPassword)
-        #expect(office.recorder.ended.map(\.id) == [first.callerSession.session])
+        #expect(await office.recorder.ended.map(\.id) == [first.callerSession.session])
         #expect(await fault { try await office.sessions.current(first.callerSession) } == SessionRefusal.sessionEnded)
         _ = try await office.signIn("a@x", "password123")
         // Once it is proven, a code signs in and no more.
@@ -70,7 +71,7 @@ import Wire
         #expect(proven.account.emailConfirmedAt == office.clock.now && proven.account.hasPassword)
         #expect(proven.callerSession == first.callerSession)
         _ = try await office.sessions.current(other.callerSession)
-        #expect(office.recorder.ended.isEmpty)
+        #expect(await office.recorder.ended.isEmpty)
     }
 
     /// Five guesses at all codes together, in whatever order of types.
@@ -163,8 +164,8 @@ import Wire
         #expect(await fault { try await office.signIn("owner@x", "password123") } == SignInRefusal.invalidCredentials)
         let token = squatter.grant?.tokens.refresh ?? ""
         #expect(await fault { try await office.sessions.refresh(token, contract: .password, caller: office.caller) } == RefreshTokenRefusal.invalid)
-        #expect(office.recorder.ended.map(\.id) == [squatter.callerSession.session])
-        #expect(office.recorder.ended.map(\.reason) == [.accountTaken])
+        #expect(await office.recorder.ended.map(\.id) == [squatter.callerSession.session])
+        #expect(await office.recorder.ended.map(\.reason) == [.accountTaken])
         _ = try await office.sessions.current(owner.callerSession)
     }
 
@@ -231,7 +232,7 @@ import Wire
         #expect(moved.account.id == mover.account.id)
         #expect(moved.account.email?.text == "new@x")
         #expect(try await office.directory.account(squatter.account.id)?.email == nil)
-        #expect(office.recorder.ended.map(\.user) == [squatter.account.id])
+        #expect(await office.recorder.ended.map(\.user) == [squatter.account.id])
         #expect(await fault { try await office.signIn("old@x", "password123") } == SignInRefusal.invalidCredentials)
         _ = try await office.signIn("new@x", "password123")
         let third = try await office.signUp("third@x")

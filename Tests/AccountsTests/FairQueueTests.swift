@@ -1,6 +1,7 @@
 import Glibc
 import Synchronization
 import Testing
+import Threads
 import Wire
 
 @testable import Accounts
@@ -122,7 +123,7 @@ import Wire
     }
 
     @Test func aFloodFromOneAddressDelaysOthersByOneTurn() async throws {
-        let made = BlockingPool<Void>(name: "test", threads: 1, capacity: 8, start: startThread, make: {})
+        let made = BlockingPool<Void>(name: "test", threads: 1, capacity: 8, start: WorkerThread.start, make: {})
         let pool = try #require(made)
         let (flood, other) = (IPAddress(v4: 0x0A00_0001), IPAddress(v4: 0x0A00_0002))
         let (gate, served, refused) = (Gate(), Record(), Record())

@@ -1,5 +1,6 @@
 import Credentials
 import MemoryStore
+import Storage
 import Synchronization
 import Testing
 import Wire

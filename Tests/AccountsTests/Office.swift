@@ -1,6 +1,7 @@
 import Accounts
 import Credentials
 import MemoryStore
+import Storage
 import Synchronization
 import Threads
 import Wire
@@ -34,7 +35,7 @@ final class Recorder: Courier {
 
     var sent: [Message] { messages.withLock { $0 } }
     /// Every session that the change log tells of.
-    var ended: [EndedSession] { store.endings }
+    var ended: [EndedSession] { get async { await store.endings } }
     var notices: [AccountNotice] { notes.withLock { $0 } }
 
     /// The code that was sent last.
@@ -93,16 +94,6 @@ final class TestProviders: ProviderKeys {
     }
 }
 
-/// Starts threads of the process.
-let startThread: ThreadStart = { name, body in
-    do {
-        let thread = try WorkerThread(name: name, body)
-        return { thread.join() }
-    } catch {
-        return nil
-    }
-}
-
 /// The account services over a store in memory.
 struct Office {
     let store = MemoryStore()
@@ -133,7 +124,7 @@ struct Office {
         context.policies = policies
         self.context = context
         // On a busy machine a password may wait for longer than a client would.
-        guard let work = PasswordWork(threads: 2, queue: queue, cost: cost, patience: .seconds(3_600), start: startThread) else {
+        guard let work = PasswordWork(threads: 2, queue: queue, cost: cost, patience: .seconds(3_600), start: WorkerThread.start) else {
             fatalError("the system gives no threads")
         }
         self.work = work

@@ -1,6 +1,7 @@
 import Accounts
 import Credentials
 import MemoryStore
+import Storage
 import Synchronization
 import Testing
 import Wire
@@ -107,7 +108,7 @@ import Wire
         try await sessions.confirm([ConfirmedPair(session: first.grant.session.id, counter: 1)])
         office.clock.advance(seconds: 31)
         #expect(await fault { try await refresh("old") } == RefreshTokenRefusal.invalid)
-        #expect(office.recorder.ended.map(\.reason) == [.refreshReuse])
+        #expect(await office.recorder.ended.map(\.reason) == [.refreshReuse])
         #expect(await fault { try await refresh(first.grant.tokens.refresh ?? "") } == RefreshTokenRefusal.invalid)
         #expect(issuer.questions == ["old"])
     }
@@ -161,7 +162,7 @@ import Wire
         issuer.say(.subject(key), to: "old")
         let token = OutsideToken(user: user, id: UUID(high: 1, low: 2), expiresAt: office.clock.now.seconds + 600)
         try await sessions.signOut(token, refreshToken: "old", caller: office.caller)
-        #expect(office.recorder.ended.map(\.id) == [token.id])
+        #expect(await office.recorder.ended.map(\.id) == [token.id])
         #expect(await fault { try await refresh("old") } == RefreshTokenRefusal.invalid)
         #expect(issuer.questions.isEmpty)
     }

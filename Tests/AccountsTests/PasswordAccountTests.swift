@@ -1,7 +1,9 @@
 import Credentials
 import MemoryStore
+import Storage
 import Synchronization
 import Testing
+import Threads
 import Wire
 
 @testable import Accounts
@@ -225,7 +227,7 @@ import Wire
             to: try Password("another password"), rules: .length, session: second.callerSession, caller: office.caller)
         #expect(changed.grant.session.id == second.grant?.session.id)
         #expect(changed.grant.tokens.refresh == second.grant?.tokens.refresh)
-        #expect(office.recorder.ended.map(\.id) == [first.callerSession.session])
+        #expect(await office.recorder.ended.map(\.id) == [first.callerSession.session])
         #expect(await fault { try await office.signIn("a@x", "password123") } == SignInRefusal.invalidCredentials)
         _ = try await office.signIn("a@x", "another password")
         let late = await fault {
@@ -253,7 +255,7 @@ import Wire
             salts.count.withLock { $0 += 1 }
             return [UInt8](repeating: 0, count: count)
         }
-        let made = PasswordWork(threads: 1, queue: 8, patience: .zero, random: random, start: startThread)
+        let made = PasswordWork(threads: 1, queue: 8, patience: .zero, random: random, start: WorkerThread.start)
         let work = try #require(made)
         let password = try Password("password123")
         #expect(await fault { try await work.hash(password, for: nil) } == AccountFailure.overloaded(retryAfterSeconds: 1))
@@ -286,7 +288,7 @@ import Wire
         #expect(office.recorder.sent.map(\.recipient) == [.email(try EmailAddress("a@x"))])
         let done = try await reset(office, token)
         #expect(done.account.emailConfirmedAt != nil)
-        #expect(office.recorder.ended.map(\.id) == [first.callerSession.session])
+        #expect(await office.recorder.ended.map(\.id) == [first.callerSession.session])
         _ = try await office.signIn("a@x", "brand new one")
         #expect(await fault { try await office.signIn("a@x", "password123") } == SignInRefusal.invalidCredentials)
         #expect(await fault { try await reset(office, token) } == PasswordResetRefusal.invalidToken)
@@ -315,11 +317,11 @@ import Wire
         let done = try await reset(office, office.recorder.resetToken)
         #expect(done.account.id == squatter.account.id && done.account.hasPassword)
         #expect(done.account.username == nil && done.account.metadata == .empty)
-        #expect(office.recorder.ended.map(\.reason) == [.accountTaken])
+        #expect(await office.recorder.ended.map(\.reason) == [.accountTaken])
         // Once it is proven, only the password is another.
         try await office.reset.forgot(registration.email, caller: office.caller)
         #expect(try await reset(office, office.recorder.resetToken, "yet another").account.emailConfirmedAt == done.account.emailConfirmedAt)
-        #expect(office.recorder.ended.map(\.reason) == [.accountTaken, .passwordChanged])
+        #expect(await office.recorder.ended.map(\.reason) == [.accountTaken, .passwordChanged])
     }
 
     @Test func forgottenPasswordsDoNotRevealAccounts() async throws {

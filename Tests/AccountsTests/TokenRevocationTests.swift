@@ -1,6 +1,7 @@
 import Accounts
 import Credentials
 import MemoryStore
+import Storage
 import Testing
 import Wire
 
@@ -25,10 +26,10 @@ import Wire
         #expect(try await revoke(refresh) == .ended)
         #expect(try await !isOpen(ada))
         #expect(try await isOpen(other))
-        #expect(office.recorder.ended.map(\.reason) == [.signOut])
+        #expect(await office.recorder.ended.map(\.reason) == [.signOut])
         // The second time nothing is left to do.
         #expect(try await revoke(refresh) == .ended)
-        #expect(office.recorder.ended.count == 1)
+        #expect(await office.recorder.ended.count == 1)
     }
 
     /// The client of a lost answer holds the token before; presenting it is no reuse.
@@ -39,7 +40,7 @@ import Wire
         _ = try await office.sessions.refresh(try #require(second.grant.tokens.refresh), contract: .dlauth, caller: office.caller)
         #expect(try await revoke(first) == .ended)
         #expect(try await !isOpen(ada))
-        #expect(office.recorder.ended.map(\.reason) == [.signOut])
+        #expect(await office.recorder.ended.map(\.reason) == [.signOut])
     }
 
     @Test func anAccessTokenEndsItsSession() async throws {

@@ -3,6 +3,7 @@ import Credentials
 import Gate
 import HTTP
 import MemoryStore
+import Storage
 import Synchronization
 import Telemetry
 import Testing

@@ -1,6 +1,7 @@
 import Accounts
 import Credentials
 import MemoryStore
+import Storage
 import Testing
 import Wire
 

@@ -2,6 +2,7 @@ import Accounts
 import Credentials
 import Gate
 import MemoryStore
+import Storage
 import Testing
 import Threads
 import Transport

@@ -6,8 +6,10 @@ import Gate
 import HTTP
 @testable import Limits
 import MemoryStore
+import Storage
 import Stories
 import Synchronization
+import Threads
 import Wire
 
 /// The contracts behind a gate, over a store in memory, with a clock of the test.
@@ -43,7 +45,7 @@ final class ContractWorld: StoryWorld {
         let limiter = AttemptsInMemory(clock)
         // On a busy machine a password may wait for longer than a client would.
         let made = PasswordWork(
-            threads: 2, queue: 100, cost: Argon2Cost(kibibytes: 8, passes: 1, lanes: 1), patience: .seconds(3_600), start: startThread)
+            threads: 2, queue: 100, cost: Argon2Cost(kibibytes: 8, passes: 1, lanes: 1), patience: .seconds(3_600), start: WorkerThread.start)
         guard let work = made else { throw StoryFault("the system gives no threads") }
         let context = AccountContext(store: accounts ?? store, clock: clock.accountClock, notice: { _ in })
         let mint = TokenMint(

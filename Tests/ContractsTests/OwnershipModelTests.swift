@@ -1,5 +1,4 @@
 import Accounts
-import Foundation
 import MemoryStore
 import Storage
 import Synchronization
@@ -11,23 +10,19 @@ import Wire
 /// the owner's email is proven. The one exception is part of the model: a sign-up that the attacker began and that the owner
 /// confirmed with a code of that sign-up, which the sign-up itself sent or which was asked for again.
 @Suite struct OwnershipModelTests {
-    enum Place: CaseIterable { case memory, sqlite }
-
     private static let sequences = 500
     private static let steps = 24
     /// So many sequences share a world, each with addresses of its own.
     private static let shared = 25
 
     /// To repeat one sequence, set the first of `seeds` to the seed in the failure and `sequences` to 1.
-    @Test(arguments: Place.allCases, [0, 1_000_000, 2_000_000, 3_000_000] as [UInt64])
-    func onlyTheProverOfAnEmailHasCredentialsOfItsAccount(_ place: Place, _ seeds: UInt64) async throws {
+    @Test(arguments: [0, 1_000_000, 2_000_000, 3_000_000] as [UInt64])
+    func onlyTheProverOfAnEmailHasCredentialsOfItsAccount(_ seeds: UInt64) async throws {
         var reached: [AuditEvent.Kind: Int] = [:]
         var exceptions = 0
         let hashes = HashMemory()
         for first in stride(from: 0, to: Self.sequences, by: Self.shared) {
-            let folder = place == .sqlite ? try StoreFolder() : nil
-            defer { folder?.remove() }
-            let store: any AccountStore = try folder?.open() ?? MemoryStore()
+            let store = MemoryStore()
             let world = try ContractWorld(accounts: store)
             let mustConfirm = first / Self.shared % 2 == 1
             if mustConfirm { try await world.act(["world", "require-confirmed-email"]) }
@@ -35,7 +30,7 @@ import Wire
                 let seed = seeds + UInt64(number)
                 var model = OwnershipModel(world, store, hashes: hashes, number: number, seed: seed)
                 if let violation = try await Self.run(&model) {
-                    Issue.record("seed \(seed), \(place), must confirm: \(mustConfirm): \(violation)\n\(model.history.joined(separator: "\n"))")
+                    Issue.record("seed \(seed), must confirm: \(mustConfirm): \(violation)\n\(model.history.joined(separator: "\n"))")
                     return
                 }
                 exceptions += model.everShared.count
@@ -64,23 +59,4 @@ import Wire
         try await model.world.wait(seconds: 3_600)
         return try await model.throwOut()
     }
-}
-
-/// A database for one world, on a disk in memory if there is one: durability is not tested here.
-private struct StoreFolder {
-    let path: String
-
-    init() throws {
-        let parent = FileManager.default.isWritableFile(atPath: "/dev/shm") ? "/dev/shm" : NSTemporaryDirectory()
-        path = parent + "/tollgate-ownership-\(UInt64.random(in: 0 ... .max))"
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-    }
-
-    func open() throws -> any AccountStore {
-        let store = try StoreLocation(url: "sqlite://" + path + "/accounts.db").open(connections: 1, start: startThread)
-        guard let store else { throw CocoaError(.fileWriteUnknown) }
-        return store
-    }
-
-    func remove() { try? FileManager.default.removeItem(atPath: path) }
 }

@@ -190,12 +190,3 @@ final class PretendIssuer: @unchecked Sendable {
     }
 }
 
-/// Starts threads of the process.
-let startThread: ThreadStart = { name, body in
-    do {
-        let thread = try WorkerThread(name: name, body)
-        return { thread.join() }
-    } catch {
-        return nil
-    }
-}

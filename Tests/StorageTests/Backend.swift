@@ -1,7 +1,6 @@
 import Accounts
 import Credentials
 import Foundation
-import MemoryStore
 import Storage
 import Synchronization
 import TestServers
@@ -10,33 +9,23 @@ import Wire
 
 /// Where accounts may live: every rule below holds for all of them.
 enum Backend: String, CaseIterable, Sendable {
-    case memory, sqlite, postgres
+    case sqlite, postgres
 
     /// An empty store.
     func bench() throws -> Bench {
         switch self {
-        case .memory: Bench(store: MemoryStore())
         case .sqlite: try Bench(sqlite: Folder())
         case .postgres: try Bench(url: PostgresCluster.shared.get().newDatabase())
         }
     }
-
-    /// Those that outlive the process.
-    static let databases = [Backend.sqlite, .postgres]
 }
 
 /// A store for one test, with its files or database.
 final class Bench: Sendable {
     let store: any AccountStore
-    /// Opens the same database again; nil for memory.
-    let location: StoreLocation?
+    /// Opens the same database again.
+    let location: StoreLocation
     private let folder: Folder?
-
-    init(store: any AccountStore) {
-        self.store = store
-        location = nil
-        folder = nil
-    }
 
     init(sqlite folder: Folder) throws {
         let location = try StoreLocation(url: "sqlite://" + folder.path + "/accounts.db")
@@ -56,13 +45,10 @@ final class Bench: Sendable {
     func end() { folder?.remove() }
 
     /// Another store over the same database, as another gateway has it.
-    func another() throws -> any AccountStore {
-        guard let location else { return store }
-        return try Self.open(location)
-    }
+    func another() throws -> any AccountStore { try Self.open(location) }
 
     static func open(_ location: StoreLocation) throws -> any AccountStore {
-        let store = location.open(connections: 4, start: startThread)
+        let store = location.open(connections: 4, start: WorkerThread.start)
         guard let store else { throw Fault("the system gives no threads") }
         return store
     }
@@ -77,16 +63,6 @@ final class Noted<Value: Sendable>: Sendable {
     var now: Value { value.withLock { $0 } }
 
     func change(_ body: (inout Value) -> Void) { value.withLock { body(&$0) } }
-}
-
-/// The threads of stores.
-let startThread: ThreadStart = { name, body in
-    do {
-        let thread = try WorkerThread(name: name, body)
-        return { thread.join() }
-    } catch {
-        return nil
-    }
 }
 
 /// A fault of a test's environment.

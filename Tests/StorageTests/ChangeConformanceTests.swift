@@ -3,6 +3,7 @@ import Foundation
 import Storage
 import TestServers
 import Testing
+import Threads
 import Wire
 
 /// The change log, as gateways read it.
@@ -56,7 +57,7 @@ import Wire
     }
 
     /// Four programs write, and a fifth reads concurrently: in the end it has read everything.
-    @Test(arguments: Backend.databases)
+    @Test(arguments: Backend.allCases)
     func aReaderMissesNoConcurrentChange(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
@@ -174,13 +175,13 @@ import Wire
         await store.close()
     }
 
-    @Test(arguments: Backend.databases)
+    @Test(arguments: Backend.allCases)
     func changesByOtherProgramsAreLogged(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let user = try await bench.store.opened("ada@x").account.id
         var reader = try await ChangeReader(bench.store)
-        switch try #require(bench.location) {
+        switch bench.location {
         case .sqlite(let path):
             let process = Process()
             process.executableURL = URL(filePath: "/usr/bin/env")
@@ -198,7 +199,7 @@ import Wire
     }
 
     /// A program that changes very many rows at once must not hold up what ends sessions: one reading has a bound.
-    @Test(arguments: Backend.databases)
+    @Test(arguments: Backend.allCases)
     func aFloodOfChangesIsNoReading(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
@@ -206,7 +207,7 @@ import Wire
         let mark = try await bench.store.changes(since: nil).next
         let numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= \(ChangeReading.most))"
         let flood = "INSERT INTO changes (kind, at) \(numbers) SELECT 3, 0 FROM n"
-        switch try #require(bench.location) {
+        switch bench.location {
         case .sqlite(let path):
             let process = Process()
             process.executableURL = URL(filePath: "/usr/bin/env")
@@ -232,13 +233,13 @@ import Wire
         }
     }
 
-    @Test(arguments: Backend.databases)
+    @Test(arguments: Backend.allCases)
     func ownChangesAreReportedAfterTheCommit(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let heard = Noted<[[WireID]]>([])
-        let location = try #require(bench.location)
-        let store = location.open(connections: 2, start: startThread, onChange: { accounts in heard.change { $0.append(accounts) } })
+        let location = bench.location
+        let store = location.open(connections: 2, start: WorkerThread.start, onChange: { accounts in heard.change { $0.append(accounts) } })
         let mine = try #require(store)
         let ada = try await mine.opened("ada@x")
         let user = ada.account.id
@@ -256,7 +257,7 @@ import Wire
 
     // MARK: secrets
 
-    @Test(arguments: Backend.databases)
+    @Test(arguments: Backend.allCases)
     func ofTwoThatReplaceASecretOneIsTooLate(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
@@ -290,7 +291,7 @@ import Wire
         let heard = Noted(0)
         let problems = Noted<[String?]>([])
         let started = location.listen(
-            start: startThread, heard: { heard.change { $0 += 1 } },
+            start: WorkerThread.start, heard: { heard.change { $0 += 1 } },
             changed: { problem in problems.change { $0.append(problem) } })
         let listener = try #require(started)
         func wait(for count: Int) async throws {

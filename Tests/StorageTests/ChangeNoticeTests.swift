@@ -2,6 +2,7 @@ import Accounts
 import Credentials
 import Storage
 import Testing
+import Threads
 import Wire
 
 /// The notices that a store gives its own program, compared with the log that the database's triggers keep: a statement that
@@ -14,9 +15,9 @@ import Wire
         private var reader: ChangeReader
 
         init(_ bench: Bench) async throws {
-            let location = try #require(bench.location)
+            let location = bench.location
             let heard = heard
-            let opened = location.open(connections: 2, start: startThread, onChange: { accounts in heard.change { $0.append(accounts) } })
+            let opened = location.open(connections: 2, start: WorkerThread.start, onChange: { accounts in heard.change { $0.append(accounts) } })
             store = try #require(opened)
             reader = try await ChangeReader(bench.store)
         }
@@ -57,7 +58,7 @@ import Wire
         PendingCode(purpose: purpose, recipient: recipient.key, digest: right, expiresAt: at(600).now)
     }
 
-    @Test(arguments: Backend.databases)
+    @Test(arguments: Backend.allCases)
     func everyOperationReportsTheAccountsItChanges(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
@@ -108,7 +109,7 @@ import Wire
         #expect(watched.heardNothing)
     }
 
-    @Test(arguments: Backend.databases)
+    @Test(arguments: Backend.allCases)
     func everyProofIsReported(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
@@ -154,7 +155,7 @@ import Wire
         }
     }
 
-    @Test(arguments: Backend.databases)
+    @Test(arguments: Backend.allCases)
     func everyOperatorChangeIsReported(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }

@@ -8,7 +8,7 @@ import Wire
 
 /// Acknowledged writes survive the process.
 @Suite struct DurabilityTests {
-    @Test(arguments: Backend.databases, [1, 24])
+    @Test(arguments: Backend.allCases, [1, 24])
     func aKilledWriterLosesNothingThatWasAcknowledged(_ backend: Backend, writers: Int) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
@@ -41,12 +41,11 @@ import Wire
     }
 
     /// Starts a writer, kills it once it has said so many lines, and answers all it said.
-    private static func linesOfAKilledWriter(_ location: StoreLocation?, _ writers: Int, atLeast count: Int) throws -> [String] {
+    private static func linesOfAKilledWriter(_ location: StoreLocation, _ writers: Int, atLeast count: Int) throws -> [String] {
         let url =
             switch location {
             case .sqlite(let path): "sqlite://" + path
             case .postgres(let url, _): url
-            case nil: throw Fault("no database")
             }
         let process = Foundation.Process()
         let output = Pipe()
@@ -97,8 +96,8 @@ import Wire
         }
     }
 
-    private static func countedByAnotherProgram(_ location: StoreLocation?) throws -> String {
-        guard case .sqlite(let path)? = location else { throw Fault("no file") }
+    private static func countedByAnotherProgram(_ location: StoreLocation) throws -> String {
+        guard case .sqlite(let path) = location else { throw Fault("no file") }
         let script = "import sqlite3,sys; c = sqlite3.connect(sys.argv[1]); print(c.execute('SELECT COUNT(*) FROM accounts').fetchone()[0]); c.close()"
         let process = Foundation.Process()
         let output = Pipe()
@@ -111,7 +110,7 @@ import Wire
         return String(decoding: text, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
-    @Test(arguments: Backend.databases)
+    @Test(arguments: Backend.allCases)
     func writesSurviveTheProcess(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
@@ -125,7 +124,7 @@ import Wire
 
 /// The schema, and programs that meet over one database.
 @Suite struct SchemaTests {
-    @Test(arguments: Backend.databases)
+    @Test(arguments: Backend.allCases)
     func gatewaysThatStartAtOnceAllFindTheSchema(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }

@@ -2,6 +2,7 @@ import Accounts
 import Foundation
 import TestServers
 import Testing
+import Threads
 import Wire
 
 @testable import Storage
@@ -10,7 +11,7 @@ import Wire
 /// and never ends the process.
 @Suite struct HandWrittenRowTests {
     /// The counter of a session with this one cannot grow, and no client can have taken these steps.
-    @Test(arguments: Backend.databases, ["counter = 9223372036854775807", "counter = -1", "steps = 9223372036854775807", "steps = -1"])
+    @Test(arguments: Backend.allCases, ["counter = 9223372036854775807", "counter = -1", "steps = 9223372036854775807", "steps = -1"])
     func aSessionThatCannotBeCountedOnIsAnError(_ backend: Backend, _ change: String) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
@@ -26,7 +27,7 @@ import Wire
         #expect(try await bench.store.end(session.id, .revoked, at(3)) != nil)
     }
 
-    @Test(arguments: Backend.databases) func aSecretThatCannotBeReplacedIsAnError(_ backend: Backend) async throws {
+    @Test(arguments: Backend.allCases) func aSecretThatCannotBeReplacedIsAnError(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let store = try #require(bench.store as? SQLStore)
@@ -36,11 +37,11 @@ import Wire
     }
 
     /// It stops the reading of no other row, and a session that is named has ended, whatever else its row says. Each is told of once.
-    @Test(arguments: Backend.databases) func aRowThatCannotBeReadKeepsNoSessionOpen(_ backend: Backend) async throws {
+    @Test(arguments: Backend.allCases) func aRowThatCannotBeReadKeepsNoSessionOpen(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let skipped = Noted<[String]>([])
-        let opened = bench.location?.open(connections: 2, start: startThread, onOutcome: { outcome in
+        let opened = bench.location.open(connections: 2, start: WorkerThread.start, onOutcome: { outcome in
             if case .skippedRow(let reason) = outcome { skipped.change { $0.append(reason) } }
         })
         let store = try #require(opened)
@@ -73,7 +74,7 @@ import Wire
     }
 
     /// The time of a change only tells how late it was read.
-    @Test(arguments: Backend.databases, ["-9223372036854775808", "9223372036854775807", "0"])
+    @Test(arguments: Backend.allCases, ["-9223372036854775808", "9223372036854775807", "0"])
     func aChangeOfAnyTimeIsRead(_ backend: Backend, _ time: String) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
@@ -110,7 +111,6 @@ extension Bench {
         case .postgres(let url, _):
             guard let database = url.split(separator: "/").last else { throw Fault("no database in \(url)") }
             try PostgresCluster.shared.get().run(statement, in: String(database))
-        case nil: throw Fault("no database")
         }
     }
 }

@@ -5,6 +5,7 @@ import Glibc
 import Storage
 import TestServers
 import Testing
+import Threads
 import Wire
 
 /// A database that another program has, too.
@@ -48,7 +49,7 @@ import Wire
         try cluster.run("ALTER FUNCTION public.tollgate_log_change() RESET ALL; ALTER FUNCTION public.tollgate_log_identity() RESET ALL; ALTER FUNCTION public.tollgate_log_tier() RESET ALL", in: database)
         let heard = Noted(0)
         let location = try StoreLocation(url: cluster.url(database))
-        let listener = location.listen(start: startThread, heard: { heard.change { $0 += 1 } }, changed: { _ in })
+        let listener = location.listen(start: WorkerThread.start, heard: { heard.change { $0 += 1 } }, changed: { _ in })
         defer { listener?.stop() }
         let store = try Bench.open(location)
         #expect(try await store.account(user)?.id == user)
@@ -73,7 +74,7 @@ import Wire
         let names = ["tollgate", "second"]
         let listeners = try names.indices.map { index in
             try StoreLocation(url: cluster.url(database), schema: names[index]).listen(
-                start: startThread, heard: { heard[index].change { $0 += 1 } },
+                start: WorkerThread.start, heard: { heard[index].change { $0 += 1 } },
                 changed: { problem in connected[index].change { $0 = problem == nil } })
         }
         defer { for listener in listeners { listener?.stop() } }

@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import TestServers
 import Testing
+import Threads
 import Wire
 
 @testable import Storage
@@ -108,7 +109,7 @@ import Wire
         let user = try await pair.store.opened("a@x").account.id
         let (heard, isConnected, losses) = (Noted(0), Noted(false), Noted(0))
         let listener = try StoreLocation(url: pair.url).listen(
-            start: startThread, heard: { heard.change { $0 += 1 } },
+            start: WorkerThread.start, heard: { heard.change { $0 += 1 } },
             changed: { problem in
                 isConnected.change { $0 = problem == nil }
                 if problem != nil { losses.change { $0 += 1 } }
@@ -144,10 +145,10 @@ import Wire
         defer { pair.end() }
         let location = try StoreLocation(url: pair.url)
         let primary = DatabasePrimary()
-        let store = try #require(location.open(connections: 4, primary: primary, start: startThread))
+        let store = try #require(location.open(connections: 4, primary: primary, start: WorkerThread.start))
         let (problem, losses, heard) = (Noted<String?>("not connected"), Noted(0), Noted(0))
         let listener = location.listen(
-            primary: primary, start: startThread, heard: { heard.change { $0 += 1 } },
+            primary: primary, start: WorkerThread.start, heard: { heard.change { $0 += 1 } },
             changed: { found in
                 problem.change { $0 = found }
                 if found != nil { losses.change { $0 += 1 } }
@@ -285,7 +286,7 @@ import Wire
         let pooler = try PostgresPooler(before: cluster, connections: 1)
         defer { pooler.end() }
         let primary = DatabasePrimary()
-        let store = try #require(try StoreLocation(url: pooler.url(database)).open(connections: 2, primary: primary, start: startThread))
+        let store = try #require(try StoreLocation(url: pooler.url(database)).open(connections: 2, primary: primary, start: WorkerThread.start))
         let user = try await store.opened("ada@x").account.id
         try cluster.run("ALTER SYSTEM SET default_transaction_read_only = on")
         try cluster.run("SELECT pg_reload_conf()")
@@ -307,7 +308,7 @@ import Wire
         defer { pooler.end() }
         let problem = Noted<String?>(nil)
         let listener = try StoreLocation(url: pooler.url(database)).listen(
-            start: startThread, heard: {}, changed: { found in problem.change { $0 = found } })
+            start: WorkerThread.start, heard: {}, changed: { found in problem.change { $0 = found } })
         defer { listener?.stop() }
         try await eventually { problem.now?.contains("DATABASE_URL_DIRECT") == true }
     }

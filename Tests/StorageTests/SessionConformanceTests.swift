@@ -70,7 +70,7 @@ import Wire
         #expect(try await store.session(session?.id ?? newID())?.session?.counter == 2)
     }
 
-    @Test(arguments: Backend.databases)
+    @Test(arguments: Backend.allCases)
     func severalGatewaysTakeOneStepTogether(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }

@@ -90,7 +90,7 @@ import Wire
     }
 
     /// Two gateways set the first tier of one subject at once: one account is made.
-    @Test(arguments: Backend.databases) func twoAtOnceMakeOneAccount(_ backend: Backend) async throws {
+    @Test(arguments: Backend.allCases) func twoAtOnceMakeOneAccount(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let (store, other) = (bench.store, try bench.another())

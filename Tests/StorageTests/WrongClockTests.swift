@@ -35,7 +35,7 @@ import Wire
     }
 
     /// Days later what has expired goes, and sweeps have caught up.
-    @Test(arguments: [Backend.memory, .sqlite])
+    @Test(arguments: [Backend.sqlite])
     func sweepsCatchUpAfterAGatewayWasDown(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
@@ -48,7 +48,7 @@ import Wire
         #expect(try await store.session(try #require(old.session?.id)) == nil)
     }
 
-    @Test(arguments: Backend.databases)
+    @Test(arguments: Backend.allCases)
     func anEndByAClockThatIsBehindIsListedAsLongAsItsTokensLive(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
@@ -76,7 +76,7 @@ import Wire
         #expect(try await store.endedSessions(since: now.advanced(seconds: -60)).map(\.id) == [session.id])
     }
 
-    @Test(arguments: Backend.databases)
+    @Test(arguments: Backend.allCases)
     func aRefreshByAClockThatIsBehindEndsNoSession(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
