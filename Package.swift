@@ -99,7 +99,7 @@ let package = Package(
         .testTarget(
             name: "HTTPTests", dependencies: ["HTTP", "HTTP2Cases", "Wire"], resources: [.copy("Cases")], swiftSettings: tests),
         .testTarget(
-            name: "GateTests", dependencies: ["Gate", "Credentials", "FilterReference", "HTTP", "Limits", "Wire"], swiftSettings: tests),
+            name: "GateTests", dependencies: ["Gate", "Credentials", "FilterReference", "HTTP", "Limits", "Settings", "Wire"], exclude: ["Cases"], swiftSettings: tests),
         .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Wire"], swiftSettings: tests),
         .testTarget(name: "TransportTests", dependencies: ["System", "TestServers", "Threads", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(name: "RedisTests", dependencies: ["Redis", "System", "TestServers", "TestThreads", "Threads", "Transport", "Wire"], swiftSettings: tests),

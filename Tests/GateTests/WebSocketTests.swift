@@ -6,68 +6,9 @@ import Wire
 
 @testable import Gate
 
+/// `websocket-max=`. `Cases/admission.md` has handshakes.
 @Suite struct WebSocketTests {
     private static let fields = "Upgrade: websocket\nConnection: Upgrade\nSec-WebSocket-Version: 13\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
-
-    private func harness(_ change: (inout RouteRule) -> Void = { _ in }) throws -> AdmissionHarness {
-        var rule = RouteRule(name: "chat", path: "/chat", isPrefix: false, target: .upstream(0))
-        rule.takesWebSockets = true
-        change(&rule)
-        return try AdmissionHarness([rule])
-    }
-
-    private func open(_ harness: AdmissionHarness, token: String? = nil, _ more: String = "") -> Judged {
-        harness.get("/chat", token: token, Self.fields + (more.isEmpty ? "" : "\n" + more))
-    }
-
-    @Test func theTokenComesAsABearerOrWithTheSubprotocol() throws {
-        let harness = try harness()
-        let token = AdmissionHarness.token()
-        #expect(open(harness, token: token).userID == "user-1")
-        #expect(open(harness, "Sec-WebSocket-Protocol: bearer, \(token), chat").userID == "user-1")
-        #expect(open(harness).status == 401)
-        #expect(open(harness, "Sec-WebSocket-Protocol: chat").status == 401)
-        #expect(open(harness, "Sec-WebSocket-Protocol: bearer").reason == .malformed)
-        #expect(open(harness, "Sec-WebSocket-Protocol: bearer, x.y.z").status == 401)
-        #expect(open(harness, "Sec-WebSocket-Protocol: chat, bearer, \(token)").status == 400)
-        // Without a handshake it is no token.
-        #expect(harness.get("/chat", "Sec-WebSocket-Protocol: bearer, \(token)").status == 401)
-    }
-
-    @Test func oneTokenInTwoPlacesIsRefused() throws {
-        let token = AdmissionHarness.token()
-        let judged = open(try harness(), token: token, "Sec-WebSocket-Protocol: bearer, \(token)")
-        #expect(judged.status == 400 && judged.reason == .severalAuthorizations)
-    }
-
-    @Test func theUpstreamGetsTheTokenOnlyWhereTheRouteSaysSo() throws {
-        let token = AdmissionHarness.token()
-        #expect(!open(try harness(), "Sec-WebSocket-Protocol: bearer, \(token)").identity.contains { $0.contains(token) })
-        let forwarding = try harness { $0.forwardsAuthorization = true }
-        #expect(open(forwarding, "Sec-WebSocket-Protocol: bearer, \(token)").hasIdentity("Authorization: Bearer \(token)"))
-    }
-
-    @Test func aMalformedHandshakeIsRefusedBeforeTheTokenIsLookedAt() throws {
-        let harness = try harness()
-        #expect(harness.get("/chat", "Upgrade: websocket\nConnection: Upgrade").code == "BAD_REQUEST")
-        let old = harness.get("/chat", Self.fields.replacing("13", with: "8"))
-        #expect(old.status == 426 && old.code == "UPGRADE_REQUIRED" && old.headers == ["Sec-WebSocket-Version: 13"])
-    }
-
-    @Test func elsewhereUpgradesAreIgnored() throws {
-        let token = AdmissionHarness.token()
-        let plain = try harness { $0.takesWebSockets = false }
-        #expect(open(plain, token: token).status == 0)
-        #expect(open(plain, "Sec-WebSocket-Protocol: bearer, \(token)").status == 401)
-        #expect(try harness().get("/chat", token: token, "Upgrade: h2c\nConnection: Upgrade, HTTP2-Settings").status == 0)
-    }
-
-    @Test func whereIdentityIsNotLookedAtTheListIsTheUpstreams() throws {
-        let judged = open(try harness { $0.auth = .none }, "Sec-WebSocket-Protocol: chat, bearer, x")
-        #expect(judged.status == 0 && judged.auth == .notLooked)
-    }
-
-    // MARK: websocket-max
 
     /// A gateway's worker that holds what it has opened.
     private final class Worker {
