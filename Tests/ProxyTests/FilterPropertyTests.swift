@@ -273,7 +273,7 @@ private enum StrictJSON {
 }
 
 /// Content that is packed without being pressed (RFC 1951 §3.2.4, RFC 1952).
-private enum Gzip {
+enum Gzip {
     static func stored(_ content: [UInt8]) -> [UInt8] {
         var bytes: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF]
         var rest = content[...]

@@ -1,15 +1,4 @@
-package import Wire
-
-/// Why a filtered answer cannot be delivered.
-package enum FilterFault: Error, Equatable, Sendable {
-    /// The answer is one object above the caller's tier.
-    case aboveTier
-    case broken(JSONFault.Kind)
-    /// A unit is larger than the maximum that is held back.
-    case tooLarge
-    /// The root does not match the start of a path: not an array, or an array instead of an object.
-    case noList
-}
+import Wire
 
 /// Streaming filter of a JSON text: copies, byte for byte, what a caller of one tier may see, and removes the rest.
 ///
@@ -124,13 +113,16 @@ package struct JSONFilter: ~Copyable {
     /// Releases the plan, and memory beyond 64 KiB.
     package mutating func end() {
         plan = .none
-        if pending.capacity > 65_536 { pending = ByteBuffer() }
+        if pending.capacity > 65_536 { pending = ByteBuffer() } else { pending.removeAll() }
     }
 
     // MARK: output
 
     /// Bytes that may go to the caller now.
     package var output: RawSpan { @_lifetime(borrow self) get { pending.readable.extracting(0..<ready) } }
+
+    /// Bytes of the text that are in memory.
+    package var heldBytes: Int { pending.count }
 
     /// Removes the first `count` bytes of the output, which were sent.
     package mutating func handOn(_ count: Int) {

@@ -69,11 +69,11 @@ extension Worker {
         var hasTrailers = false
         var last = 0
         scratch.prepareOutput()
-        do throws(FilterFailure) {
+        do throws(FilterFault) {
             while exchanges.isCurrent(handle) {
-                if exchanges[exchange].filter.isWaiting {
-                    guard try unpackWaiting(handle, &scratch) else { return }
-                    if exchanges[exchange].filter.isWaiting { return answerPaused(handle, upstream, &scratch) }
+                if exchanges[exchange].answer.isWaiting {
+                    guard try changeWaiting(handle, &scratch) else { return }
+                    if exchanges[exchange].answer.isWaiting { return answerPaused(handle, upstream, &scratch) }
                 }
                 var event = upstreams.connections[upstream].http.next(&input, &scratch.response, &scratch.trailers, settings.headLimits)
                 if inputEnded, case .needMore = event { event = upstreams.connections[upstream].http.inputClosed() }
@@ -96,7 +96,7 @@ extension Worker {
                     try startAnswer(exchange, input.readable, &scratch)
                     let form = followAnswer(exchange, input.readable, scratch.response)
                     input.discard(scratch.response.length)
-                    guard openIfStream(exchange, form, &scratch) else { return }
+                    if form == .events, exchanges[exchange].answer.live == nil, !openStream(exchange, .sse, &scratch) { return }
                 case .upgraded: return tunnelBegan(exchange, upstream, &input, &scratch)
                 case .trailers(let length): hasTrailers = pumpAnswerTrailers(exchange, length, of: &input, &scratch)
                 case .end: return try answerReceived(exchange, upstream, hasTrailers: hasTrailers, last: last, of: &input, &scratch)
@@ -112,8 +112,8 @@ extension Worker {
 
     /// Sends what has come of the answer; the rest waits for the upstream, or for the client to have room.
     private mutating func answerPaused(_ exchange: Handle<Exchange>, _ upstream: UpstreamIndex, _ scratch: inout Scratch) {
-        if exchanges[exchange.index].filter.isFiltering {
-            exchanges[exchange.index].writeFiltered(to: &downstream, into: &scratch.output)
+        if exchanges[exchange.index].answer.course == .changed {
+            exchanges[exchange.index].writeChanged(to: &downstream, into: &scratch.output)
         }
         if sendGathered(exchange, &scratch) { refreshUpstreamInterest(upstream) }
     }
@@ -130,8 +130,9 @@ extension Worker {
         guard scratch.response.status != 100, exchanges[exchange].request.version != .http10 else { return }
         let client = exchanges[exchange].client.index
         guard !downstream.clients[client].isStream else {
-            ForwardedResponse.writeInterimBlock(
-                scratch.response, bytes, edits: exchanges[exchange].buffers.answerEdits, lines: &scratch.lines, into: &scratch.block)
+            ForwardedResponse.encodeFields(
+                scratch.response.fields, bytes, hasLength: false, exchanges[exchange].buffers.answerEdits, nil, lines: &scratch.lines,
+                into: &scratch.block)
             scratch.encodeLines()
             return downstream.sendHead(scratch.response.status, scratch.block.readable, isFinal: false, to: client)
         }
@@ -140,74 +141,63 @@ extension Worker {
         sendToClient(client, hint.count, of: &hint, &scratch)
     }
 
-    /// Writes the head for the client, or gives it to the filter, which may hold it back or refuse the answer.
+    /// Leads the head through the stages, which may refuse the answer, and writes it for the client.
     private mutating func startAnswer(
         _ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch
-    ) throws(FilterFailure) {
-        let client = exchanges[exchange].client.index
+    ) throws(FilterFault) {
         noteHead(exchange, bytes, scratch)
         exchanges[exchange].record.status = scratch.response.status
         telemetry.attemptEnded(&exchanges[exchange].record, status: scratch.response.status, at: now.monotonic)
-        if exchanges[exchange].filter.plan == nil {
-            exchanges[exchange].state.answerBegan(isHeld: false)
-        } else {
-            try beginFilter(exchange, bytes, &scratch)
+        if exchanges[exchange].answer.stages != nil {
+            try exchanges[exchange].answer.head(scratch.response, bytes, isForHead: exchanges[exchange].request.method == .head)
+            noteLapse(exchange)
         }
-        let fields = exchanges[exchange].filteredFields(scratch.response, bytes)
-        let isHeld = exchanges[exchange].state.answer != .started
-        let framing = isHeld ? exchanges[exchange].filteredFraming : scratch.response.framing.relayed(to: exchanges[exchange].request.version)
+        let isHeld = exchanges[exchange].answer.holdsHead
+        exchanges[exchange].state.answerBegan(isHeld: isHeld)
+        let isChanged = exchanges[exchange].answer.course == .changed
+        let framing = isChanged ? exchanges[exchange].changedFraming : scratch.response.framing.relayed(to: exchanges[exchange].request.version)
+        let client = exchanges[exchange].client.index
         let persistence = isHeld ? nil : downstream.clients[client].http.sendHead(framing)
-        if downstream.clients[client].isStream {
-            encodeHead(exchange, bytes, framing, fields, isHeld: isHeld, &scratch)
-        } else {
-            writeHead(exchange, bytes, framing, fields, persistence, &scratch)
-        }
-    }
-
-    /// Writes the head as lines. Without `persistence` the filter holds it back, and completes it later.
-    private mutating func writeHead(
-        _ exchange: ExchangeIndex, _ bytes: RawSpan, _ framing: BodyFraming, _ filtered: FilteredFields?, _ persistence: Persistence?,
-        _ scratch: inout Scratch
-    ) {
-        guard persistence == nil else {
-            return ForwardedResponse.write(
+        guard downstream.clients[client].isStream else {
+            ForwardedResponse.write(
                 scratch.response, bytes, framing: framing, requestID: exchanges[exchange].buffers.requestID.readable,
-                edits: exchanges[exchange].buffers.answerEdits, persistence: persistence, filtered: filtered, into: &scratch.output)
+                edits: exchanges[exchange].buffers.answerEdits, persistence: persistence, stages: exchanges[exchange].answer.stages,
+                into: &scratch.output)
+            if isHeld {
+                exchanges[exchange].answer.stages?.heldHead.append(scratch.output.readable)
+                scratch.output.removeAll()
+            }
+            return
         }
-        var head = ByteBuffer()
-        swap(&head, &exchanges[exchange].filter.head)
-        ForwardedResponse.write(
-            scratch.response, bytes, framing: framing, requestID: exchanges[exchange].buffers.requestID.readable,
-            edits: exchanges[exchange].buffers.answerEdits, persistence: nil, filtered: filtered, into: &head)
-        swap(&head, &exchanges[exchange].filter.head)
-    }
-
-    /// Writes the head for the client of a stream as a field block.
-    private mutating func encodeHead(
-        _ exchange: ExchangeIndex, _ bytes: RawSpan, _ framing: BodyFraming, _ filtered: FilteredFields?, isHeld: Bool,
-        _ scratch: inout Scratch
-    ) {
         ForwardedResponse.writeBlock(
             scratch.response, bytes, framing: framing, requestID: exchanges[exchange].buffers.requestID.readable,
-            edits: exchanges[exchange].buffers.answerEdits, filtered: filtered, lines: &scratch.lines, into: &scratch.block)
+            edits: exchanges[exchange].buffers.answerEdits, stages: exchanges[exchange].answer.stages, lines: &scratch.lines,
+            into: &scratch.block)
         scratch.encodeLines()
-        guard !isHeld else { return exchanges[exchange].filter.head.append(scratch.block.readable) }
-        let client = exchanges[exchange].client.index
-        downstream.sendHead(scratch.response.status, scratch.block.readable, isFinal: true, to: client)
-        downstream.sendOnStream(client, 0, of: &scratch.output, at: now.monotonic, timeout: settings.sendTimeout)
+        if isHeld {
+            exchanges[exchange].answer.stages?.heldHead.append(scratch.block.readable)
+        } else {
+            downstream.sendHead(scratch.response.status, scratch.block.readable, isFinal: true, to: client)
+            downstream.sendOnStream(client, 0, of: &scratch.output, at: now.monotonic, timeout: settings.sendTimeout)
+        }
     }
 
     // MARK: backpressure
 
-    /// The client has taken all that waited: the upstream is read again.
-    mutating func resumeUpstream(_ client: ClientIndex, _ scratch: inout Scratch) {
+    /// The client has taken all that waited: the source of its answer, if it has one, goes on.
+    mutating func resumeSource(_ client: ClientIndex, _ scratch: inout Scratch) {
         let exchange = downstream.clients[client].exchange
-        guard !exchange.isNone, exchanges[exchange.index].state.phase == .relaying else { return resumeSource(client) }
+        guard !exchange.isNone else { return }
+        if case .handler(let stream) = exchanges[exchange.index].answer.source {
+            if downstream.hasRoom(client) { stream.taken() }
+            return
+        }
+        guard exchanges[exchange.index].state.phase == .relaying else { return }
         let upstream = exchanges[exchange.index].attempt.upstream.index
         startAnswerClock(exchange.index, upstream)
         if upstreams.connections[upstream].isStream { return relayStream(upstream, &scratch) }
         let handle = upstreams.connections.handle(upstream)
-        if exchanges[exchange.index].filter.isWaiting { relayKept(upstream, &scratch) }
+        if exchanges[exchange.index].answer.isWaiting { relayKept(upstream, &scratch) }
         guard upstreams.connections.isCurrent(handle), upstreams.connections[upstream].phase == .busy else { return }
         refreshUpstreamInterest(upstream)
         if upstreams.connections[upstream].connection.interest.contains(.read), upstreams.connections[upstream].connection.hasPending {
@@ -232,7 +222,7 @@ extension Worker {
 
     /// Whether the client knows that its answer is whole once it has the content that was just found: nothing is to follow it.
     private func isWholeForClient(_ exchange: ExchangeIndex, _ upstream: UpstreamIndex) -> Bool {
-        upstreams.connections[upstream].http.isBodyAtEnd && !exchanges[exchange].filter.isFiltering
+        upstreams.connections[upstream].http.isBodyAtEnd && exchanges[exchange].answer.course == .direct
             && downstream.clients[exchanges[exchange].client.index].http.sendsKnownLength
     }
 

@@ -22,7 +22,7 @@ extension Worker {
             if downstream.clients[client].exchange.isNone, downstream.clients[client].readsHead {
                 downstream.startIdling(client, at: now.monotonic, timeout: settings.idleTimeout)
             }
-            resumeUpstream(client, &scratch)
+            resumeSource(client, &scratch)
             if downstream.clients.isCurrent(handle) { continueReading(client, &scratch) }
         case .tunnel: resumeTunnel(client, &scratch)
         case .free, .announcing, .handshaking, .greeting, .multiplexed, .lingering: break

@@ -233,7 +233,7 @@ extension Worker {
         case .open:
             guard downstream.hasRoom(stream) else { return }
             downstream.clients[stream].stream?.awaitsWindow = false
-            if isUpstreamPaused(stream) { resumeUpstream(stream, &scratch) } else { resumeSource(stream) }
+            if isUpstreamPaused(stream) { resumeSource(stream, &scratch) }
         case .tunnel: if downstream.hasRoom(stream) { resumeTunnel(stream, &scratch) }
         case .free, .announcing, .handshaking, .greeting, .multiplexed, .lingering: break
         }
@@ -244,7 +244,7 @@ extension Worker {
         let exchange = downstream.clients[stream].exchange
         if !exchange.isNone, exchanges[exchange.index].state.phase == .producing { return true }
         guard !exchange.isNone, exchanges[exchange.index].state.phase == .relaying else { return false }
-        return exchanges[exchange.index].filter.isWaiting || !upstreams.isRead(exchanges[exchange.index].attempt.upstream.index)
+        return exchanges[exchange.index].answer.isWaiting || !upstreams.isRead(exchanges[exchange.index].attempt.upstream.index)
     }
 
     /// Gives all streams turns, a frame each, until nothing waits, or the windows or the backlog end it. A small answer waits for one

@@ -14,12 +14,11 @@ package struct Exchange: ~Copyable {
     var client = Handle<Client>.none
     var request = RequestFacts()
     var attempt = Attempt()
-    var answer = AnswerFacts()
+    var answer = AnswerPipe()
     /// The wait under way, with what its end needs. Set together with the state.
     private(set) var wait = Wait.none
     var counts = ExchangeCounts()
     var buffers = ExchangeBuffers()
-    var filter = AnswerFilter()
     /// Splices the middle of large bodies; kept for the next exchange.
     var pipe: KernelPipe?
     /// The body whose bytes are in the pipe.
@@ -40,14 +39,13 @@ package struct Exchange: ~Copyable {
     /// The request is over: releases what it held, and frees buffers that a large body has grown.
     mutating func end() {
         state.ended()
-        answer.source?.ended()
+        answer.ended()
         request = RequestFacts()
         attempt.reset()
-        answer = AnswerFacts()
+        answer = AnswerPipe()
         wait = .none
         counts = ExchangeCounts()
         buffers.reuse()
-        filter.reset()
     }
 
     // MARK: waiting

@@ -28,22 +28,6 @@ struct RequestFacts {
     var isTraced = false
 }
 
-/// The answer under way.
-struct AnswerFacts {
-    var readSize = AdaptiveReadSize()
-    /// The source of an answer that a handler sends in parts.
-    var source: LocalStream?
-    /// The token, session and tier that it depends on, should it become a stream.
-    var life: StreamLife?
-    var streamRule = StreamRule()
-    /// The place between the frames of an answer that has any.
-    var frames = FrameScan.none
-    /// Set while it is a stream.
-    var live: LiveStream?
-    /// Set once the upstream has accepted a WebSocket.
-    var tunnel: Tunnel?
-}
-
 /// The bounds that the exchange counts for. Each is given back by its own release before the end.
 struct ExchangeCounts {
     /// For whom it counts: its client, once it was looked for room. Kept until the exchange ends.
@@ -66,6 +50,8 @@ struct ExchangeBuffers: ~Copyable {
     var answerEdits = FieldEdits()
     /// `X-Request-Id`: 36 bytes of our own, or a trusted proxy's.
     var requestID = ByteBuffer(capacity: 40)
+    /// The stages of its answers: most exchanges have none.
+    var stages: AnswerStages?
 
     mutating func reuse() {
         heldHead.reuse()

@@ -49,7 +49,7 @@ struct ExchangeState: Equatable, Hashable, Sendable {
     /// How far the upstream's answer has come.
     enum Answer: Sendable {
         case none
-        /// Its head was read and waits for the filter: the client can still get another answer.
+        /// Its head was read and is held back: the client can still get another answer.
         case held
         /// The client was sent some of it.
         case started
@@ -147,7 +147,7 @@ struct ExchangeState: Equatable, Hashable, Sendable {
         answer = .started
     }
 
-    /// The head of the upstream's final answer was read; `isHeld`: the filter decides whether the client gets it.
+    /// The head of the upstream's final answer was read; `isHeld`: a stage may still refuse it.
     mutating func answerBegan(isHeld: Bool) {
         precondition(phase == .relaying && answer == .none, "an answer out of turn")
         answer = isHeld ? .held : .started
@@ -160,7 +160,7 @@ struct ExchangeState: Equatable, Hashable, Sendable {
         answer = .started
     }
 
-    /// The filter lets the answer go.
+    /// The head that was held back goes to the client.
     mutating func answerReleased() {
         precondition(answer == .held, "released out of turn")
         answer = .started

@@ -68,17 +68,13 @@ extension Worker {
         if downstream.clients[client].isStream {
             downstream.clients[client].trailers.removeAll()
             downstream.clients[client].trailers.append(status.http1)
-            return finishAnswer(exchange, reusable: false, &scratch)
+        } else {
+            scratch.beginOutput()
+            scratch.output.append(ChunkWriter.lastChunkBeforeTrailers)
+            scratch.output.append(status.http1)
+            scratch.output.append("\r\n")
         }
-        var out = scratch.takeOutput()
-        out.append(ChunkWriter.lastChunkBeforeTrailers)
-        out.append(status.http1)
-        out.append("\r\n")
-        releaseBeforeLastBytes(exchange)
-        let handle = exchanges.handle(exchange)
-        sendToClient(client, out.count, of: &out, &scratch)
-        scratch.putBackOutput(out)
-        if exchanges.isCurrent(handle) { finishAnswer(exchange, reusable: false, &scratch) }
+        endAnswer(exchange, &scratch)
     }
 
     /// Cuts an answer that cannot be completed, so that it does not look complete.
@@ -124,18 +120,14 @@ extension Worker {
         let client = exchanges[exchange].client.index
         downstream.clients[client].http.bodyAbandoned()
         let persistence = downstream.clients[client].http.sendHead(.length(UInt64(body.byteCount)))
-        var out = scratch.takeOutput()
+        scratch.beginOutput()
         OwnResponse.write(
             status: status, contentType: contentType, body: body, isHead: exchanges[exchange].request.method == .head,
             requestID: exchanges[exchange].buffers.requestID.readable, edits: exchanges[exchange].buffers.answerEdits,
-            saysCaching: saysCaching, persistence: persistence, at: now.wall, into: &out)
+            saysCaching: saysCaching, persistence: persistence, at: now.wall, into: &scratch.output)
         exchanges[exchange].record.status = status
         exchanges[exchange].record.bytesOut = UInt64(body.byteCount)
-        releaseBeforeLastBytes(exchange)
-        let handle = exchanges.handle(exchange)
-        sendToClient(client, out.count, of: &out, &scratch)
-        scratch.putBackOutput(out)
-        if exchanges.isCurrent(handle) { finishAnswer(exchange, reusable: false, &scratch) }
+        endAnswer(exchange, &scratch)
     }
 }
 

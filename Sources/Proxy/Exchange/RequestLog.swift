@@ -59,9 +59,10 @@ extension Worker {
         let isCancelled = exchanges[exchange].record.attemptIsOpen
         if isCancelled { telemetry.attemptCancelled(&exchanges[exchange].record, at: now.monotonic) }
         guard exchanges[exchange].record.isRecorded else { return }
-        let filtered = exchanges[exchange].filter.counts
-        if let filtered {
-            telemetry.noteFiltered(exchanges[exchange].record.route, filtered, isShadow: exchanges[exchange].filter.isShadow)
+        let stages = exchanges[exchange].answer.stages
+        let filtered = stages?.chain.first.counts
+        if let stages, let filtered {
+            telemetry.noteFiltered(exchanges[exchange].record.route, filtered, isShadow: stages.chain.first.isShadow)
             noteUnlabelled(exchange, filtered)
         }
         let micros = now.monotonic.nanoseconds(since: exchanges[exchange].record.startedAt) / 1_000

@@ -39,7 +39,7 @@ extension Worker {
         case .answer:
             guard upstreams.connections[upstream].input.isEmpty, hasRoom(.answer, exchange) else { return nil }
             if isTunnel { return exchanges[exchange].answer.tunnel?.fromServer.left }
-            guard exchanges[exchange].state.answer == .started, !exchanges[exchange].filter.isJudging,
+            guard exchanges[exchange].state.answer == .started, exchanges[exchange].answer.course == .direct,
                 downstream.clients[client].http.sendsKnownLength
             else { return nil }
             return upstreams.connections[upstream].http.bodyRemaining

@@ -44,7 +44,7 @@ extension Worker {
         for field in response.fields where exchanges[exchange].buffers.answerEdits.add(field.name, field.value) {
             if field.name.lowercased() == "cache-control" { saysCaching = true }
         }
-        if let stream = response.stream { return open(stream, exchange, status: response.status, &scratch) }
+        if let stream = response.stream { return open(stream, exchange, status: response.status, saysCaching: saysCaching, &scratch) }
         answer(
             exchange, status: response.status, contentType: "", saysCaching: saysCaching, response.body.rawBytes, &scratch)
     }

@@ -50,15 +50,10 @@ extension Worker {
 
     /// Reads from the head of an upstream's answer whether its frames can be followed, and whether it is a stream.
     mutating func followAnswer(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ head: borrowing ResponseHead) -> FrameScan.ContentForm? {
-        guard exchanges[exchange].state.answer == .started, let form = FrameScan.ContentForm(head, bytes) else { return nil }
+        guard exchanges[exchange].answer.course != .changed, let form = FrameScan.ContentForm(head, bytes) else { return nil }
         let takesTrailers = downstream.clients[exchanges[exchange].client.index].isStream
-        exchanges[exchange].answer.frames = FrameScan(form, head, bytes, takesTrailers: takesTrailers)
+        exchanges[exchange].answer.follow(FrameScan(form, head, bytes, takesTrailers: takesTrailers))
         return form
-    }
-
-    /// The head of an upstream's answer was written: opens an event stream. Returns whether the exchange still exists.
-    mutating func openIfStream(_ exchange: ExchangeIndex, _ form: FrameScan.ContentForm?, _ scratch: inout Scratch) -> Bool {
-        form == .events && exchanges[exchange].answer.live == nil ? openStream(exchange, .sse, &scratch) : true
     }
 
     // MARK: clocks
@@ -155,7 +150,7 @@ extension Worker {
         if age >= (kind == .grpc ? Self.longCall : Self.longAnswer) {
             openStream(exchange, kind, &scratch)
         } else if let life = exchanges[exchange].answer.life,
-            case .over = admission.state(of: life, isFiltered: exchanges[exchange].filter.isFiltering, at: now.wall)
+            case .over = admission.state(of: life, isFiltered: exchanges[exchange].answer.isFilteredByTier, at: now.wall)
         {
             guard kind == .grpc || age >= Self.shortAnswer else {
                 streams.sweepAt = min(streams.sweepAt, now.monotonic.advanced(milliseconds: Self.shortAnswer))
@@ -169,7 +164,7 @@ extension Worker {
     @discardableResult
     private mutating func checkStream(_ exchange: ExchangeIndex, lookUps: Int, _ scratch: inout Scratch) -> Int {
         guard let life = exchanges[exchange].answer.life, exchanges[exchange].answer.live?.end == nil else { return 0 }
-        let state = admission.state(of: life, isFiltered: exchanges[exchange].filter.isFiltering, at: now.wall)
+        let state = admission.state(of: life, isFiltered: exchanges[exchange].answer.isFilteredByTier, at: now.wall)
         switch state {
         case .live: return 0
         case .over(.sessionEnded): endStream(exchange, .sessionEnded, &scratch)

@@ -18,19 +18,16 @@ extension Worker {
         switch live.kind {
         case .websocket: endTunnel(exchange, reason, &scratch)
         case .sse, .grpc, .http:
-            if exchanges[exchange].state.answer == .none { return refuseCall(exchange, reason, &scratch) }
+            guard exchanges[exchange].state.answer != .none else {
+                releaseUpstream(exchange, reusable: false)
+                return answer(exchange, with: reason.refusal, &scratch)
+            }
             if exchanges[exchange].answer.frames.isInGap { return finishStream(exchange, &scratch) }
             guard !exchanges[exchange].answer.frames.isNone else { return cutStream(exchange, &scratch) }
             let deadline = now.monotonic.advanced(milliseconds: Self.gapPatience)
             live.cutAt = deadline
             streams.timers.set(exchange.id, deadline: deadline)
         }
-    }
-
-    /// Ends a call whose answer has not begun.
-    private mutating func refuseCall(_ exchange: ExchangeIndex, _ reason: StreamEndReason, _ scratch: inout Scratch) {
-        releaseUpstream(exchange, reusable: false)
-        answer(exchange, with: reason.refusal, &scratch)
     }
 
     /// Ends a stream that is between two frames: an event stream with a comment, a gRPC call with its status.
@@ -40,13 +37,15 @@ extension Worker {
         switch exchanges[exchange].answer.frames {
         case .none: return cutStream(exchange, &scratch)
         case .events:
-            write(exchange, &scratch) { $0.append(reason.comment) }
+            write(exchange, &scratch) { out in
+                out.append(": ")
+                out.append(reason.word)
+                out.append("\n\n")
+            }
             downstream.clients[client].http.sendEnd(into: &scratch.output)
         case .messages: reason.writeGRPCTrailers(into: &downstream.clients[client].trailers)
         }
-        releaseBeforeLastBytes(exchange)
-        guard sendGathered(exchanges.handle(exchange), &scratch) else { return }
-        finishAnswer(exchange, reusable: false, &scratch)
+        endAnswer(exchange, &scratch)
     }
 
     /// Ends a stream so that it looks incomplete.
@@ -110,13 +109,10 @@ extension Worker {
 
     /// Writes content of the gateway's own behind what was gathered.
     private mutating func write(_ exchange: ExchangeIndex, _ scratch: inout Scratch, _ text: (inout ByteBuffer) -> Void) {
-        scratch.prepareOutput()
         var content = ByteBuffer(capacity: 64)
         text(&content)
-        exchanges[exchange].passed(content.count, .answer)
         exchanges[exchange].answer.live?.movedAt = now.monotonic
-        downstream.clients[exchanges[exchange].client.index].http.sendContent(
-            content.readable, into: &scratch.output)
+        writeContent(exchange, content.readable, &scratch)
     }
 
     // MARK: content
@@ -166,17 +162,6 @@ extension StreamEndReason {
         case .sessionEnded: .unauthorized(.revoked)
         case .tier: .premiumRequired
         case .drain, .client, .upstream, .idle, .error: .unavailable(.overload, retryAfterSeconds: 1)
-        }
-    }
-
-    /// The last line of an event stream.
-    fileprivate var comment: StaticString {
-        switch self {
-        case .tokenExpired: ": token_expired\n\n"
-        case .sessionEnded: ": session_ended\n\n"
-        case .tier: ": tier\n\n"
-        case .drain: ": drain\n\n"
-        case .client, .upstream, .idle, .error: ": ended\n\n"
         }
     }
 

@@ -45,7 +45,7 @@ struct UpstreamConnection: ~Copyable {
     var idleSince = MonotonicTime(nanoseconds: 0)
     /// The next idle connection to the same address. Meaningful while idle.
     var nextIdle: UpstreamIndex?
-    /// Received and not yet consumed: an incomplete head, or what the filter, or the client of a stream, has no room for.
+    /// Received and not yet consumed: an incomplete head, or what the client of a stream, or of a filtered answer, has no room for.
     var input = ByteBuffer()
     /// HTTP/2: frames that wait for the socket. Of a WebSocket that is ending: its last bytes.
     var output = ByteBuffer()

@@ -100,8 +100,8 @@ extension Worker {
 }
 
 extension Exchange {
-    /// Bytes of the request and of the filter that wait in memory.
-    fileprivate var bufferedBytes: Int { buffers.heldHead.count + attempt.replay.count + attempt.pending.count + filter.bufferedBytes }
+    /// Bytes of the request and of the answer's stages that wait in memory.
+    fileprivate var bufferedBytes: Int { buffers.heldHead.count + attempt.replay.count + attempt.pending.count + answer.heldBytes }
 
     /// Whether it has a target and its answer has not begun.
     fileprivate var mayStillBeRefused: Bool {

@@ -53,10 +53,15 @@ struct Scratch: ~Copyable {
         input = buffer
     }
 
-    /// Moves out the buffer to write into, which is empty. `putBackOutput` must follow.
-    mutating func takeOutput() -> ByteBuffer {
+    /// Begins with bytes for another client in `output`.
+    mutating func beginOutput() {
         precondition(output.isEmpty, "bytes for another client would be mixed in")
         prepareOutput()
+    }
+
+    /// Moves out the buffer to write into, which is empty. `putBackOutput` must follow.
+    mutating func takeOutput() -> ByteBuffer {
+        beginOutput()
         var taken = ByteBuffer()
         swap(&taken, &output)
         return taken

@@ -6,16 +6,11 @@ import Wire
 struct AnswerNotices {
     fileprivate static let intervalMilliseconds: UInt64 = 60_000
 
-    private struct Route {
-        var nextAt: MonotonicTime
-        var count: Int
-    }
-
-    private var routes: [LabelID: Route] = [:]
+    private var routes: [LabelID: (nextAt: MonotonicTime, count: Int)] = [:]
 
     /// Counts one more answer; returns the count to log if a line is due.
     mutating func count(_ route: LabelID, at now: MonotonicTime) -> Int? {
-        var state = routes[route] ?? Route(nextAt: now, count: 0)
+        var state = routes[route] ?? (nextAt: now, count: 0)
         defer { routes[route] = state }
         state.count += 1
         guard now >= state.nextAt else { return nil }
@@ -40,5 +35,24 @@ struct UnlabelledAnswers {
         }
         if let end = quietUntil[route], now < end { return nil }
         return counts.kept > 0 ? notices.count(route, at: now) : nil
+    }
+}
+
+extension Worker {
+    /// Logs, at a limited rate, that an answer was not JSON, and which setting of its route would let it pass.
+    mutating func noteUnfit(_ exchange: ExchangeIndex, _ failure: FilterFault) {
+        guard failure == .notJSON, exchanges[exchange].record.status < 400, exchanges[exchange].record.isRecorded else { return }
+        let route = exchanges[exchange].record.route
+        guard let count = telemetry.answerNotices.count(route, at: now.monotonic) else { return }
+        services.answerNotJSON(telemetry.labels.routes.name(of: route), count, exchanges[exchange].answer.stages?.chain.first.isShadow ?? false)
+    }
+
+    /// Logs, at a limited rate, that elements passed in an answer without a single label.
+    mutating func noteUnlabelled(_ exchange: ExchangeIndex, _ counts: FilterCounts) {
+        let route = exchanges[exchange].record.route
+        guard exchanges[exchange].answer.stages?.chain.first.labelsTheUnlabelled == false,
+            let count = telemetry.unlabelledAnswers.count(counts, of: route, at: now.monotonic)
+        else { return }
+        services.answerUnlabelled(telemetry.labels.routes.name(of: route), exchanges[exchange].note.sentPath, count)
     }
 }

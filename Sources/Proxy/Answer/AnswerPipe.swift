@@ -1,0 +1,122 @@
+import Gate
+import HTTP
+import Wire
+
+/// The answer under way: its source, and its way through the stages to the client. Drivers ask it what becomes of head, content and
+/// trailers, and no stage. Most answers have none: `course` tells, and all else about stages lies behind a reference.
+struct AnswerPipe {
+    enum Source {
+        /// The upstream of the attempt, if any.
+        case upstream
+        /// A handler of the gateway, which sends it in parts.
+        case handler(LocalStream)
+    }
+
+    /// How content gets from the source to the client.
+    enum Course {
+        /// As it is. The kernel may move it.
+        case direct
+        /// As it is, but a stage or the scan of frames sees it.
+        case watched
+        /// The client gets what the stages hand on, so no length, no trailers and no frames are known.
+        case changed
+    }
+
+    var source = Source.upstream
+    private(set) var course = Course.direct
+    /// nil on a route without any.
+    fileprivate(set) var stages: AnswerStages?
+    /// The place between the frames of an answer that has any.
+    var frames = FrameScan.none
+    var readSize = AdaptiveReadSize()
+    /// The token, session and tier that it depends on, should it become a stream.
+    var life: StreamLife?
+    var streamRule = StreamRule()
+    /// Set while it is a stream.
+    var live: LiveStream?
+    /// Set once the upstream has accepted a WebSocket.
+    var tunnel: Tunnel?
+
+    // MARK: events
+
+    /// The upstream's answer begins. `isForHead`: as the answer to HEAD it has no content, and describes that of GET.
+    mutating func head(_ head: borrowing ResponseHead, _ bytes: RawSpan, isForHead: Bool) throws(FilterFault) {
+        try stages?.chain.head(head, bytes, isForHead: isForHead)
+        chooseCourse()
+    }
+
+    /// The frames of the content are followed from here on.
+    mutating func follow(_ frames: FrameScan) {
+        self.frames = frames
+        chooseCourse()
+    }
+
+    /// Gives content to the stages, or shows it to those that watch; without any, they go on with what waits.
+    mutating func content(_ content: RawSpan) throws(FilterFault) {
+        guard let stages, stages.chain.role != .none else { return }
+        try stages.chain.content(content, into: &stages.ready)
+        // One that watches may have stopped.
+        if course == .watched { chooseCourse() }
+    }
+
+    /// The content is complete.
+    func end() throws(FilterFault) {
+        guard let stages, stages.chain.role != .none else { return }
+        try stages.chain.end(into: &stages.ready)
+    }
+
+    /// The exchange is over.
+    func ended() {
+        if case .handler(let stream) = source { stream.ended() }
+        stages?.reset()
+    }
+
+    private mutating func chooseCourse() {
+        switch stages?.chain.role ?? .none {
+        case .none: course = frames.isNone ? .direct : .watched
+        case .watches: course = .watched
+        case .changes: course = .changed
+        }
+    }
+
+    // MARK: questions
+
+    /// Whether the head is held back, as the answer may still be refused.
+    var holdsHead: Bool { course == .changed && stages?.chain.mayRefuse == true }
+
+    /// Whether content was received that the stages have not worked on yet.
+    var isWaiting: Bool { course == .changed && stages?.chain.isWaiting == true }
+
+    /// Whether the caller's tier decides about its content.
+    var isFilteredByTier: Bool { stages?.chain.first.role == .changes }
+
+    /// Bytes of head and content that wait in it.
+    var heldBytes: Int { stages.map { $0.chain.heldBytes + $0.heldHead.count + $0.ready.count } ?? 0 }
+}
+
+/// The stages of an answer, in order, with what they have let go. Made for the first answer of an exchange that has any, and kept with its
+/// buffers.
+final class AnswerStages {
+    var chain = StageChain(TierFilter(), NoStage())
+    /// The head for the client, without its end, while it is held back.
+    var heldHead = ByteBuffer()
+    /// Content that they have handed on, for the client.
+    var ready = ByteBuffer()
+
+    fileprivate func reset() {
+        chain.reset()
+        heldHead.reuse()
+        // As much as the filter keeps of its own.
+        if ready.capacity > 65_536 { ready = ByteBuffer() } else { ready.removeAll() }
+    }
+}
+
+extension Exchange {
+    /// The stages of its answer, to be told what to do.
+    mutating func openStages() -> AnswerStages {
+        let stages = buffers.stages ?? AnswerStages()
+        buffers.stages = stages
+        answer.stages = stages
+        return stages
+    }
+}

@@ -1,0 +1,125 @@
+import Gate
+import HTTP
+import Wire
+
+/// The part of a stage in the content of the answer under way.
+enum StageRole: Comparable {
+    /// Content does not go through it.
+    case none
+    /// It sees the content, which goes on as it is.
+    case watches
+    /// It takes content and hands on other content, whose length is not known in advance.
+    case changes
+}
+
+/// A step of an answer on its way to the client: it sees the head, may look at the content or change it, and may refuse the answer. It
+/// knows no socket, no protocol and no other stage; `AnswerStages` lists them, and drivers ask the pipe.
+protocol AnswerStage: ~Copyable {
+    /// Set by `head`. Without a role a stage gets no content; with `watches` it adds nothing to `out`, waits for nothing, and does not throw.
+    var role: StageRole { get }
+    /// Whether it may refuse the answer until it hands on content: so long, the head is held back.
+    var mayRefuse: Bool { get }
+    /// Whether it has content to work on that it has received. `content` with no bytes goes on with it.
+    var isWaiting: Bool { get }
+    /// Bytes that it holds.
+    var heldBytes: Int { get }
+
+    /// The upstream's answer begins. `isForHead`: as the answer to HEAD it has no content, and describes that of GET.
+    mutating func head(_ head: borrowing ResponseHead, _ bytes: RawSpan, isForHead: Bool) throws(FilterFault)
+    /// Whether the client gets a field of the head unchanged.
+    func passes(_ field: Field, _ bytes: RawSpan) -> Bool
+    /// Writes the fields that it adds to the head.
+    func writeFields(_ fields: borrowing FieldTable, _ bytes: RawSpan, into out: inout ByteBuffer)
+    /// Takes content and appends to `out` what may go on, of a bounded amount of it.
+    mutating func content(_ content: RawSpan, into out: inout ByteBuffer) throws(FilterFault)
+    /// The content is complete: appends all that may still go on.
+    mutating func end(into out: inout ByteBuffer) throws(FilterFault)
+    /// The exchange is over: forgets the answer, and frees buffers that it has grown.
+    mutating func reset()
+}
+
+extension AnswerStage where Self: ~Copyable {
+    var mayRefuse: Bool { false }
+    var isWaiting: Bool { false }
+
+    func passes(_ field: Field, _ bytes: RawSpan) -> Bool { true }
+    func writeFields(_ fields: borrowing FieldTable, _ bytes: RawSpan, into out: inout ByteBuffer) {}
+    func end(into out: inout ByteBuffer) {}
+}
+
+/// Two stages, or a stage and a chain of others, as one stage: the content that the first hands on goes to the rest.
+struct StageChain<First: AnswerStage & ~Copyable, Rest: AnswerStage & ~Copyable>: AnswerStage, ~Copyable {
+    var first: First
+    var rest: Rest
+    private var between = ByteBuffer()
+
+    init(_ first: consuming First, _ rest: consuming Rest) {
+        self.first = first
+        self.rest = rest
+    }
+
+    var role: StageRole { max(first.role, rest.role) }
+    var mayRefuse: Bool { first.mayRefuse || rest.mayRefuse }
+    var isWaiting: Bool { first.isWaiting || rest.isWaiting }
+    var heldBytes: Int { first.heldBytes + between.count + rest.heldBytes }
+
+    mutating func head(_ head: borrowing ResponseHead, _ bytes: RawSpan, isForHead: Bool) throws(FilterFault) {
+        try first.head(head, bytes, isForHead: isForHead)
+        try rest.head(head, bytes, isForHead: isForHead)
+    }
+
+    func passes(_ field: Field, _ bytes: RawSpan) -> Bool { first.passes(field, bytes) && rest.passes(field, bytes) }
+
+    func writeFields(_ fields: borrowing FieldTable, _ bytes: RawSpan, into out: inout ByteBuffer) {
+        first.writeFields(fields, bytes, into: &out)
+        rest.writeFields(fields, bytes, into: &out)
+    }
+
+    mutating func content(_ content: RawSpan, into out: inout ByteBuffer) throws(FilterFault) {
+        switch first.role {
+        case .none: return try rest.content(content, into: &out)
+        case .changes where rest.role == .none: return try first.content(content, into: &out)
+        // Content that waits in the rest is older.
+        case .changes where rest.isWaiting && content.isEmpty: return try rest.content(content, into: &out)
+        case .changes:
+            try first.content(content, into: &between)
+            try handOn(to: &out)
+        case .watches:
+            try first.content(content, into: &between)
+            if rest.role != .none { try rest.content(content, into: &out) }
+        }
+    }
+
+    mutating func end(into out: inout ByteBuffer) throws(FilterFault) {
+        guard rest.role != .none else { return try first.end(into: &out) }
+        if first.role != .none { try first.end(into: &between) }
+        try handOn(to: &out)
+        try rest.end(into: &out)
+    }
+
+    private mutating func handOn(to out: inout ByteBuffer) throws(FilterFault) {
+        guard !between.isEmpty else { return }
+        var content = ByteBuffer()
+        swap(&content, &between)
+        try rest.content(content.readable, into: &out)
+        if rest.role == .watches { out.append(content.readable) }
+        content.removeAll()
+        swap(&content, &between)
+    }
+
+    mutating func reset() {
+        first.reset()
+        rest.reset()
+        between.reuse()
+    }
+}
+
+/// The end of a chain.
+struct NoStage: AnswerStage {
+    var role: StageRole { .none }
+    var heldBytes: Int { 0 }
+
+    func head(_ head: borrowing ResponseHead, _ bytes: RawSpan, isForHead: Bool) {}
+    func content(_ content: RawSpan, into out: inout ByteBuffer) {}
+    func reset() {}
+}

@@ -1,0 +1,208 @@
+import FilterReference
+import Gate
+import HTTP
+import TestThreads
+import Testing
+import Wire
+
+@testable import Proxy
+
+/// Stages alone and in chains, over random splits, stalls and cuts: they hand on the same, and keep nothing.
+@Suite(.ownThread) struct AnswerStageTests {
+    private static let reference = ReferenceFilter(paths: ["tier"], tiers: ["free", "premium"], tier: 0)
+    private static let plan = plan(["tier"])
+    private static let shadow = plan(["tier"], isShadow: true)
+
+    private static func plan(_ paths: [String], isStrict: Bool = true, isShadow: Bool = false) -> FilterPlan {
+        FilterPlan(paths.map { try! FilterPath(parsing: $0) }, tiers: .standard, isStrict: isStrict, isShadow: isShadow)
+    }
+
+    /// JSON behind the tier filter; nil if that refuses it.
+    private static func filtered(_ content: [UInt8]) -> [UInt8]? {
+        guard case .passes(let out, _) = reference.filter(content) else { return nil }
+        return out
+    }
+
+    @Test func aStageAloneHandsOnTheSameHoweverItsContentComes() throws {
+        try run(TierFilter(), packs: true) { $0.begin(Self.plan, .lowest) } expecting: { Self.filtered($0) }
+        try run(TierFilter(), packs: true) { $0.begin(Self.shadow, .lowest) } expecting: { _ in [] }
+        try run(Uppercase()) { _ in } expecting: { Uppercase.of($0) }
+        try run(Backwards()) { _ in } expecting: { Backwards.of($0) }
+    }
+
+    @Test func aChainHandsOnWhatItsStagesMakeInOrder() throws {
+        try run(StageChain(TierFilter(), NoStage()), packs: true) { $0.first.begin(Self.plan, .lowest) } expecting: { Self.filtered($0) }
+        try run(StageChain(TierFilter(), Uppercase()), packs: true) { $0.first.begin(Self.plan, .lowest) } expecting: {
+            Self.filtered($0).map { Uppercase.of($0) }
+        }
+        try run(StageChain(TierFilter(), StageChain(Backwards(), Uppercase())), packs: true) { $0.first.begin(Self.plan, .lowest) } expecting: {
+            Self.filtered($0).map { Uppercase.of(Backwards.of($0)) }
+        }
+        try run(StageChain(TierFilter(), Uppercase())) { $0.first.begin(Self.shadow, .lowest) } expecting: { Uppercase.of($0) }
+        try run(StageChain(TierFilter(), Backwards())) { _ in } expecting: { Backwards.of($0) }
+        try run(StageChain(Backwards(), StageChain(Backwards(), NoStage()))) { _ in } expecting: { Backwards.of(Backwards.of($0)) }
+    }
+
+    @Test func aStageThatWatchesSeesWhatPassesItsPlace() throws {
+        try run(StageChain(Tee(), TierFilter())) { $0.rest.begin(Self.plan, .lowest) } expecting: { Self.filtered($0) } seeing: {
+            $0.first.seen
+        } as: { $0 }
+        try run(StageChain(TierFilter(), Tee()), packs: true) { $0.first.begin(Self.plan, .lowest) } expecting: { Self.filtered($0) } seeing: {
+            $0.rest.seen
+        } as: { Self.filtered($0) }
+        try run(StageChain(Backwards(), StageChain(Tee(), Uppercase()))) { _ in } expecting: { Uppercase.of(Backwards.of($0)) } seeing: {
+            $0.rest.first.seen
+        } as: { Backwards.of($0) }
+        try run(StageChain(Tee(), Tee())) { _ in } expecting: { _ in [] } seeing: { $0.first.seen + $0.rest.seen } as: { $0 + $0 }
+    }
+
+    @Test func aChainHasTheStrongestRoleAndAsksEachStageForTheHead() throws {
+        var chain = StageChain(Tee(), TierFilter())
+        chain.rest.begin(Self.plan, .lowest)
+        #expect([chain.role == .none, chain.mayRefuse] == [true, false])
+        try begin(&chain, "Content-Type: application/json\r\n")
+        #expect([chain.role == .changes, chain.mayRefuse] == [true, true])
+        chain.reset()
+        chain.rest.begin(Self.plan(["tier"], isStrict: false), .lowest)
+        try begin(&chain, "Content-Type: text/html\r\n")
+        #expect([chain.role == .watches, chain.mayRefuse] == [true, false])
+        let bytes = Array("HTTP/1.1 200 OK\r\nETag: \"a\"\r\nX-Watched: 1\r\nX-Other: 2\r\n\r\n".utf8)
+        var head = ResponseHead()
+        let outcome = head.parse(bytes.rawBytes, requestMethod: .get, limits: HeadLimits())
+        try #require(outcome == .complete)
+        let passes = (0..<head.fields.count).map { chain.passes(head.fields[$0], bytes.rawBytes) }
+        #expect(passes == [false, false, true])
+        var out = ByteBuffer()
+        chain.writeFields(head.fields, bytes.rawBytes, into: &out)
+        #expect(out.readable.text.hasPrefix("X-Watched: tee\r\nETag: W/\"a~free."))
+    }
+
+    // MARK: driving a stage as the pump does
+
+    private func begin<Stage: AnswerStage & ~Copyable>(_ stage: inout Stage, _ fields: String) throws {
+        let bytes = Array("HTTP/1.1 200 OK\r\n\(fields)Transfer-Encoding: chunked\r\n\r\n".utf8)
+        var head = ResponseHead()
+        let outcome = head.parse(bytes.rawBytes, requestMethod: .get, limits: HeadLimits())
+        try #require(outcome == .complete)
+        try stage.head(head, bytes.rawBytes, isForHead: false)
+    }
+
+    /// The content that the stage hands on, if it receives these pieces; nil if it refuses them.
+    private func feed<Stage: AnswerStage & ~Copyable>(_ stage: inout Stage, _ pieces: [[UInt8]], isCut: Bool = false) -> [UInt8]? {
+        var out = ByteBuffer()
+        do throws(FilterFault) {
+            for piece in pieces where stage.role != .none {
+                try stage.content(piece.rawBytes, into: &out)
+                while stage.isWaiting { try stage.content(RawSpan(), into: &out) }
+            }
+            if !isCut, stage.role != .none { try stage.end(into: &out) }
+        } catch {
+            return nil
+        }
+        return out.readable.array
+    }
+
+    /// Runs answers of JSON through the stage, each behind one that is cut: whole, byte by byte and in random pieces.
+    private func run<Stage: AnswerStage & ~Copyable>(
+        _ made: consuming Stage, packs: Bool = false, _ prepare: (inout Stage) -> Void, expecting expected: ([UInt8]) -> [UInt8]?,
+        seeing seen: (borrowing Stage) -> [UInt8]? = { _ in nil }, as sight: ([UInt8]) -> [UInt8]? = { _ in nil },
+        _ place: SourceLocation = #_sourceLocation
+    ) throws {
+        var stage = made
+        var documents = FilterDocuments(random: SplitMix64(seed: 1), allowed: ["free"])
+        for seed in 0..<60 {
+            var random = SplitMix64(seed: UInt64(seed))
+            let content = documents.next()
+            let isPacked = packs && seed % 2 == 0
+            let received = isPacked ? Gzip.stored(content) : content
+            let fields = "Content-Type: application/json\r\n" + (isPacked ? "Content-Encoding: gzip\r\n" : "")
+            for pieces in [[received], received.map { [$0] }, Self.split(received, &random), Self.split(received, &random)] {
+                prepare(&stage)
+                try begin(&stage, fields)
+                _ = feed(&stage, Array(pieces.prefix(Int.random(in: 0...pieces.count, using: &random))), isCut: true)
+                stage.reset()
+                let isClean = stage.heldBytes == 0 && !stage.isWaiting && stage.role == .none
+                prepare(&stage)
+                try begin(&stage, fields)
+                let out = feed(&stage, pieces)
+                let isEmpty = out == nil || stage.heldBytes == 0
+                let isSeen = out == nil || seen(stage) == sight(content)
+                stage.reset()
+                #expect(isClean && isEmpty && isSeen && stage.heldBytes == 0, "seed \(seed)", sourceLocation: place)
+                #expect(out == expected(content), "seed \(seed)", sourceLocation: place)
+            }
+        }
+    }
+
+    private static func split(_ bytes: [UInt8], _ random: inout SplitMix64) -> [[UInt8]] {
+        var (pieces, rest) = ([[UInt8]](), bytes[...])
+        while !rest.isEmpty {
+            let count = Int.random(in: 1...min(rest.count, 40), using: &random)
+            pieces.append(Array(rest.prefix(count)))
+            rest = rest.dropFirst(count)
+        }
+        return pieces
+    }
+}
+
+/// Changes each byte at once.
+private struct Uppercase: AnswerStage {
+    private(set) var role = StageRole.none
+    var heldBytes: Int { 0 }
+
+    static func of(_ content: [UInt8]) -> [UInt8] { content.map { 97...122 ~= $0 ? $0 - 32 : $0 } }
+
+    mutating func head(_ head: borrowing ResponseHead, _ bytes: RawSpan, isForHead: Bool) { role = .changes }
+    func content(_ content: RawSpan, into out: inout ByteBuffer) { out.append(Self.of(content.array)) }
+    func end(into out: inout ByteBuffer) {}
+    mutating func reset() { role = .none }
+}
+
+/// Turns blocks of eight bytes around, one at a time, so that it holds some and has more waiting.
+private struct Backwards: AnswerStage {
+    private(set) var role = StageRole.none
+    private var held: [UInt8] = []
+    var heldBytes: Int { held.count }
+    var isWaiting: Bool { held.count >= 8 }
+
+    static func of(_ content: [UInt8]) -> [UInt8] {
+        stride(from: 0, to: content.count, by: 8).flatMap { content[$0..<min($0 + 8, content.count)].reversed() }
+    }
+
+    mutating func head(_ head: borrowing ResponseHead, _ bytes: RawSpan, isForHead: Bool) { role = .changes }
+
+    mutating func content(_ content: RawSpan, into out: inout ByteBuffer) {
+        held += content.array
+        guard isWaiting else { return }
+        out.append(Self.of(Array(held.prefix(8))))
+        held.removeFirst(8)
+    }
+
+    mutating func end(into out: inout ByteBuffer) {
+        out.append(Self.of(held))
+        held = []
+    }
+
+    mutating func reset() {
+        role = .none
+        held = []
+    }
+}
+
+/// Keeps a copy of what passes.
+private struct Tee: AnswerStage {
+    private(set) var role = StageRole.none
+    private(set) var seen: [UInt8] = []
+    var heldBytes: Int { 0 }
+
+    mutating func head(_ head: borrowing ResponseHead, _ bytes: RawSpan, isForHead: Bool) {
+        role = .watches
+        seen = []
+    }
+
+    func passes(_ field: Field, _ bytes: RawSpan) -> Bool { !bytes[field.name].equalsIgnoringCase("x-watched") }
+    func writeFields(_ fields: borrowing FieldTable, _ bytes: RawSpan, into out: inout ByteBuffer) { out.append("X-Watched: tee\r\n") }
+    mutating func content(_ content: RawSpan, into out: inout ByteBuffer) { seen += content.array }
+    func end(into out: inout ByteBuffer) {}
+    mutating func reset() { role = .none }
+}
