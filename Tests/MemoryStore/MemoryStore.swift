@@ -50,6 +50,7 @@ private final class MemoryDatabase: SQLDatabase, @unchecked Sendable {
 
     let controls = Mutex(Controls())
     let onChange: ChangeNotice = { _ in }
+    var executor: any TaskExecutor { globalConcurrentExecutor }
     private let turn = Mutex(())
     private let connection: SQLiteConnection
 
@@ -96,7 +97,7 @@ private final class MemoryDatabase: SQLDatabase, @unchecked Sendable {
     }
 
     func read<Value: Sendable>(
-        _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+        isBrief: Bool, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
         if Value.self == (ChangeReading, [String]).self, let fault = controls.withLock({ $0.readingFaults.popLast() }) { throw fault }
         return try run(isWriting: false, body)
