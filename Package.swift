@@ -122,8 +122,8 @@ let package = Package(
         .testTarget(
             name: "TollgateTests",
             dependencies: [
-                "tollgate", "Accounts", "Admin", "Credentials", "Gate", "HTTP", "Issuers", "Limits", "Mail", "Proxy", "Settings", "Storage", "System", "Telemetry",
-                "Threads", "Transport", "Wire", "Workbench",
+                "tollgate", "Accounts", "Admin", "Credentials", "Fetch", "Gate", "HTTP", "Issuers", "Limits", "Mail", "MemoryStore", "Proxy", "Settings", "Storage", "System",
+                "Telemetry", "Threads", "Transport", "Wire", "Workbench",
             ],
             exclude: ["Cases"], swiftSettings: tests),
         // Test support: folders, files of the package, a small HTTP server and waiting.

@@ -1,48 +1,53 @@
 package import Accounts
 internal import Credentials
-package import Wire
+internal import Wire
 
-/// The identities, grants, sessions and metadata of an account.
-package struct AccountDetails {
+/// An account with its identities, grants and sessions.
+package struct AccountDetails: Sendable, Recorded {
+    package let view: AccountView
     package let identities: [LinkedIdentity]
     package let grants: [ActorName]
     package let sessions: [Session]
-    private let metadata: Metadata
 
-    package init(of account: Account, _ directory: AccountDirectory) async throws(AccountFailure) {
-        identities = try await directory.identities(of: account.id)
-        grants = try await directory.grants(of: account.id)
-        sessions = try await directory.sessions(of: account.id)
-        metadata = account.metadata
+    init(of view: AccountView, _ directory: AccountDirectory) async throws(AccountFailure) {
+        self.view = view
+        identities = try await directory.identities(of: view.account.id)
+        grants = try await directory.grants(of: view.account.id)
+        sessions = try await directory.sessions(of: view.account.id)
     }
 
-    /// Writes them as members of an open object.
-    package func write(_ json: inout JSONWriter) {
-        json.array("identities", identities) { json, identity in
-            json.beginObject()
-            json.field("provider", identity.key.source.name)
-            json.field("subject", identity.key.subject)
-            json.field("linked_at", ISO8601.text(identity.linkedAt))
-            json.endObject()
-        }
-        json.array("actors", grants) { json, actor in
-            json.beginObject()
-            json.field("type", actor.type)
-            json.field("id", actor.id)
-            json.endObject()
-        }
-        json.array("sessions", sessions) { json, session in
-            json.beginObject()
-            json.field("id", session.id.text)
-            json.field("contract", session.contract.name)
-            json.optional("device", session.device)
-            json.optional("address", session.address?.text)
-            json.field("created_at", ISO8601.text(session.createdAt))
-            json.field("last_used_at", ISO8601.text(session.lastUsedAt))
-            json.field("expires_at", ISO8601.text(session.deadline))
-            json.endObject()
-        }
-        json.key("metadata")
-        json.verbatim(metadata.json.rawBytes)
-    }
+    package static let record = Record<Self>("UserDetails", AccountView.record.fields(of: \.view) + [
+        .has("identities", \.identities), .has("actors", \.grants), .has("sessions", \.sessions),
+        .has("metadata", .anything, \.view.account.metadata.json),
+    ])
+}
+
+extension LinkedIdentity: Recorded {
+    package static let record = Record<Self>([
+        .has("provider", \.key.source.name), .has("subject", \.key.subject), .has("linked_at", \.linkedAt),
+    ])
+}
+
+extension ActorName: Recorded {
+    package static let record = Record<Self>([.has("type", \.type), .has("id", \.id)])
+}
+
+extension Session: Recorded {
+    package static let record = Record<Self>([
+        .has("id", \.id), .has("contract", .words(ContractID.allCases.map(\.name)), \.contract.name), .may("device", \.device),
+        .may("address", \.address?.text), .has("created_at", \.createdAt), .has("last_used_at", \.lastUsedAt),
+        .has("expires_at", about: "Unless it is refreshed before", \.deadline),
+    ])
+}
+
+extension AuditEvent: Recorded {
+    package static let record = Record<Self>("AuditEvent", [
+        .has("id", \.id), .has("at", \.at), .has("event", .cases, \.kind), .may("user", \.user),
+        .may("email", about: "Of the account as it is now, not part of the event", \.email), .may("session", \.session),
+        .has(
+            "actor", .words(["user", "command", "admin-api", "console", "operator"]), about: "operator: an event of an earlier version",
+            \.actor.kind),
+        .may("token", about: "The name of the token with scopes by which the admin API was used", \.actor.token),
+        .may("address", \.address?.text), .may("detail", \.detail),
+    ])
 }

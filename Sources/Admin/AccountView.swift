@@ -1,17 +1,17 @@
 package import Accounts
 internal import Credentials
-package import Gate
-package import Wire
+internal import Gate
+internal import Wire
 
 /// An account as the commands and the admin API show it.
-package struct AccountView {
+package struct AccountView: Sendable, Recorded {
     package let account: Account
     let tiers: TierList
     /// Seconds that a tier stays in force beyond its end.
     let graceSeconds: Int64
     let now: WallTime
 
-    package init(_ account: Account, tiers: TierList, graceSeconds: Int64, now: WallTime) {
+    init(_ account: Account, tiers: TierList, graceSeconds: Int64, now: WallTime) {
         self.account = account
         self.tiers = tiers
         self.graceSeconds = graceSeconds
@@ -36,27 +36,15 @@ package struct AccountView {
         return "\(tier) (\(account.entitlement.tier ?? "") ended at \(ISO8601.text(until)))"
     }
 
-    // MARK: JSON
-
-    /// Writes its members into an open object. Those of other tables are in `AccountDetails`.
-    package func write(_ json: inout JSONWriter) {
-        json.field("id", account.id.text)
-        json.optional("email", account.email?.text)
-        json.optional("email_confirmed_at", account.emailConfirmedAt.map(ISO8601.text))
-        json.optional("phone", account.phone?.text)
-        json.optional("phone_confirmed_at", account.phoneConfirmedAt.map(ISO8601.text))
-        json.optional("username", account.username?.text)
-        json.optional("name", account.name?.full)
-        json.optional("given_name", account.name?.given)
-        json.optional("family_name", account.name?.family)
-        json.field("has_password", account.hasPassword)
-        json.field("opened_by", account.openedBy?.name ?? "operator")
-        json.field("created_at", ISO8601.text(account.createdAt))
-        json.field("updated_at", ISO8601.text(account.updatedAt))
-        json.field("tier", tier)
-        json.optional("tier_until", account.entitlement.until.map(ISO8601.text))
-        json.field("has_active_subscription", hasActiveSubscription)
-    }
+    package static let record = Record<Self>("User", [
+        .has("id", \.account.id), .may("email", \.account.email?.text), .may("email_confirmed_at", \.account.emailConfirmedAt),
+        .may("phone", \.account.phone?.text), .may("phone_confirmed_at", \.account.phoneConfirmedAt),
+        .may("username", \.account.username?.text), .may("name", about: "Both parts", \.account.name?.full),
+        .may("given_name", \.account.name?.given), .may("family_name", \.account.name?.family), .has("has_password", \.account.hasPassword),
+        .has("opened_by", .words(ContractID.allCases.map(\.name) + ["operator"])) { $0.account.openedBy?.name ?? "operator" },
+        .has("created_at", \.account.createdAt), .has("updated_at", \.account.updatedAt), .has("tier", .tier, \.tier),
+        .may("tier_until", \.account.entitlement.until), .has("has_active_subscription", \.hasActiveSubscription),
+    ])
 
     // MARK: tables
 

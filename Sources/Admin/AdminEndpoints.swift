@@ -1,30 +1,18 @@
 package import HTTP
-package import Telemetry
-package import Wire
+internal import Telemetry
+internal import Wire
 
 /// The endpoints of the admin listeners: health, readiness, metrics, the admin API and the console.
 package struct AdminEndpoints: Sendable {
-    /// The metrics of every worker.
-    let reports: @Sendable () async -> [MetricsSnapshot]
-    let process: @Sendable () -> ProcessMetrics
-    let readiness: @Sendable () -> Readiness
-    let now: @Sendable () -> WallTime
+    let gateway: any AdminGateway
     /// Why the process should be restarted; nil while all event loops turn.
     let problem: @Sendable () -> String?
     let hosts: @Sendable () -> AdminHosts
     let api: AdminAPI
     private let console = ConsoleFiles()
 
-    package init(
-        reports: @escaping @Sendable () async -> [MetricsSnapshot], process: @escaping @Sendable () -> ProcessMetrics,
-        readiness: @escaping @Sendable () -> Readiness, now: @escaping @Sendable () -> WallTime,
-        problem: @escaping @Sendable () -> String?,
-        hosts: @escaping @Sendable () -> AdminHosts, api: AdminAPI
-    ) {
-        self.reports = reports
-        self.process = process
-        self.readiness = readiness
-        self.now = now
+    package init(_ api: AdminAPI, hosts: @escaping @Sendable () -> AdminHosts, problem: @escaping @Sendable () -> String?) {
+        gateway = api.gateway
         self.problem = problem
         self.hosts = hosts
         self.api = api
@@ -47,7 +35,7 @@ package struct AdminEndpoints: Sendable {
         case "/readyz": return ready()
         case "/metrics":
             let format = ExpositionFormat(accept: request.value(of: "accept") ?? "")
-            let text = Exposition.render(await reports(), process(), as: format, at: now())
+            let text = Exposition.render(await gateway.reports(), gateway.process(), as: format, at: gateway.time)
             return LocalResponse(
                 status: 200, contentType: format.contentType.description, body: text, fields: [(name: "Vary", value: "Accept")])
         case "/", "/admin", "/admin/": return ConsoleFiles.redirection
@@ -66,7 +54,7 @@ package struct AdminEndpoints: Sendable {
     private func isOpen(_ path: String) -> Bool { path == "/livez" || path == "/readyz" || path == "/metrics" }
 
     private func ready() -> LocalResponse {
-        let readiness = readiness()
+        let readiness = gateway.readiness()
         var out = ByteBuffer()
         readiness.write(into: &out)
         return LocalResponse(status: readiness.statusCode, contentType: "application/json", body: out.readable.array)

@@ -4,7 +4,7 @@ package import Wire
 
 /// A message in the development outbox.
 package struct OutboxEntry: Sendable, Equatable {
-    package enum Channel: String, Sendable { case mail, sms }
+    package enum Channel: String, Sendable, CaseIterable { case mail, sms }
 
     package let at: WallTime
     package let channel: Channel
@@ -77,7 +77,7 @@ package struct Outbox: Sendable {
 
 extension JSONWriter {
     /// Writes an entry as an object.
-    package mutating func entry(_ entry: OutboxEntry) {
+    fileprivate mutating func entry(_ entry: OutboxEntry) {
         beginObject()
         field("at", ISO8601.text(entry.at))
         field("channel", entry.channel.rawValue)

@@ -50,6 +50,9 @@ package struct LineOption<Target: OptionTarget>: Sendable {
     let maximumCount: Int
     /// The member in JSON; with a dot, that of an object.
     package var jsonName: String
+    /// The kind of its value in JSON, and whether that may be null, for off.
+    package let kind: OptionValue.Kind
+    package var isNullable = false
     /// Whether a column of its own shows it in the text of `check`.
     package var hasColumn: @Sendable (Target) -> Bool = { _ in false }
     let read: Read
@@ -57,15 +60,19 @@ package struct LineOption<Target: OptionTarget>: Sendable {
     package let value: @Sendable (Target, TierList) -> OptionValue?
     /// Whether it means anything beside the others.
     package var applies: @Sendable (Target) -> Bool = { _ in true }
+    /// Whether JSON always shows it.
+    package var isAlwaysShown: Bool { isUnconditional && value(Target.bare, .standard)?.json != nil }
+    private var isUnconditional = true
 
     init(
-        _ key: String, _ values: String, _ doc: String, most maximumCount: Int = 1, read: @escaping Read,
+        _ key: String, _ values: String, _ doc: String, most maximumCount: Int = 1, kind: OptionValue.Kind = .text, read: @escaping Read,
         value: @escaping @Sendable (Target, TierList) -> OptionValue?
     ) {
         self.key = key
         self.values = values
         self.doc = doc
         self.maximumCount = maximumCount
+        self.kind = kind
         self.read = read
         self.value = value
         jsonName = key.replacing("-", with: "_")
@@ -78,12 +85,12 @@ extension LineOption {
     init<Value>(_ key: String, _ path: Path<Value>, _ form: OptionForm<Value>, values: String? = nil, _ doc: String) {
         let shown = form.show(Target.bare[keyPath: path], .standard)?.words.first ?? ""
         let words = form.choices.isEmpty ? shown : alternatives([shown] + form.choices.filter { $0 != shown })
-        self.init(key, values ?? words, doc, read: Self.read(key, form) { $0[keyPath: path] = $1 }) { form.show($0[keyPath: path], $1) }
+        self.init(key, values ?? words, doc, kind: form.kind, read: Self.read(key, form) { $0[keyPath: path] = $1 }) { form.show($0[keyPath: path], $1) }
     }
 
     /// An option without which nothing is set.
     init<Value>(_ key: String, ifSet path: Path<Value?>, _ form: OptionForm<Value>, _ values: String, _ doc: String) {
-        self.init(key, values, doc, read: Self.read(key, form) { $0[keyPath: path] = $1 }) { target, tiers in
+        self.init(key, values, doc, kind: form.kind, read: Self.read(key, form) { $0[keyPath: path] = $1 }) { target, tiers in
             target[keyPath: path].flatMap { form.show($0, tiers) }
         }
     }
@@ -92,18 +99,19 @@ extension LineOption {
     init<Value>(_ key: String, orOff path: Path<Value?>, _ form: OptionForm<Value>, values: String? = nil, _ doc: String) {
         let shown = Target.bare[keyPath: path].flatMap { form.show($0, .standard)?.words.first }
         let read = Self.read(key, form) { $0[keyPath: path] = $1 }
-        self.init(key, values ?? "\(shown ?? "") or off", doc) { line, target in
+        self.init(key, values ?? "\(shown ?? "") or off", doc, kind: form.kind) { line, target in
             if line.text(key) == "off" { target[keyPath: path] = nil } else { read(&line, &target) }
         } value: { target, tiers in
             target[keyPath: path].map { form.show($0, tiers) } ?? .off
         }
+        isNullable = true
     }
 
     /// An option that may be repeated; in JSON a list, or a text if that is asked for.
     init<Value>(
         _ key: String, each path: Path<[Value]>, _ form: OptionForm<Value>, _ values: String, most: Int, isText: Bool = false, _ doc: String
     ) {
-        self.init(key, values, doc, most: most) { line, target in
+        self.init(key, values, doc, most: most, kind: isText ? .text : .list) { line, target in
             let context = line.context
             target[keyPath: path] = line.values(key) { text throws(ParseError) in try form.parse(text, context) }
         } value: { target, tiers in
@@ -118,7 +126,7 @@ extension LineOption {
         _ key: String, list path: Path<Value>, _ values: String, _ doc: String, part: @escaping @Sendable (String) throws(ParseError) -> Part,
         join: @escaping @Sendable ([Part]) -> Value, show: @escaping @Sendable (Value) -> [String]
     ) {
-        self.init(key, values, doc) { line, target in
+        self.init(key, values, doc, kind: .list) { line, target in
             if let parts = line.list(key, part) { target[keyPath: path] = join(parts) }
         } value: { target, _ in
             OptionValue(list: show(target[keyPath: path]))
@@ -132,7 +140,7 @@ extension LineOption {
     /// An option that turns on what it names.
     init(_ key: String, flags: [(word: String, path: Path<Bool>)], _ values: String, _ doc: String) {
         let words = flags.map(\.word)
-        self.init(key, values, doc) { line, target in
+        self.init(key, values, doc, kind: .list) { line, target in
             let named: [String] = line.list(key) { text throws(ParseError) -> String in
                 guard words.contains(text) else {
                     throw ParseError("is not known, write \(words.joined(separator: ", ")) or several with commas")
@@ -168,7 +176,7 @@ extension LineOption {
     func json(_ name: String) -> Self { changed { $0.jsonName = name } }
 
     /// Shown only where it means something.
-    func when(_ applies: @escaping @Sendable (Target) -> Bool) -> Self { changed { $0.applies = applies } }
+    func when(_ applies: @escaping @Sendable (Target) -> Bool) -> Self { changed { ($0.applies, $0.isUnconditional) = (applies, false) } }
 
     private func changed(_ change: (inout Self) -> Void) -> Self {
         var row = self

@@ -17,10 +17,19 @@ struct OptionForm<Value: Sendable>: Sendable {
     let show: @Sendable (Value, TierList) -> OptionValue?
     /// The words of a choice; none for any other form.
     var choices: [String] = []
+    /// The kind of its JSON.
+    var kind = OptionValue.Kind.text
 
     init(_ parse: @escaping Parse, show: @escaping @Sendable (Value, TierList) -> OptionValue?) {
         self.parse = parse
         self.show = show
+    }
+
+    /// The same form with JSON of this kind.
+    func of(_ kind: OptionValue.Kind) -> Self {
+        var form = self
+        form.kind = kind
+        return form
     }
 
     /// A form that depends on nothing else.
@@ -33,13 +42,13 @@ extension OptionForm where Value: FixedWidthInteger {
     static func count(_ range: ClosedRange<Int>) -> Self {
         Self(plain: { text throws(ParseError) in Value(clamping: try TypedText.count(text, range)) }) {
             OptionValue("\($0)", .number(Int(clamping: $0)))
-        }
+        }.of(.number)
     }
 
     /// A count whose largest value stands for none.
     static func bound(_ range: ClosedRange<Int>) -> Self {
         let count = count(range)
-        return Self(count.parse) { $0 == .max ? nil : count.show($0, $1) }
+        return Self(count.parse) { $0 == .max ? nil : count.show($0, $1) }.of(.number)
     }
 
     static func percentage(_ range: ClosedRange<Int> = 0...100) -> Self {
@@ -51,7 +60,7 @@ extension OptionForm where Value: FixedWidthInteger {
         Self(plain: { text throws(ParseError) in
             guard let range else { return Value(clamping: try TypedText.size(text)) }
             return Value(clamping: try TypedText.size(text, range))
-        }) { OptionValue(SizeText.text(UInt64(clamping: $0)), .number(Int(clamping: $0))) }
+        }) { OptionValue(SizeText.text(UInt64(clamping: $0)), .number(Int(clamping: $0))) }.of(.number)
     }
 
     /// A duration in `milliseconds` from the range, as so many of the unit; a number in JSON if that is asked for.
@@ -59,7 +68,7 @@ extension OptionForm where Value: FixedWidthInteger {
         Self(plain: { text throws(ParseError) in Value(clamping: try TypedText.duration(text, milliseconds) / unit) }) {
             let text = $0 == 0 ? "0s" : DurationText.text(UInt64(clamping: $0) * unit)
             return OptionValue(text, isNumber ? .number(Int(clamping: $0)) : nil)
-        }
+        }.of(isNumber ? .number : .text)
     }
 }
 
@@ -74,7 +83,7 @@ extension OptionForm where Value: Equatable {
             cases.firstIndex { $0.value == value }.map { OptionValue(cases[$0].word, isFlag ? .flag(cases[$0].value as? Bool == true) : nil) }
         }
         form.choices = words
-        return form
+        return form.of(isFlag ? .flag : .text)
     }
 
     static func choice(_ values: [Value], _ word: (Value) -> String) -> Self { choice(values.map { (word($0), $0) }) }

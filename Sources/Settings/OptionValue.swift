@@ -11,6 +11,9 @@ package struct OptionValue: Equatable, Sendable {
         case null
     }
 
+    /// The kind of its JSON.
+    package enum Kind: Sendable { case text, number, flag, list }
+
     /// As a line writes it; several for an option that is repeated.
     package var words: [String]
     /// nil: none.
@@ -44,7 +47,7 @@ package struct OptionValue: Equatable, Sendable {
 }
 
 extension JSONWriter {
-    fileprivate mutating func value(_ json: OptionValue.JSON) {
+    package mutating func value(_ json: OptionValue.JSON) {
         switch json {
         case .text(let text): string(text)
         case .number(let number): self.number(number)
@@ -55,27 +58,6 @@ extension JSONWriter {
             for part in parts { string(part) }
             endArray()
         }
-    }
-
-    /// The options of `target` that have a value, each as a member. A name `a.b` is the member `b` of an object `a`.
-    package mutating func options<Target: OptionTarget>(of target: Target, _ tiers: TierList) {
-        var open: Substring?
-        for option in Target.options where option.applies(target) {
-            guard let json = option.value(target, tiers)?.json else { continue }
-            let parts = option.jsonName.split(separator: ".")
-            let group = parts.count > 1 ? parts[0] : nil
-            if open != group {
-                if open != nil { endObject() }
-                if let group {
-                    key(String(group))
-                    beginObject()
-                }
-                open = group
-            }
-            key(String(parts[parts.count - 1]))
-            value(json)
-        }
-        if open != nil { endObject() }
     }
 }
 

@@ -38,7 +38,7 @@ package struct ProcessMetrics: Sendable {
     let build: BuildInfo
     private(set) var reloads = (succeeded: UInt64(0), failed: UInt64(0))
     private(set) var lastReloadSuccess: WallTime?
-    private(set) var keySets: [String: KeySetState] = [:]
+    package private(set) var keySets: [String: KeySetState] = [:]
     private(set) var tierLookups: [String: [UInt64]] = [:]
     package var clocks = ClockSkews()
     /// When each certificate of the TLS listeners expires, by its first host name.
@@ -50,10 +50,13 @@ package struct ProcessMetrics: Sendable {
     package var overload = Overload()
     package var spans = SpanCounts()
 
-    struct KeySetState: Sendable {
+    package struct KeySetState: Sendable {
         var fetches: [UInt64] = KeySetFetch.allCases.map { _ in 0 }
-        var keys = 0
-        var lastSuccess: WallTime?
+        package internal(set) var keys = 0
+        package internal(set) var lastSuccess: WallTime?
+
+        package var succeeded: UInt64 { fetches[KeySetFetch.ok.rawValue] }
+        package var failed: UInt64 { fetches.reduce(0, +) - succeeded }
     }
 
     package init(build: BuildInfo, attempts: AttemptMetrics = AttemptMetrics(buckets: [])) {

@@ -1,5 +1,3 @@
-package import Wire
-
 /// The requests of all workers since the start, in sum and by route: the numbers of the console.
 package struct TrafficSummary: Sendable {
     /// Requests of one route, or of all.
@@ -12,6 +10,9 @@ package struct TrafficSummary: Sendable {
         package internal(set) var durations = [UInt64](repeating: 0, count: HistogramScale.latencyBounds.count + 1)
 
         package init() {}
+
+        /// The latency bounds in microseconds, each with its count.
+        package var buckets: [(bound: UInt64, count: UInt64)] { Array(zip(HistogramScale.latencyBounds, durations)) }
 
         static func + (one: Counts, other: Counts) -> Counts {
             var sum = one
@@ -59,6 +60,9 @@ package struct TrafficSummary: Sendable {
     package private(set) var http2Streams: UInt64 = 0
     package private(set) var openStreams: UInt64 = 0
 
+    /// A duration in seconds, as JSON writes the number.
+    package static func seconds(_ microseconds: UInt64) -> String { ExpositionWriter.number(Int64(clamping: microseconds), decimals: 6) }
+
     package init(_ snapshots: [MetricsSnapshot]) {
         guard let all = MetricsSnapshot.merged(snapshots) else { return }
         for (index, name) in all.labels.routes.names.enumerated() {
@@ -99,103 +103,5 @@ extension MetricsSnapshot {
         let start = layout[.requestDuration].cell(route)
         for bucket in counts.durations.indices { counts.durations[bucket] = cells[start + bucket] }
         return counts
-    }
-}
-
-// MARK: JSON
-
-extension TrafficSummary {
-    /// Writes its members into an open object.
-    package func write(_ json: inout JSONWriter) {
-        json.field("requests_total", Int(clamping: total.requests))
-        json.key("by_status")
-        total.writeClasses(&json)
-        json.key("refusals")
-        json.beginObject()
-        for (code, count) in refusals {
-            json.key(code)
-            json.number(count)
-        }
-        json.endObject()
-        json.field("limited_total", Int(clamping: limited))
-        json.key("latency_seconds")
-        json.beginObject()
-        for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] { total.write(name, share, &json) }
-        json.endObject()
-        json.array("duration_buckets", Array(zip(HistogramScale.latencyBounds, total.durations))) { json, bucket in
-            json.beginObject()
-            json.key("le")
-            json.seconds(microseconds: bucket.0)
-            json.field("count", Int(clamping: bucket.1))
-            json.endObject()
-        }
-        json.key("connections")
-        json.beginObject()
-        json.field("open", Int(clamping: openConnections))
-        json.field("http2_streams", Int(clamping: http2Streams))
-        json.endObject()
-        json.field("streams_open", Int(clamping: openStreams))
-    }
-}
-
-extension TrafficSummary.Counts {
-    /// Writes its members into an open object.
-    package func write(_ json: inout JSONWriter) {
-        json.field("requests", Int(clamping: requests))
-        json.field("refused", Int(clamping: refused))
-        for code in 2...5 {
-            json.key("\(code)xx")
-            json.number(byClass[code])
-        }
-        write("p50", 0.5, &json)
-        write("p99", 0.99, &json)
-    }
-
-    fileprivate func writeClasses(_ json: inout JSONWriter) {
-        json.beginObject()
-        for code in 1...5 {
-            json.key("\(code)xx")
-            json.number(byClass[code])
-        }
-        json.key("aborted")
-        json.number(byClass[0])
-        json.endObject()
-    }
-
-    /// Seconds; `null` without requests.
-    fileprivate func write(_ name: String, _ share: Double, _ json: inout JSONWriter) {
-        json.key(name)
-        if let microseconds = quantile(share) { json.seconds(microseconds: microseconds) } else { json.null() }
-    }
-}
-
-extension JSONWriter {
-    fileprivate mutating func seconds(microseconds: UInt64) {
-        verbatim(Array(ExpositionWriter.number(Int64(clamping: microseconds), decimals: 6).utf8).rawBytes)
-    }
-}
-
-extension ProcessMetrics {
-    /// Writes the members `bus` and `keys` into an open object.
-    package func write(_ json: inout JSONWriter) {
-        json.key("bus")
-        json.beginObject()
-        json.optional("carrier", bus.carrier)
-        json.field("connected", bus.isConnected)
-        json.field("messages", Int(clamping: bus.messages))
-        json.field("refused", Int(clamping: bus.refusedMessages))
-        json.endObject()
-        json.key("keys")
-        json.beginObject()
-        for (issuer, state) in keySets.sorted(by: { $0.key < $1.key }) {
-            json.key(issuer)
-            json.beginObject()
-            json.field("keys", state.keys)
-            json.field("fetches", Int(clamping: state.fetches[KeySetFetch.ok.rawValue]))
-            json.field("failures", Int(clamping: state.fetches.reduce(0, +) - state.fetches[KeySetFetch.ok.rawValue]))
-            json.optional("fetched_at", state.lastSuccess.map(ISO8601.text))
-            json.endObject()
-        }
-        json.endObject()
     }
 }

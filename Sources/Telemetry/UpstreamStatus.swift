@@ -4,7 +4,7 @@ package import Wire
 package struct UpstreamStatus: Sendable, Equatable {
     /// One address.
     package struct Address: Sendable, Equatable {
-        package enum State: String, Sendable {
+        package enum State: String, Sendable, CaseIterable {
             /// Takes its share of the requests.
             case `in`
             /// Its share still rises.
@@ -53,34 +53,5 @@ package struct UpstreamStatus: Sendable, Equatable {
             addresses[index].requests += same.requests
             addresses[index].connections += same.connections
         }
-    }
-
-    /// Writes its members into an open object.
-    package func write(_ json: inout JSONWriter) {
-        json.field("name", name)
-        json.field("panic", isPanicking)
-        json.field("bounded_requests", requests)
-        json.field("bounded_pending", pending)
-        json.field("retries", retries)
-        json.array("addresses", addresses) { json, address in
-            json.beginObject()
-            address.write(&json)
-            json.endObject()
-        }
-    }
-}
-
-extension UpstreamStatus.Address {
-    fileprivate func write(_ json: inout JSONWriter) {
-        json.field("address", text)
-        json.field("state", state.rawValue)
-        if let reason { json.field("reason", reason) }
-        if let detail { json.field("detail", detail) }
-        if let since { json.field("since", ISO8601.text(since)) }
-        if let until { json.field("until", ISO8601.text(until)) }
-        json.field("share", share)
-        json.field("ejections", ejections)
-        json.field("requests", requests)
-        json.field("connections", connections)
     }
 }

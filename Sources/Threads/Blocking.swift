@@ -33,3 +33,19 @@ private final class BlockingAnswer<Value: Sendable>: Sendable {
         // Cancelled: the caller looks at the clock or at its task next.
     }
 }
+
+extension WorkerThread {
+    /// The value of `body`, which may block: it runs on a thread of its own. Throws if the system gives none.
+    package static func run<Value: Sendable>(
+        _ name: String, _ body: @escaping @Sendable () -> Value
+    ) async throws(SystemFault) -> Value {
+        let outcome: Result<Value, SystemFault> = await withCheckedContinuation { continuation in
+            do throws(SystemFault) {
+                _ = try WorkerThread(name: name) { continuation.resume(returning: .success(body())) }
+            } catch {
+                continuation.resume(returning: .failure(error))
+            }
+        }
+        return try outcome.get()
+    }
+}

@@ -13,6 +13,26 @@ import Wire
 
 @testable import Admin
 
+/// The gateway that the admin API is told about.
+struct PretendGateway: AdminGateway {
+    let now: AdminBench.Now
+    var instance = ""
+    var refused: [ExplainedRefusal] = []
+    var addresses: [UpstreamStatus] = []
+
+    let workerCount = 1
+    let startedAt = WallTime(seconds: 1_799_999_000)
+    var time: WallTime { now.time.withLock { $0 } }
+    func reports() async -> [MetricsSnapshot] { [] }
+    func process() -> ProcessMetrics { ProcessMetrics(build: BuildInfo(version: "1", commit: "", swift: "")) }
+    func readiness() -> Readiness { Readiness() }
+    func refusals(_ query: RefusalQuery) async -> [ExplainedRefusal] {
+        Array(refused.filter { query.requestID == nil || query.requestID == $0.requestID }.prefix(query.limit))
+    }
+    func newRefusals(since counts: [Int: Int], limit: Int) async -> [Int: NewRefusals] { [:] }
+    func upstreams() async -> [UpstreamStatus] { addresses }
+}
+
 /// The admin API over accounts in memory, and what the gateway tells it. Its tokens and its clock are the test's.
 struct AdminBench {
     final class Now: Sendable {
@@ -27,23 +47,22 @@ struct AdminBench {
     let now = Now()
     let api: AdminAPI
 
-    init(
-        _ controls: AdminControls = AdminBench.controls(), tiers: TierList = .standard, issuers: [SubjectIssuer] = [],
-        _ change: (inout AdminGateway) -> Void = { _ in }
-    ) throws {
+    /// An operation beside the API's own, for which no scope is enough.
+    private static let further = AdminOperation(
+        "POST", "pretend/{id}", "pretend", "Does nothing", access: .operator, answers: .list("done")
+    ) { _, call in call.arguments }
+
+    init(tiers: TierList = .standard, issuers: [SubjectIssuer] = [], _ change: (inout PretendGateway) -> Void = { _ in }) throws {
         let context = AccountContext(store: store, clock: AccountClock(now: { EventLoop.now() }, pause: pause), notice: { _ in })
         let work = try #require(PasswordWork(threads: 1, queue: 1, start: WorkerThread.start))
         let now = now
-        var gateway = AdminGateway(startedAt: WallTime(seconds: 1_799_999_000), now: { now.time.withLock { $0 } }) {
-            ProcessMetrics(build: BuildInfo(version: "1", commit: "", swift: ""))
-        }
-        gateway.controls = controls
+        var gateway = PretendGateway(now: now)
         change(&gateway)
         api = AdminAPI(
-            token: { now.token.withLock { $0.map { AdminToken(bytes: $0, isNew: false) } } }, directory: AccountDirectory(context: context),
-            administration: Administration(context: context, work: work, actor: .adminAPI()), limiter: StrictLimiter(), gateway: gateway,
-            plan: { AdminPlan(tiers: tiers, tierGraceSeconds: 0, issuers: issuers, scopedTokens: now.scoped.withLock { $0 }) },
-            now: { now.time.withLock { $0 } })
+            token: { now.token.withLock { $0.map { AdminToken(bytes: $0, isNew: false) } } }, scopedTokens: { now.scoped.withLock { $0 } },
+            directory: AccountDirectory(context: context), administration: Administration(context: context, work: work, actor: .adminAPI()),
+            plan: { OperatorPlan(tiers: tiers, tierGraceSeconds: 0, issuers: issuers) }, limiter: StrictLimiter(), gateway: gateway,
+            operations: [Self.further])
     }
 
     /// Opens an account with a session from this address.
@@ -54,24 +73,6 @@ struct AdminBench {
             NewAccount(id: id, openedBy: .password, email: try EmailAddress(email)), session: session,
             AuditContext(now: EventLoop.now().wall, address: address))
         return id
-    }
-
-    /// Controls without keys, limits and settings, but for those given.
-    static func controls(
-        ring: SigningKeyRing? = nil, outside: [OutsideKeys] = [],
-        rotate: @escaping @Sendable () async throws(RotationRefusal) -> SigningKeyRing = { () throws(RotationRefusal) -> SigningKeyRing in throw .secret },
-        limits: [LimitLine] = [], hottest: [HotKey] = [], redis: RedisState? = nil,
-        configuration: ShownConfiguration = ShownConfiguration(loadedAt: WallTime(seconds: 0), version: 1, settings: [], lastReload: nil)
-    ) -> AdminControls {
-        var controls = AdminControls()
-        controls.ring = { ring }
-        controls.outsideKeys = { outside }
-        controls.rotate = rotate
-        controls.limits = { limits }
-        controls.hottest = { Array(hottest.prefix($0)) }
-        controls.redis = { redis }
-        controls.configuration = { configuration }
-        return controls
     }
 
     func request(

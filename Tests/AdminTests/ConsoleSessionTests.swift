@@ -39,24 +39,24 @@ extension AdminBench {
 
     @Test func theCookieCountsLikeTheTokenUntilItEnds() async throws {
         let cookie = try await desk.signIn()
-        #expect(await desk.ask("GET routes", "", [cookie]).status == 200)
+        #expect(await desk.ask("GET upstreams", "", [cookie]).status == 200)
         #expect(await desk.ask("GET session", "", [cookie]).text == #"{"expires_at":"2027-01-15T20:00:00.000Z"}"#)
         #expect(await desk.ask("GET session", "", []).status == 401)
         desk.now.time.withLock { $0 = WallTime(seconds: 1_800_000_000 + 43_199) }
-        #expect(await desk.ask("GET routes", "", [cookie]).status == 200)
+        #expect(await desk.ask("GET upstreams", "", [cookie]).status == 200)
         desk.now.time.withLock { $0 = WallTime(seconds: 1_800_000_000 + 43_200) }
-        #expect(await desk.ask("GET routes", "", [cookie]).status == 401)
+        #expect(await desk.ask("GET upstreams", "", [cookie]).status == 401)
         #expect(await desk.ask("GET session", "", [cookie]).status == 401)
     }
 
     @Test func anotherAdminTokenEndsEverySession() async throws {
         let cookie = try await desk.signIn()
         desk.now.token.withLock { $0 = Array("another-token".utf8) }
-        #expect(await desk.ask("GET routes", "", [cookie]).status == 401)
+        #expect(await desk.ask("GET upstreams", "", [cookie]).status == 401)
         desk.now.token.withLock { $0 = nil }
-        #expect(await desk.ask("GET routes", "", [cookie]).status == 401)
+        #expect(await desk.ask("GET upstreams", "", [cookie]).status == 401)
         desk.now.token.withLock { $0 = Array("the-admin-token".utf8) }
-        #expect(await desk.ask("GET routes", "", [cookie]).status == 200)
+        #expect(await desk.ask("GET upstreams", "", [cookie]).status == 200)
     }
 
     /// Browsers send a host's cookies to all of its ports.
@@ -66,8 +66,8 @@ extension AdminBench {
         let (one, two) = (try await desk.signIn().1, try await other.signIn("another-token").1)
         let name = { (cookie: String) in cookie.split(separator: " ")[1].prefix { $0 != "=" } }
         #expect(name(one).hasPrefix("tollgate_console_") && name(one) != name(two))
-        for desk in [desk, other] { #expect(await desk.ask("GET routes", "", [("Cookie", "\(one); \(two)")]).status == 200) }
-        #expect(await desk.ask("GET routes", "", [("Cookie", two)]).status == 401)
+        for desk in [desk, other] { #expect(await desk.ask("GET upstreams", "", [("Cookie", "\(one); \(two)")]).status == 200) }
+        #expect(await desk.ask("GET upstreams", "", [("Cookie", two)]).status == 401)
     }
 
     @Test func everyChangeOfTheValueIsRefused() throws {
@@ -96,10 +96,10 @@ extension AdminBench {
         let name = ConsoleSession(AdminToken(bytes: Array("the-admin-token".utf8), isNew: false)).cookieName
         #expect(cookie.contains(" \(name)="))
         for value in ["\(name)=bad; \(cookie)", "\(cookie); \(name)=", "\(name)s=x; \(cookie)", "tollgate_console_=x; \(cookie)"] {
-            #expect(await desk.ask("GET routes", "", [("Cookie", value)]).status == 200, "\(value)")
+            #expect(await desk.ask("GET upstreams", "", [("Cookie", value)]).status == 200, "\(value)")
         }
-        #expect(await desk.ask("GET routes", "", [("Cookie", "a=b"), ("cookie", cookie)]).status == 200)
-        #expect(await desk.ask("GET routes", "", [("Cookie", "x" + cookie.split(separator: " ")[1])]).status == 401)
+        #expect(await desk.ask("GET upstreams", "", [("Cookie", "a=b"), ("cookie", cookie)]).status == 200)
+        #expect(await desk.ask("GET upstreams", "", [("Cookie", "x" + cookie.split(separator: " ")[1])]).status == 401)
     }
 
     @Test func aWrongTokenIsCountedAndGetsNoCookie() async throws {
@@ -111,7 +111,7 @@ extension AdminBench {
         var last = 0
         for _ in 0..<30 { last = await desk.ask("POST session", #"{"token":"wrong"}"#, AdminBench.own).status }
         #expect(last == 429)
-        #expect(await desk.ask("GET routes", "", [("Authorization", "Bearer wrong")]).status == 429, "both count together")
+        #expect(await desk.ask("GET upstreams", "", [("Authorization", "Bearer wrong")]).status == 429, "both count together")
         #expect(await desk.ask("POST session", #"{"token":"the-admin-token"}"#, AdminBench.own).status == 204, "the right token is never held up")
     }
 
@@ -139,12 +139,12 @@ extension AdminBench {
     @Test func aProxysOwnSignInDoesNotOutrankTheCookie() async throws {
         let cookie = try await desk.signIn()
         let basic = ("Authorization", "Basic YWRhOnNlY3JldA==")
-        #expect(await desk.ask("GET routes", "", [basic, cookie]).status == 200)
+        #expect(await desk.ask("GET upstreams", "", [basic, cookie]).status == 200)
         #expect(await desk.ask("DELETE sessions/x", "", AdminBench.own + [basic, cookie]).status == 404)
         #expect(await desk.ask("DELETE sessions/x", "", [basic, cookie]).status == 403, "without an origin")
-        #expect(await desk.ask("GET routes", "", [basic]).status == 401)
+        #expect(await desk.ask("GET upstreams", "", [basic]).status == 401)
         for field in ["Bearer", "bearer the-admin-token x", "Bearer wrong"] {
-            #expect(await desk.ask("GET routes", "", [("Authorization", field), cookie]).status == 401, "\(field)")
+            #expect(await desk.ask("GET upstreams", "", [("Authorization", field), cookie]).status == 401, "\(field)")
         }
         #expect(desk.api.proves(desk.request("GET live", "", [basic, cookie]), .console))
         #expect(!desk.api.proves(desk.request("GET live", "", [basic]), .console))
@@ -176,7 +176,7 @@ extension AdminBench {
         #expect(answer.status == (isOwn ? 404 : 403), "\(answer.text)")
         #expect(answer.text.contains("FORBIDDEN_ORIGIN") == !isOwn)
         #expect(await desk.ask("POST session", #"{"token":"the-admin-token"}"#, fields, isSecure: isSecure).status == (isOwn ? 204 : 403))
-        #expect(await desk.ask("GET routes", "", fields, isSecure: isSecure).status == 200, "a page of another origin cannot read the answer")
+        #expect(await desk.ask("GET upstreams", "", fields, isSecure: isSecure).status == 200, "a page of another origin cannot read the answer")
     }
 
     @Test func programsNeedNoOriginAndBrowsersCannotLeaveItOut() async throws {
@@ -192,6 +192,6 @@ extension AdminBench {
         let two = [host, ("Origin", "http://localhost:9090"), ("Origin", "http://evil.example"), cookie]
         #expect(await desk.ask("DELETE sessions/x", "", two).status == 403)
         #expect(await desk.ask("DELETE sessions/x", "", [host, host] + [("Origin", "http://localhost:9090"), cookie]).status == 403)
-        #expect(await desk.ask("GET routes", "", [("Authorization", "Bearer wrong"), cookie]).status == 401, "the bearer wins")
+        #expect(await desk.ask("GET upstreams", "", [("Authorization", "Bearer wrong"), cookie]).status == 401, "the bearer wins")
     }
 }

@@ -134,7 +134,7 @@ import Testing
         let connection = try gateway.connect()
         #expect(try connection.ask("GET /x", [bearers[0]]).status == 200)
         let states = { try JSON(gateway.command(["keys", "list", "--json"]).output).array.compactMap { $0["state"].text } }
-        #expect(try states().filter { $0 == "active" }.count == 1)
+        #expect(try states().filter { $0 == "current" }.count == 1)
         for _ in 0..<2 {
             #expect(try gateway.command(["keys", "rotate"]).code == 0)
             bearers.append(try gateway.bearer("--sub", "ada"))

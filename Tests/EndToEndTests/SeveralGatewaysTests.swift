@@ -295,7 +295,7 @@ import Testing
         // The key that signs now was known to all before.
         #expect(try fleet.statuses("GET /me", bearer) == [200, 200, 200, 200])
         try fleet.expect("all have the next key too") { try keyIDs($0).count == 3 }
-        let active = try #require(try JSON(rotated.output).array.first { $0["state"].text == "active" })
+        let active = try #require(try JSON(rotated.output).array.first { $0["state"].text == "current" })
         try fleet.expect("all sign with the new key") { gateway in
             let token = try gateway.register("n\(UInt64.random(in: 0 ... .max))@example.org").access
             let header = try JSON(text(of: bytes(base64URL: String(token.split(separator: ".")[0])) ?? []))

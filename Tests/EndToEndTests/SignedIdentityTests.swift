@@ -133,7 +133,7 @@ import Testing
         func kid(_ token: String) throws -> String { try must(JSON(text(of: #require(bytes(base64URL: String(token.split(separator: ".")[0])))))["kid"]) }
         let before = try token(ada.access)
         #expect(try gateway.command(["keys", "rotate"]).code == 0)
-        let rotated = try JSON(gateway.command(["keys", "list", "--json"]).output).array.first { $0["state"].text == "active" }
+        let rotated = try JSON(gateway.command(["keys", "list", "--json"]).output).array.first { $0["state"].text == "current" }
         let active = try must(try #require(rotated)["kid"])
         try eventually("the new key signs, and the upstream takes it all the way") {
             let answer = try gateway.send("GET /signed/x", bearer: ada.access)

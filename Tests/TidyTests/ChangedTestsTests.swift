@@ -22,7 +22,7 @@ import Testing
         (["Sources/tollgate/Commands/Command.swift"], ["TidyTests", "TollgateTests", "EndToEndTests"]),
         (["Tests/HTTPTests/Cases/heads.md"], ["TidyTests", "HTTPTests"]),
         (["Tests/MemoryStore/MemoryStore.swift"], [
-            "TidyTests", "AccountsTests", "AdminTests", "ClusterTests", "ContractsTests",
+            "TidyTests", "AccountsTests", "AdminTests", "ClusterTests", "ContractsTests", "TollgateTests",
         ]),
         (["Tests/TidyTests/WordTests.swift"], ["TidyTests"]),
         (["Tests/ContractsTests/Cases/apple.md"], ["TidyTests", "ContractsTests", "EndToEndTests.ContractStoryTests"]),

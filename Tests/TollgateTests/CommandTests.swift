@@ -221,7 +221,7 @@ import Workbench
     @Test func keysAreListedRotatedAndPublished() {
         let token = token("--sub", "ada")
         let before = run("keys", "list", "--json").output
-        #expect(before.contains(#""state":"active""#) && before.contains(#""state":"next""#))
+        #expect(before.contains(#""state":"current""#) && before.contains(#""state":"next""#))
         #expect(run("keys", "rotate").exitCode == 0)
         #expect(run("keys", "list").output.contains("retired"))
         #expect(run("token", "inspect", token).exitCode == 0)

@@ -1,63 +1,119 @@
 internal import Accounts
 internal import Credentials
 internal import HTTP
+internal import Wire
 
 extension AdminOperation {
-    /// Accounts and their sessions.
+    private static let page = Parameter("limit", "At most so many", .range(1...1_000))
+
+    /// Accounts, their sessions and the audit log.
     static let accounts = [
         AdminOperation(
             "GET", "users", "listUsers", "The account with an email, or all accounts page by page", access: .scope(.usersRead),
             query: [
                 Parameter("email", "Exactly this email"),
                 Parameter("search", "A part of an email, phone, username or name, or an id; at most 50 accounts"),
-                Parameter("after", "The id of the last account of the page before", .id), Parameter("limit", "At most so many", .range(1...1_000)),
-            ], answers: .json(.object([
-                .has("users", .array(.named("User"))), .may("complete", .boolean, "Of a search: whether there are no others"),
-            ]))
+                Parameter("after", "The id of the last account of the page before", .id), page,
+            ], answers: UserList.shape
         ) { api, call in try await api.users(call.query) },
         AdminOperation(
-            "GET", "users/{id}", "getUser", "One account with identities, actors, sessions and metadata", access: .scope(.usersRead), answers: .json(.named("UserDetails")),
-            refusals: [404]
-        ) { api, call in try await api.show(try await api.account(call.arguments[0])) },
+            "GET", "users/{id}", "getUser", "One account with identities, actors, sessions and metadata", access: .scope(.usersRead),
+            answers: AccountDetails.shape, refusals: [404]
+        ) { api, call in try await api.operator.details(try call.user) },
         AdminOperation(
-            "DELETE", "users/{id}", "deleteUser", "Ends all sessions of an account and deletes it", access: .scope(.delete), answers: .json(.named("Ended")),
-            refusals: [404]
-        ) { api, call in try await api.delete(try await api.account(call.arguments[0])) },
+            "DELETE", "users/{id}", "deleteUser", "Ends all sessions of an account and deletes it", access: .scope(.delete),
+            answers: EndedAccount.shape, refusals: [404]
+        ) { api, call in try await api.operator.delete(try call.user) },
         AdminOperation(
             "PUT", "users/{id}/tier", "setTier", "Sets the tier, without an end or until a time", access: .scope(.tier),
-            body: .object([.has("tier", .named("Tier")), .may("until", .nullable(.time))]), answers: .json(.named("User")), refusals: [404]
-        ) { api, call in try await api.setTier(call.arguments[0], call.request.body) },
+            body: .object([.has("tier", .tier), .may("until", .nullable(.time))]), answers: AccountView.shape, refusals: [404]
+        ) { api, call in
+            // The user first: a wrong one is 404, whatever the body.
+            let named = try await api.operator.named(try call.user)
+            let body = try RequestObject(call.request.body)
+            guard let name = try body.text("tier") else { throw AdminRefusal(400, "BAD_REQUEST", "tier is required") }
+            return try await api.operator.setTier(try TierChoice(name, until: try body.text("until")), of: named)
+        },
         AdminOperation(
-            "DELETE", "users/{id}/tier-cache", "forgetTier", "Has every gateway ask for the tier of an outside issuer's user again", access: .scope(.tier),
-            answers: .json(.object([.has("user", .text), .has("forgotten", .boolean)])), refusals: [404]
-        ) { api, call in try await api.forgetTier(call.arguments[0]) },
+            "DELETE", "users/{id}/tier-cache", "forgetTier", "Has every gateway ask for the tier of an outside issuer's user again",
+            access: .scope(.tier), answers: ForgottenTier.shape, refusals: [404]
+        ) { api, call in try await api.operator.forgetTier(try call.user) },
         AdminOperation(
-            "POST", "users/{id}/revoke", "revokeUser", "Ends all sessions of an account", access: .scope(.sessions), answers: .json(.named("Ended")), refusals: [404]
-        ) { api, call in try await api.revoke(try await api.account(call.arguments[0])) },
+            "POST", "users/{id}/revoke", "revokeUser", "Ends all sessions of an account", access: .scope(.sessions),
+            answers: EndedAccount.shape, refusals: [404]
+        ) { api, call in try await api.operator.revoke(try call.user) },
         AdminOperation(
             "DELETE", "sessions/{id}", "revokeSession", "Ends one session", access: .scope(.sessions), argument: .id,
-            answers: .json(.object([.has("id", .id), .has("ended", .boolean)])), refusals: [404]
-        ) { api, call in try await api.revokeSession(call.arguments[0]) },
+            answers: EndedSessionID.shape, refusals: [404]
+        ) { api, call in try await api.operator.revoke(session: call.arguments[0]) },
+        AdminOperation(
+            "GET", "audit", "listAuditEvents", "The audit log of one account or of all, newest first", access: .scope(.usersRead),
+            query: [
+                Parameter("user", "The id of an account, also of a deleted one, its email, or NAME:SUBJECT"),
+                Parameter("before", "The id of the last event of the page before", .id), page,
+            ], answers: .list("events"), refusals: [404]
+        ) { api, call in try await api.audit(call.query) },
     ]
+}
 
-    static let accountSchemas: [(name: String, schema: JSONSchema)] = [
-        ("User", .object(user)),
-        ("UserDetails", .object(user + [
-            .has("identities", .array(.object([.has("provider", .text), .has("subject", .text), .has("linked_at", .time)]))),
-            .has("actors", .array(.object([.has("type", .text), .has("id", .text)]))),
-            .has("sessions", .array(.object([
-                .has("id", .id), .has("contract", .words(ContractID.allCases.map(\.name))), .may("device", .text), .may("address", .text), .has("created_at", .time), .has("last_used_at", .time),
-                .has("expires_at", .time, "Unless it is refreshed before"),
-            ]))),
-            .has("metadata", .anything),
-        ])),
-        ("Ended", .object([.has("id", .id), .has("deleted", .boolean), .has("sessions_ended", .integer)])),
-    ]
+/// A page of accounts, or those that a search has found.
+struct UserList: Sendable, Recorded {
+    let users: [AccountView]
+    /// nil for a page.
+    var isWhole: Bool?
 
-    private static let user: [JSONSchema.Member] = [
-        .has("id", .id), .may("email", .text), .may("email_confirmed_at", .time), .may("phone", .text), .may("phone_confirmed_at", .time),
-        .may("username", .text), .may("name", .text, "Both parts"), .may("given_name", .text), .may("family_name", .text), .has("has_password", .boolean),
-        .has("opened_by", .words(ContractID.allCases.map(\.name) + ["operator"])), .has("created_at", .time), .has("updated_at", .time), .has("tier", .named("Tier")), .may("tier_until", .time),
-        .has("has_active_subscription", .boolean),
-    ]
+    static let record = Record<Self>([
+        .has("users", \.users), .may("complete", about: "Of a search: whether there are no others", \.isWhole),
+    ])
+}
+
+extension AdminCall {
+    /// The segment of the path that names a user, decoded.
+    fileprivate var user: String {
+        get throws {
+            guard let bytes = PercentEncoding.decode(arguments[0].utf8), let text = String(validating: bytes, as: UTF8.self) else {
+                throw AdminRefusal(400, "BAD_REQUEST", "The user is not percent-encoded UTF-8")
+            }
+            return text
+        }
+    }
+}
+
+extension AdminAPI {
+    fileprivate func users(_ query: AdminQuery) async throws -> UserList {
+        let (directory, page) = (self.operator.directory, try query.limit())
+        if let text = query["search"] {
+            for name in ["email", "after", "limit"] where query[name] != nil {
+                throw AdminRefusal(400, "BAD_REQUEST", "\(name) does not go with search, which answers at most 50 accounts at once")
+            }
+            let wanted = try parsed("search must have 1 to 254 bytes and no control characters") { () throws(MalformedText) in
+                try AccountSearch(text)
+            }
+            let found = try await self.operator.search(wanted)
+            return UserList(users: found.accounts.map(self.operator.view), isWhole: found.isWhole)
+        }
+        let found: [Account]
+        if let text = query["email"] {
+            let email = try parsed("email is no email address") { () throws(MalformedText) in try EmailAddress(text) }
+            found = try await directory.account(email: email).map { [$0] } ?? []
+        } else {
+            found = try await directory.accounts(after: try query.id("after", of: "a user"), limit: page)
+        }
+        return UserList(users: found.map(self.operator.view))
+    }
+
+    private func parsed<Value>(_ complaint: String, _ parse: () throws(MalformedText) -> Value) throws(AdminRefusal) -> Value {
+        do throws(MalformedText) { return try parse() } catch { throw AdminRefusal(400, "BAD_REQUEST", complaint) }
+    }
+
+    /// `user` also names a deleted account by its id: its events stay, without addresses.
+    fileprivate func audit(_ query: AdminQuery) async throws -> [AuditEvent] {
+        var user: UUID?
+        if let text = query["user"] {
+            user = UUID(parsing: text)
+            if user == nil { user = try await self.operator.account(text).id }
+        }
+        return try await self.operator.directory.auditEvents(
+            of: user, before: try query.id("before", of: "an event"), limit: try query.limit())
+    }
 }

@@ -1,11 +1,12 @@
 internal import Accounts
 package import Credentials
-internal import HTTP
+package import HTTP
 internal import Wire
 
 /// One operation of the admin API: a method at a path, its description, and the function that answers it.
 ///
-/// The table is the only list of operations: `AdminAPI` routes by it, and `/admin/api/openapi.json` is written from it.
+/// The table is the only list of operations: `AdminAPI` routes by it, and `/admin/api/openapi.json` is written from it. An operation
+/// that answers with a record names its shape, from which its JSON and its schema follow.
 package struct AdminOperation: Sendable {
     /// A parameter of the query.
     package struct Parameter: Sendable {
@@ -13,7 +14,7 @@ package struct AdminOperation: Sendable {
         let about: String
         var schema = JSONSchema.text
 
-        init(_ name: String, _ about: String, _ schema: JSONSchema = .text) {
+        package init(_ name: String, _ about: String, _ schema: JSONSchema = .text) {
             self.name = name
             self.about = about
             self.schema = schema
@@ -27,6 +28,15 @@ package struct AdminOperation: Sendable {
         case nothing
         /// Server-sent events; their names, each with the shape of its data.
         case events([(name: String, data: JSONSchema)])
+
+        /// The schemas of its bodies.
+        var schemas: [JSONSchema] {
+            switch self {
+            case .json(let schema): [schema]
+            case .nothing: []
+            case .events(let events): events.map(\.data)
+            }
+        }
     }
 
     /// The authorization that an operation requires. The admin token and the console's cookie authorize every operation.
@@ -57,7 +67,7 @@ package struct AdminOperation: Sendable {
     /// Below `/admin/api/`; a segment in braces stands for any.
     let path: String
     /// Unique, for generated clients.
-    let name: String
+    package let name: String
     let about: String
     let access: Access
     /// The shape of the segments in braces.
@@ -71,8 +81,7 @@ package struct AdminOperation: Sendable {
 
     init(
         _ method: String, _ path: String, _ name: String, _ about: String, access: Access, argument: JSONSchema = .text,
-        query: [Parameter] = [],
-        body: JSONSchema? = nil, answers success: Success, refusals: [Int] = [], run: @escaping Run
+        query: [Parameter] = [], body: JSONSchema? = nil, success: Success, refusals: [Int] = [], run: @escaping Run
     ) {
         self.method = method
         self.path = path
@@ -87,8 +96,23 @@ package struct AdminOperation: Sendable {
         self.run = run
     }
 
-    /// All operations. A new group is added here, and its schemas to `OpenAPIDocument.schemas`.
-    package static let all: [AdminOperation] = accounts + operations + gateway + console + description
+    /// An operation that answers with a value of this shape.
+    package init<Answer: Sendable>(
+        _ method: String, _ path: String, _ name: String, _ about: String, access: Access, argument: JSONSchema = .text,
+        query: [Parameter] = [], body: JSONSchema? = nil, answers shape: Shape<Answer>, refusals: [Int] = [],
+        run: @escaping @Sendable (AdminAPI, AdminCall) async throws -> Answer
+    ) {
+        self.init(
+            method, path, name, about, access: access, argument: argument, query: query, body: body, success: .json(shape.schema),
+            refusals: refusals
+        ) { api, call in
+            let answer = try await run(api, call)
+            return .json { shape.write(answer, &$0) }
+        }
+    }
+
+    /// The operations that need no more than the accounts and the gateway's counts. `AdminAPI` takes further ones.
+    static let own = accounts + gateway + console + description
 
     /// The segments of its path.
     private var segments: [Substring] { path.split(separator: "/") }
@@ -110,11 +134,11 @@ package struct AdminOperation: Sendable {
 }
 
 /// A request for an operation.
-struct AdminCall: Sendable {
-    let request: LocalRequest
+package struct AdminCall: Sendable {
+    package let request: LocalRequest
     /// The segments that stand for the braces, as they were sent.
-    let arguments: [String]
-    let query: AdminQuery
+    package let arguments: [String]
+    package let query: AdminQuery
     let actor: AdminActor
 }
 
@@ -155,7 +179,7 @@ package enum AdminActor: Sendable, Equatable {
 
 extension AdminOperation {
     /// The operation for a request and its arguments; throws 404 or 405.
-    static func find(_ request: LocalRequest) throws(AdminRefusal) -> (operation: AdminOperation, arguments: [String]) {
+    static func find(_ request: LocalRequest, in all: [AdminOperation]) throws(AdminRefusal) -> (operation: AdminOperation, arguments: [String]) {
         let path = request.path.dropFirst(AdminAPI.path.count).split(separator: "/").map(String.init)
         let method = request.method == "HEAD" ? "GET" : request.method
         var allowed: [String] = []

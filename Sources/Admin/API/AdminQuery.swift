@@ -1,9 +1,9 @@
-internal import Wire
+package import Wire
 
 /// The parameters of a query, percent-decoded. A `+` is a plus sign, because email addresses have them.
 ///
 /// Unknown, repeated or undecodable parameters are refused: ignoring a filter would return more than was asked for.
-struct AdminQuery {
+package struct AdminQuery: Sendable {
     private var values: [String: String] = [:]
 
     /// `query` is empty or begins with its question mark.
@@ -23,17 +23,24 @@ struct AdminQuery {
 
     private static func bad(_ message: String) -> AdminRefusal { AdminRefusal(400, "BAD_REQUEST", message) }
 
-    subscript(_ name: String) -> String? { values[name] }
+    package subscript(_ name: String) -> String? { values[name] }
 
     private static let largestPage = 1_000
 
     /// The parameter `limit`: the largest number of elements in a list, from 1 to 1,000; 100 by default.
-    func limit() throws(AdminRefusal) -> Int {
+    package func limit() throws(AdminRefusal) -> Int {
         guard let text = self["limit"] else { return 100 }
         guard let limit = Int(text), (1...Self.largestPage).contains(limit) else {
-            throw AdminRefusal(400, "BAD_REQUEST", "limit must be a number from 1 to \(Self.largestPage)")
+            throw Self.bad("limit must be a number from 1 to \(Self.largestPage)")
         }
         return limit
+    }
+
+    /// A parameter that is a UUID; nil without it.
+    package func id(_ name: String, of thing: String) throws(AdminRefusal) -> UUID? {
+        guard let text = self[name] else { return nil }
+        guard let id = UUID(parsing: text) else { throw Self.bad("\(name) must be the id of \(thing)") }
+        return id
     }
 
     private static func decoded(_ text: Substring) -> String? {

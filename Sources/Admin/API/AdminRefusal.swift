@@ -3,13 +3,13 @@ internal import HTTP
 internal import Wire
 
 /// An error response of the admin API.
-struct AdminRefusal: Error {
+package struct AdminRefusal: Error {
     let status: UInt16
     let code: String
     let message: String
     var fields: [(name: String, value: String)] = []
 
-    init(_ status: UInt16, _ code: String, _ message: String, _ fields: [(String, String)] = []) {
+    package init(_ status: UInt16, _ code: String, _ message: String, _ fields: [(String, String)] = []) {
         self.status = status
         self.code = code
         self.message = message
@@ -18,6 +18,19 @@ struct AdminRefusal: Error {
 
     static func unauthorized(_ message: String) -> AdminRefusal {
         AdminRefusal(401, "UNAUTHORIZED", message, [("WWW-Authenticate", "Bearer realm=\"tollgate-admin\"")])
+    }
+
+    init(_ refusal: OperatorRefusal) {
+        switch refusal {
+        case .malformedName(_, let fault): self.init(400, "BAD_REQUEST", fault.message)
+        case .tier(let fault): self.init(400, "BAD_REQUEST", fault.message(end: "until"))
+        case .unknownName: self.init(404, "NOT_FOUND", "There is no user with this id or email")
+        case .unknownSubject(let subject): self.init(404, "NOT_FOUND", "There is no account of \(subject.text)")
+        case .unknownSession: self.init(404, "NOT_FOUND", "There is no session with this id")
+        case .notGranted: self.init(404, "NOT_FOUND", "There is no such grant")
+        case .ownTier:
+            self.init(404, "NOT_FOUND", "Only the tiers of outside issuers' users are cached: name one as NAME:SUBJECT")
+        }
     }
 
     init(_ error: AccountError<AdministrationRefusal>) {

@@ -1,4 +1,4 @@
-package import Wire
+internal import Wire
 
 /// The shape of a JSON value, as OpenAPI 3.1 describes it (JSON Schema 2020-12). Of its keywords only those that the admin API needs.
 package indirect enum JSONSchema: Sendable {
@@ -18,80 +18,83 @@ package indirect enum JSONSchema: Sendable {
     /// An object whose members have any name.
     case map(JSONSchema)
     case object([Member])
-    /// A schema of `OpenAPIDocument.schemas`, by its name.
-    case named(String)
+    /// A schema that the document has once, under this name.
+    case named(String, JSONSchema)
+    /// One of the tiers in force.
+    case tier
     case nullable(JSONSchema)
     case anything
 
     package struct Member: Sendable {
-        let name: String
-        let schema: JSONSchema
-        let isRequired: Bool
+        package let name: String
+        package let schema: JSONSchema
+        package let isRequired: Bool
         let about: String?
     }
 
-    package func write(_ json: inout JSONWriter) {
-        json.beginObject()
-        writeMembers(&json)
-        json.endObject()
-    }
+    func write(_ name: String, _ json: inout JSONWriter) { json.object(name, writeMembers) }
 
     private func writeMembers(_ json: inout JSONWriter) {
+        func type(_ name: String, format: String? = nil) {
+            json.field("type", name)
+            json.optional("format", format)
+        }
         switch self {
-        case .text: json.field("type", "string")
-        case .time:
-            json.field("type", "string")
-            json.field("format", "date-time")
-        case .id:
-            json.field("type", "string")
-            json.field("format", "uuid")
+        case .text: type("string")
+        case .time: type("string", format: "date-time")
+        case .id: type("string", format: "uuid")
         case .integer:
-            json.field("type", "integer")
+            type("integer")
             json.field("minimum", 0)
         case .range(let bounds):
-            json.field("type", "integer")
+            type("integer")
             json.field("minimum", bounds.lowerBound)
             json.field("maximum", bounds.upperBound)
-        case .number: json.field("type", "number")
-        case .boolean: json.field("type", "boolean")
+        case .number: type("number")
+        case .boolean: type("boolean")
         case .words(let words):
-            json.field("type", "string")
+            type("string")
             json.array("enum", words) { $0.string($1) }
         case .array(let element):
-            json.field("type", "array")
-            json.key("items")
-            element.write(&json)
+            type("array")
+            element.write("items", &json)
         case .map(let value):
-            json.field("type", "object")
-            json.key("additionalProperties")
-            value.write(&json)
-        case .object(let members): Self.write(members, &json)
-        case .named(let name): json.field("$ref", "#/components/schemas/\(name)")
+            type("object")
+            value.write("additionalProperties", &json)
+        case .object(let members):
+            type("object")
+            json.object("properties") { json in
+                for member in members {
+                    json.object(member.name) { json in
+                        member.schema.writeMembers(&json)
+                        json.optional("description", member.about)
+                    }
+                }
+            }
+            let required = members.filter(\.isRequired).map(\.name)
+            if !required.isEmpty { json.array("required", required) { $0.string($1) } }
+        case .named(let name, _): json.field("$ref", "#/components/schemas/\(name)")
+        case .tier: json.field("$ref", "#/components/schemas/Tier")
         case .nullable(let schema):
             json.array("oneOf", [schema, nil]) { json, choice in
-                if let choice { return choice.write(&json) }
-                json.beginObject()
-                json.field("type", "null")
-                json.endObject()
+                json.object { json in
+                    if let choice { choice.writeMembers(&json) } else { json.field("type", "null") }
+                }
             }
         case .anything: break
         }
     }
+}
 
-    private static func write(_ members: [Member], _ json: inout JSONWriter) {
-        json.field("type", "object")
-        json.key("properties")
-        json.beginObject()
-        for member in members {
-            json.key(member.name)
-            json.beginObject()
-            member.schema.writeMembers(&json)
-            json.optional("description", member.about)
-            json.endObject()
+extension JSONSchema {
+    /// The named schemas in it, each before those that it refers to.
+    var named: [(name: String, schema: JSONSchema)] {
+        switch self {
+        case .named(let name, let schema): [(name, schema)] + schema.named
+        case .array(let part), .map(let part), .nullable(let part): part.named
+        case .object(let members): members.flatMap(\.schema.named)
+        case .text, .time, .id, .integer, .range, .number, .boolean, .words, .tier, .anything: []
         }
-        json.endObject()
-        let required = members.filter(\.isRequired).map(\.name)
-        if !required.isEmpty { json.array("required", required) { $0.string($1) } }
     }
 }
 

@@ -21,11 +21,7 @@ struct LiveBeat: Sendable {
         out.appendEvent("now") { $0.append(now) }
         for story in newest.reversed() {
             out.appendEvent("refusal") { out in
-                JSONWriter.append(to: &out) { json in
-                    json.beginObject()
-                    story.write(&json)
-                    json.endObject()
-                }
+                JSONWriter.append(to: &out) { ExplainedRefusal.record.write(story, &$0) }
             }
         }
         text = out.readable.array

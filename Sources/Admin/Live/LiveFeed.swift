@@ -24,10 +24,10 @@ final class LiveFeed: Sendable {
         var isRunning = false
     }
 
-    private let gateway: AdminGateway
+    private let gateway: any AdminGateway
     private let state = Mutex(State())
 
-    init(_ gateway: AdminGateway) { self.gateway = gateway }
+    init(_ gateway: any AdminGateway) { self.gateway = gateway }
 
     /// The events for one more listener, as long as `mayListen` says so; nil if there are too many.
     func listen(while mayListen: @escaping @Sendable () -> Bool) -> LocalStream? {
@@ -57,9 +57,12 @@ final class LiveFeed: Sendable {
     private func run() async {
         var counts: [Int: Int] = [:]
         while true {
-            let found = await gateway.newRefusals(counts, LiveBeat.mostRefusals)
+            let found = await gateway.newRefusals(since: counts, limit: LiveBeat.mostRefusals)
             counts = found.mapValues(\.count)
-            deliver(LiveBeat(now: await gateway.now(), Array(found.values)))
+            var text = ByteBuffer(capacity: 4_096)
+            let now = await GatewayNow(gateway)
+            JSONWriter.append(to: &text) { GatewayNow.record.write(now, &$0) }
+            deliver(LiveBeat(now: text.readable.array, Array(found.values)))
             await pause(milliseconds: Self.milliseconds)
             let isOver = state.withLock { state in
                 state.isRunning = !state.listeners.isEmpty

@@ -8,13 +8,13 @@ extension AdminOperation {
     static let console = [
         AdminOperation(
             "POST", "session", "signIn", "Signs in to the console: sets its cookie, which counts like the admin token for twelve hours",
-            access: .open, body: .object([.has("token", .text, "The admin token")]), answers: .nothing
+            access: .open, body: .object([.has("token", .text, "The admin token")]), success: .nothing
         ) { api, call in try await api.signIn(call.request) },
         AdminOperation(
             "GET", "session", "getSession", "Until when the console's cookie is good", access: .open,
-            answers: .json(.object([.has("expires_at", .time)]))
+            answers: Record([.has("expires_at") { $0 }]).shape
         ) { api, call in try api.showSession(call.request) },
-        AdminOperation("DELETE", "session", "signOut", "Removes the console's cookie", access: .open, answers: .nothing) { api, call in
+        AdminOperation("DELETE", "session", "signOut", "Removes the console's cookie", access: .open, success: .nothing) { api, call in
             try api.signOut(call.request)
         },
     ]
@@ -59,7 +59,7 @@ extension AdminAPI {
     /// The holder of a presented token; nil if it is none of those in force.
     private func actor(_ presented: some StringProtocol) -> AdminActor? {
         if token()?.matches(presented) == true { return .token }
-        return plan().scopedTokens.first { $0.matches(presented) }.map(AdminActor.scoped)
+        return scopedTokens().first { $0.matches(presented) }.map(AdminActor.scoped)
     }
 
     /// Checks a presented token. Before the limit, so that guesses cannot lock the operator out.
@@ -98,13 +98,9 @@ extension AdminAPI {
         return Self.setting(session.cookie(session.value(until: end), isSecure: isSecure))
     }
 
-    fileprivate func showSession(_ request: LocalRequest) throws(AdminRefusal) -> LocalResponse {
+    fileprivate func showSession(_ request: LocalRequest) throws(AdminRefusal) -> WallTime {
         guard let end = session(request) else { throw AdminRefusal.unauthorized("The console's cookie is missing, too old, or of another admin token") }
-        return .json { json in
-            json.beginObject()
-            json.field("expires_at", ISO8601.text(end))
-            json.endObject()
-        }
+        return end
     }
 
     fileprivate func signOut(_ request: LocalRequest) throws(AdminRefusal) -> LocalResponse {

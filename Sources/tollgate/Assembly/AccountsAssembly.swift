@@ -1,5 +1,4 @@
 internal import Accounts
-internal import Admin
 internal import CLinux
 internal import Cluster
 internal import Contracts
@@ -84,13 +83,7 @@ struct AccountsAssembly: Sendable {
         let (tiers, subjects, worker) = (cluster.tiers, cluster.subjects, workers.first)
         judging = TokenJudge.Sources(
             policy: { active.currentPolicy }, tier: { await tiers.tier(of: $0) }, subject: { await subjects.status($0) },
-            hasEnded: { id in
-                await withCheckedContinuation { continuation in
-                    let isRead = worker.post(.askEnded(id) { continuation.resume(returning: $0) })
-                    // A worker that has drained never answers.
-                    if !isRead { continuation.resume(returning: nil) }
-                }
-            },
+            hasEnded: { id in await worker.ask { .askEnded(id, $0) } },
             keysWanted: { if let name = active.issuerName($0) { keySets.sawUnknownKey(of: name) } },
             now: { EventLoop.now().wall })
     }
@@ -161,13 +154,7 @@ extension AttemptCounts {
         let redis = configuration.redis == nil ? nil : workers.first
         self.init(
             AttemptRates(configuration), table: table,
-            take: { items in
-                guard let redis else { return nil }
-                return await withCheckedContinuation { continuation in
-                    let isTaken = redis.post(.take(items) { continuation.resume(returning: $0) })
-                    if !isTaken { continuation.resume(returning: nil) }
-                }
-            },
+            take: { items in await redis?.ask { .take(items, $0) } ?? nil },
             refund: { items, chargedAt in redis?.post(.refund(items, chargedAt: chargedAt)) },
             refused: { health.attemptRefused($0, at: $1) })
     }

@@ -59,13 +59,9 @@ extension ExternalRefresher {
         let lease = LeaseScript(
             secret: { active.configuration.settings.keySecret ?? active.configuration.settings.jwtSecret },
             call: { keys, arguments in
-                await withCheckedContinuation { continuation in
-                    let call = LeaseCall(keys: keys, arguments: arguments)
-                    let isTaken = redis.post(.lease(call) { reply in
-                        continuation.resume(returning: reply.flatMap { RefreshLease.Reply(word: $0.word, value: $0.value) })
-                    })
-                    if !isTaken { continuation.resume(returning: nil) }
-                }
+                let call = LeaseCall(keys: keys, arguments: arguments)
+                let reply = await redis.ask { .lease(call, $0) } ?? nil
+                return reply.flatMap { RefreshLease.Reply(word: $0.word, value: $0.value) }
             })
         self.init(
             server: { issuer in

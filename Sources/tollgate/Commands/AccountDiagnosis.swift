@@ -49,11 +49,11 @@ struct AccountDiagnosis: Sendable {
             return AccountDiagnosis(user, none)
         }
         return answer(user, configuration, at: now) { accounts in
-            guard let account = try await accounts.directory.account(of: key) else { return AccountDiagnosis(user, none) }
-            let status = TierScale(configuration).status(of: user, account.entitlement, .lookedUp, at: accounts.now)
+            guard let account = try await accounts.operator.directory.account(of: key) else { return AccountDiagnosis(user, none) }
+            let status = TierScale(configuration).status(of: user, account.entitlement, .lookedUp, at: accounts.operator.now)
             return AccountDiagnosis(
                 status: status, revoked: [],
-                account: "\(account.id.text) of \(user.text), tier \(AccountView(account, accounts).tierText), as the store has it now",
+                account: "\(account.id.text) of \(user.text), tier \(accounts.operator.view(account).tierText), as the store has it now",
                 session: nil)
         }
     }
@@ -118,11 +118,11 @@ struct AccountDiagnosis: Sendable {
     private init(
         of user: UUID, _ name: TokenUser, session: UUID?, _ accounts: OfflineAccounts, _ configuration: GatewayConfiguration
     ) async throws {
-        let ended = try await accounts.directory.endedSessions().first { $0.id == session }
+        let ended = try await accounts.operator.directory.endedSessions().first { $0.id == session }
         revoked = ended.map { [RevokedSession($0)] } ?? []
-        if let account = try await accounts.directory.account(user) {
-            status = TierScale(configuration).status(of: name, standing: AccountStanding(account), .lookedUp, at: accounts.now)
-            let answer = AccountView(account, accounts)
+        if let account = try await accounts.operator.directory.account(user) {
+            status = TierScale(configuration).status(of: name, standing: AccountStanding(account), .lookedUp, at: accounts.operator.now)
+            let answer = accounts.operator.view(account)
             self.account = "\(answer.name), tier \(answer.tierText), as the store has it now"
         } else {
             status = UserTier(user: name, status: .noAccount, version: -1)
@@ -134,7 +134,7 @@ struct AccountDiagnosis: Sendable {
         }
         if let ended {
             self.session = "ended at \(ISO8601.text(ended.endedAt)): \(ended.reason.rawValue)"
-        } else if let found = try await accounts.directory.sessions(of: user).first(where: { $0.id == session }) {
+        } else if let found = try await accounts.operator.directory.sessions(of: user).first(where: { $0.id == session }) {
             self.session = "stands, of contract \(found.contract.name), last refreshed at \(ISO8601.text(found.lastUsedAt))"
         } else {
             self.session = "not in use any more, though it was not ended"
@@ -162,7 +162,7 @@ struct SubjectDiagnosis: Sendable {
         else { return diagnosis(.unknown, "\(name) has none") }
         do throws(AccountCommandFault) {
             let (verdict, ended) = try OfflineAccounts.ask(configuration, at: now) { accounts in
-                (try await accounts.directory.subject(key), try await accounts.directory.endedSessions())
+                (try await accounts.operator.directory.subject(key), try await accounts.operator.directory.endedSessions())
             }
             return switch verdict {
             case .account(let id): diagnosis(.account(id), "\(name) is \(id.text)", ended)

@@ -15,8 +15,13 @@ struct Arguments: Equatable, Sendable {
 /// A usage error: a sentence with the problem and what would be right. Exit code 2.
 struct UsageFault: Error, Equatable, Sendable {
     let message: String
-    /// The command whose usage to print; nil if unknown.
+    /// The command whose usage to print; nil for the one that runs, or if it is unknown.
     let command: Command?
+
+    init(_ message: String, command: Command? = nil) {
+        self.message = message
+        self.command = command
+    }
 }
 
 extension Arguments {
@@ -34,36 +39,35 @@ extension Arguments {
                 try parseOption(word, &rest)
             }
         }
-        if has("help") || command == .help { return }
+        if has("help") || command.name == "help" { return }
         try check()
     }
 
     private static func command(_ rest: inout ArraySlice<String>) throws(UsageFault) -> Command {
         guard let first = rest.popFirst() else {
-            throw UsageFault(message: "no command is given, `tollgate help` lists them", command: nil)
+            throw UsageFault("no command is given, `tollgate help` lists them")
         }
-        if first == "--help" || first == "-h" { return .help }
-        if first == "--version" { return .version }
-        if let command = Command(rawValue: first) { return command }
-        if let second = rest.first, let command = Command(rawValue: "\(first) \(second)") {
+        let plain = first == "-h" ? "help" : first == "--help" || first == "--version" ? String(first.dropFirst(2)) : first
+        if let command = Command.named(plain) { return command }
+        if let second = rest.first, let command = Command.named("\(first) \(second)") {
             rest.removeFirst()
             return command
         }
         // `token --help` explains the whole group.
-        let group = Command.allCases.filter { $0.rawValue.hasPrefix(first + " ") }
+        let group = Command.all.filter { $0.name.hasPrefix(first + " ") }
         if !group.isEmpty, rest.first == nil || rest.first == "--help" || rest.first == "-h" {
             if rest.first != nil {
                 rest = [first]
-                return .help
+                return Command.named("help")!
             }
-            let names = group.map { String($0.rawValue.dropFirst(first.count + 1)) }
-            throw UsageFault(message: "`\(first)` needs \(alternatives(names)) after it", command: nil)
+            let names = group.map { String($0.name.dropFirst(first.count + 1)) }
+            throw UsageFault("`\(first)` needs \(alternatives(names)) after it")
         }
-        throw UsageFault(message: unknown(first, rest.first), command: nil)
+        throw UsageFault(unknown(first, rest.first))
     }
 
     private static func unknown(_ first: String, _ second: String?) -> String {
-        let names = Command.allCases.map(\.rawValue)
+        let names = Command.all.map(\.name)
         let both = second.map { "\(first) \($0)" } ?? first
         let candidates = [nearestName(to: both, in: names), nearestName(to: first, in: names)].compactMap { $0 }
         let nearest = candidates.min { editDistance(both, $0) < editDistance(both, $1) } ?? ""
@@ -78,7 +82,7 @@ extension Arguments {
         guard parts[0].hasPrefix("--"), let option = command.options.first(where: { $0.name == name }) else {
             let names = command.options.map(\.name)
             let nearest = names.first { $0.hasSuffix("-\(name)") } ?? nearestName(to: name, in: names) ?? ""
-            throw fault("\(quoted(parts[0])) is no option of `\(command.rawValue)`, the nearest is --\(nearest)")
+            throw fault("\(quoted(parts[0])) is no option of `\(command.name)`, the nearest is --\(nearest)")
         }
         var value = parts.count > 1 ? parts[1] : nil
         if let placeholder = option.value {
@@ -95,16 +99,16 @@ extension Arguments {
     private func check() throws(UsageFault) {
         let needed = command.operands.filter { !$0.hasPrefix("[") }
         guard operands.count >= needed.count else {
-            throw fault("`\(command.rawValue)` needs \(needed[operands.count...].joined(separator: " and ")) after it")
+            throw fault("`\(command.name)` needs \(needed[operands.count...].joined(separator: " and ")) after it")
         }
         let isVariadic = command.operands.last?.hasSuffix("…") ?? false
         guard isVariadic || operands.count <= command.operands.count else {
-            throw fault("\(quoted(operands[command.operands.count])) is one word too many for `\(command.rawValue)`")
+            throw fault("\(quoted(operands[command.operands.count])) is one word too many for `\(command.name)`")
         }
         for option in command.options where option.isRequired && !has(option.name) {
-            throw fault("`\(command.rawValue)` needs --\(option.name) \(option.value ?? "")")
+            throw fault("`\(command.name)` needs --\(option.name) \(option.value ?? "")")
         }
     }
 
-    private func fault(_ message: String) -> UsageFault { UsageFault(message: message, command: command) }
+    private func fault(_ message: String) -> UsageFault { UsageFault(message, command: command) }
 }

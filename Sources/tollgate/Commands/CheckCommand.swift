@@ -1,3 +1,4 @@
+internal import Admin
 internal import Contracts
 internal import Credentials
 internal import Gate
@@ -39,14 +40,12 @@ enum CheckCommand {
             json.array("servers", redis.seeds) { $0.string($1.description) }
             json.endObject()
         }
-        json.lines("upstreams", settings.upstreams, settings.tiers) { json, upstream in
-            json.array("addresses", upstream.bases) { $0.string($1.text) }
-        }
+        json.lines("upstreams", settings.upstreams, settings.tiers, [.has("addresses") { $0.target.bases.map(\.text) }])
         json.lines("issuers", settings.trusts, settings.tiers)
         json.lines("providers", settings.providers, settings.tiers)
         json.lines("internal_callers", settings.internals, settings.tiers)
         json.lines("admin_tokens", settings.scopedAdminTokens, settings.tiers)
-        configuration.writeRoutes(&json)
+        ShownRoutes.plain.writeMembers(ShownRoutes(configuration), &json)
         json.array("refused_spellings", configuration.routePairs) { json, pair in
             json.beginObject()
             json.field("route", pair.rule.name)
@@ -59,15 +58,10 @@ enum CheckCommand {
 extension JSONWriter {
     /// An array of declarations with their options, and `more`.
     fileprivate mutating func lines<Target: OptionTarget>(
-        _ name: StaticString, _ targets: [Target], _ tiers: TierList, _ more: (inout JSONWriter, Target) -> Void = { _, _ in }
+        _ name: StaticString, _ targets: [Target], _ tiers: TierList, _ more: [RecordField<ShownLine<Target>>] = []
     ) {
-        array(name, targets) { json, target in
-            json.beginObject()
-            json.field("name", target.lineName)
-            more(&json, target)
-            json.options(of: target, tiers)
-            json.endObject()
-        }
+        let record = Record<ShownLine<Target>>([.has("name", \.target.lineName)] + more + ShownLine.optionFields)
+        array(name, targets) { json, target in record.write(ShownLine(target: target, tiers: tiers), &json) }
     }
 }
 

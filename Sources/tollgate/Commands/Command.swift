@@ -1,24 +1,79 @@
-/// The commands of the binary, with their operands, options and help.
-enum Command: String, CaseIterable, Sendable {
-    case serve, check, explain
-    case initialize = "init"
-    case doctor
-    case tokenMint = "token mint"
-    case tokenInspect = "token inspect"
-    case keysList = "keys list"
-    case keysRotate = "keys rotate"
-    case keysJwks = "keys jwks"
-    case userList = "user list"
-    case userShow = "user show"
-    case userCreate = "user create"
-    case userImport = "user import"
-    case userSetTier = "user set-tier"
-    case userRevoke = "user revoke"
-    case userDelete = "user delete"
-    case actorGrant = "actor grant"
-    case actorRevoke = "actor revoke"
-    case limitsVerify = "limits verify"
-    case pin, outbox, health, echo, settings, metrics, completions, manual, help, version
+internal import Admin
+internal import Wire
+
+/// A command of the binary: help, completions, the manual, usage faults and the run follow from its row.
+struct Command: Sendable {
+    /// The work of a command, once its words are understood.
+    typealias Configured = (GatewayConfiguration) -> CommandResult
+    typealias OverAccounts = @Sendable (OfflineAccounts) async throws -> CommandResult
+
+    enum Run: Sendable {
+        case plain(@Sendable (CommandCall) throws(UsageFault) -> CommandResult)
+        /// Words first, so usage errors precede faults of the configuration.
+        case configured(@Sendable (CommandCall) throws(UsageFault) -> Configured)
+        case accounts(@Sendable (CommandCall) throws(UsageFault) -> OverAccounts)
+    }
+
+    /// One word or two.
+    let name: String
+    /// In order. Those in brackets are optional; the last may be repeated if it ends in `…`.
+    let operands: [String]
+    let summary: String
+    /// The options of this command alone.
+    let ownOptions: [CommandOption]
+    /// Command lines for its help.
+    var examples: [String] = []
+    /// Words for the first operand, where they are known.
+    var words: @Sendable () -> [String] = { [] }
+    /// Whether it reads the configuration.
+    let readsSettings: Bool
+    let run: Run
+
+    private init(_ usage: String, _ summary: String, _ options: [CommandOption], readsSettings: Bool, _ run: Run) {
+        let words = usage.split(separator: " ").map(String.init)
+        let name = words.prefix { $0.first?.isLowercase == true }
+        self.name = name.joined(separator: " ")
+        operands = Array(words.dropFirst(name.count))
+        self.summary = summary
+        ownOptions = options
+        self.readsSettings = readsSettings
+        self.run = run
+    }
+
+    /// `usage`: the name in lower case, then the operands.
+    init(
+        _ usage: String, _ summary: String, options: [CommandOption] = [], readsSettings: Bool = false,
+        run: @escaping @Sendable (CommandCall) throws(UsageFault) -> CommandResult
+    ) { self.init(usage, summary, options, readsSettings: readsSettings, .plain(run)) }
+
+    static func configured(
+        _ usage: String, _ summary: String, options: [CommandOption] = [],
+        _ understand: @escaping @Sendable (CommandCall) throws(UsageFault) -> Configured
+    ) -> Self { Self(usage, summary, options, readsSettings: true, .configured(understand)) }
+
+    /// A command over the accounts, whether a gateway runs or not.
+    static func overAccounts(
+        _ usage: String, _ summary: String, options: [CommandOption] = [],
+        _ understand: @escaping @Sendable (CommandCall) throws(UsageFault) -> OverAccounts
+    ) -> Self { Self(usage, summary, options, readsSettings: true, .accounts(understand)) }
+
+    /// All commands, in the order of the help. A new group is added here.
+    static let all: [Command] = service + tokens + keys + users + actors + deployment + reference
+
+    static func named(_ name: String) -> Command? { all.first { $0.name == name } }
+
+    var options: [CommandOption] { ownOptions + (readsSettings ? [.envFile] : []) + [.json, .help] }
+
+    /// The same command with more for help and completions.
+    func with(examples: [String] = [], words: @escaping @Sendable () -> [String] = { [] }) -> Self {
+        var command = self
+        (command.examples, command.words) = (examples, words)
+        return command
+    }
+}
+
+extension Command: Equatable {
+    static func == (one: Self, other: Self) -> Bool { one.name == other.name }
 }
 
 /// An option of a command: `--name VALUE`, or `--name` alone.
@@ -31,151 +86,54 @@ struct CommandOption: Hashable, Sendable {
     var isRepeatable = false
     /// Whether the command needs it.
     var isRequired = false
-}
 
-extension Command {
-    /// The operands in order. Those in brackets are optional; the last may be repeated if it ends in `…`.
-    var operands: [String] {
-        switch self {
-        case .explain: ["METHOD", "URL"]
-        case .tokenInspect: ["TOKEN"]
-        case .userShow, .userRevoke, .userDelete: ["USER"]
-        case .userSetTier: ["USER", "TIER"]
-        case .actorGrant, .actorRevoke: ["USER", "TYPE", "ID"]
-        case .limitsVerify: ["LOG…"]
-        case .userImport: ["FILE"]
-        case .pin: ["[FILE]…"]
-        case .help: ["[COMMAND]"]
-        case .initialize: ["[FILE]"]
-        case .completions: ["SHELL"]
-        case .serve, .check, .doctor, .tokenMint, .keysList, .keysRotate, .keysJwks, .userList, .userCreate, .outbox, .health, .echo,
-            .settings, .metrics, .manual, .version:
-            []
-        }
+    init(_ name: String, _ value: String?, _ doc: String, isRepeatable: Bool = false, isRequired: Bool = false) {
+        self.name = name
+        self.value = value
+        self.doc = doc
+        self.isRepeatable = isRepeatable
+        self.isRequired = isRequired
     }
 
-    var summary: String {
-        switch self {
-        case .serve: "runs the gateway; SIGHUP reloads, SIGUSR2 starts the program anew in its place, SIGTERM drains and ends"
-        case .check: "validates the configuration, prints every fault in it, or the resolved routes"
-        case .initialize: "writes an env file (\(ConfigurationLoader.usualFile) by default) from five questions, or from these options"
-        case .doctor: "looks at the deployment of this configuration and prints what to mend; it changes nothing"
-        case .explain: "prints the steps and the verdict for one request, without sending it"
-        case .tokenMint: "mints a token with the gateway's own key"
-        case .tokenInspect: "decodes and verifies a token, and prints why it would be refused (- reads standard input)"
-        case .keysList: "lists the signing keys"
-        case .keysRotate: "rotates the signing keys; the old one verifies until its last token expires"
-        case .keysJwks: "prints the public keys as a JWK Set"
-        case .userList: "lists the accounts in the order of their creation"
-        case .userShow: "shows one account with its identities and sessions; USER is an id, an email, or NAME:SUBJECT of a trust line"
-        case .userCreate: "creates an account, also with a password hash from another system"
-        case .userImport: "adds the accounts of another system from lines of JSON (- reads standard input); again, it changes nothing"
-        case .userSetTier: "sets the tier of an account, or of NAME:SUBJECT of a trust line; every gateway applies it within a second"
-        case .userRevoke: "ends all sessions of an account; every gateway refuses its tokens within a second"
-        case .userDelete: "deletes an account and ends all its sessions within a second"
-        case .actorGrant: "allows an account to act as TYPE ID in its tokens"
-        case .actorRevoke: "removes such a grant"
-        case .limitsVerify:
-            "verifies from the access logs of all gateways that no window admitted more than its limit, or prints the violations (- reads standard input)"
-        case .pin: "prints the SPKI pins of TOLLGATE_TLS_CERT, or of PEM files, and a snippet for Info.plist"
-        case .outbox: "prints the mail and SMS in the development outbox, where they land if no mail server or SMS webhook is set"
-        case .health: "exits with 0 if the running gateway of this configuration is ready or degraded, for probes"
-        case .echo: "runs a small upstream that returns the requests it receives"
-        case .settings: "lists every setting"
-        case .metrics: "lists every metric of /metrics"
-        case .completions: "prints the completions for a shell: bash, zsh or fish"
-        case .manual: "prints the manual page"
-        case .help: "explains a command, or lists all; `help routes` lists the keys of route, upstream, trust and internal lines"
-        case .version: "prints the version"
-        }
-    }
-
-    /// The options of this command alone.
-    var ownOptions: [CommandOption] {
-        switch self {
-        case .explain:
-            [
-                CommandOption(name: "token", value: "TOKEN", doc: "the request's bearer token"),
-                CommandOption(name: "from", value: "IP", doc: "the client's address, 127.0.0.1 by default"),
-                CommandOption(
-                    name: "header", value: "\"NAME: VALUE\"", doc: "another header of the request", isRepeatable: true),
-            ]
-        case .initialize: SetupQuestion.options
-        case .tokenMint:
-            [
-                CommandOption(name: "sub", value: "ID", doc: "the user; with --session an account, by id or email", isRequired: true),
-                CommandOption(
-                    name: "session", value: nil,
-                    doc: "opens a session of the account, so that the token can be revoked and has the account's email and tier"),
-                CommandOption(name: "tier", value: "TIER", doc: "the tier claim"),
-                CommandOption(name: "email", value: "EMAIL", doc: "the email claim; a verified one also needs --claim email_verified=true"),
-                CommandOption(name: "ttl", value: "1h", doc: "its lifetime, up to 7d; 1h by default"),
-                CommandOption(name: "claim", value: "NAME=VALUE", doc: "another claim", isRepeatable: true),
-            ]
-        case .userList:
-            [
-                CommandOption(name: "email", value: "EMAIL", doc: "only the account with this email"),
-                CommandOption(name: "limit", value: "N", doc: "the maximum number, up to 1000; 100 by default"),
-                CommandOption(name: "after", value: "ID", doc: "the accounts after this one"),
-            ]
-        case .userCreate:
-            [
-                CommandOption(name: "email", value: "EMAIL", doc: "the email to sign in with"),
-                CommandOption(name: "username", value: "NAME", doc: "the name shown, with which `dlauth` signs in, too"),
-                CommandOption(name: "id", value: "UUID", doc: "the account's id, as it was in another system; a new one by default"),
-                CommandOption(
-                    name: "identity", value: "NAME:SUBJECT",
-                    doc: "who it is at apple, google, or the outside issuer of a trust line", isRepeatable: true),
-                CommandOption(name: "password-stdin", value: nil, doc: "reads the password from standard input"),
-                CommandOption(
-                    name: "password-hash", value: "HASH",
-                    doc: "or its hash, in single quotes: Django's, an $argon2id$…, a $2b$… or a $fbscrypt$…"),
-                CommandOption(name: "tier", value: "TIER", doc: "one of TOLLGATE_TIERS, the lowest by default"),
-                CommandOption.until,
-                CommandOption(name: "email-verified", value: nil, doc: "marks the email as verified"),
-            ]
-        case .userImport:
-            [CommandOption(name: "issuer", value: "NAME", doc: "the trust line whose subjects the ids are that are no UUIDs; the only one by default")]
-        case .userSetTier: [CommandOption.until]
-        case .echo:
-            [CommandOption(name: "listen", value: "ADDRESS", doc: "the address to listen on, like 127.0.0.1:9001", isRequired: true)]
-        case .settings:
-            [CommandOption(name: "markdown", value: nil, doc: "prints the table of docs/settings.md")]
-        case .metrics:
-            [CommandOption(name: "markdown", value: nil, doc: "prints the table of docs/metrics.md")]
-        case .serve, .check, .doctor, .tokenInspect, .keysList, .keysRotate, .keysJwks, .userShow, .userRevoke, .userDelete, .actorGrant,
-            .actorRevoke, .limitsVerify, .pin, .outbox, .health, .completions, .manual, .help, .version:
-            []
-        }
-    }
-
-    /// Command lines for its help.
-    var examples: [String] { self == .initialize ? SetupQuestion.examples : [] }
-
-    /// Whether it reads the configuration.
-    var readsSettings: Bool {
-        switch self {
-        case .serve, .check, .doctor, .explain, .tokenMint, .tokenInspect, .keysList, .keysRotate, .keysJwks, .userList, .userShow,
-            .userCreate, .userImport, .userSetTier, .userRevoke, .userDelete, .actorGrant, .actorRevoke, .pin, .outbox, .health:
-            true
-        case .initialize, .limitsVerify, .echo, .settings, .metrics, .completions, .manual, .help, .version: false
-        }
-    }
-
-    var options: [CommandOption] {
-        var options = ownOptions
-        if readsSettings { options.append(.envFile) }
-        return options + [.json, .help]
-    }
-}
-
-extension CommandOption {
-    static let envFile = CommandOption(
-        name: "env-file", value: "FILE",
-        doc: "reads settings from FILE, whose relative paths begin at its folder (those of the environment at the working directory); later files win; \(ConfigurationLoader.usualFile) by default where it exists",
+    static let envFile = Self(
+        "env-file", "FILE",
+        "reads settings from FILE, whose relative paths begin at its folder (those of the environment at the working directory); later files win; \(ConfigurationLoader.usualFile) by default where it exists",
         isRepeatable: true)
-    static let until = CommandOption(
-        name: "until", value: "TIME", doc: "the end of the tier, like 2027-01-01T00:00:00Z, for a subscription")
-    static let json = CommandOption(name: "json", value: nil, doc: "prints JSON")
-    static let help = CommandOption(name: "help", value: nil, doc: "explains the command")
+    static let until = Self("until", "TIME", "the end of the tier, like 2027-01-01T00:00:00Z, for a subscription")
+    static let json = Self("json", nil, "prints JSON")
+    static let help = Self("help", nil, "explains the command")
+}
+
+/// A command line, its words parsed, with what the process lends it.
+struct CommandCall: Sendable {
+    let arguments: Arguments
+    let runner: CommandRunner
+
+    var operands: [String] { arguments.operands }
+    var json: Bool { arguments.has("json") }
+    var now: Moment { runner.now }
+    var loader: ConfigurationLoader {
+        ConfigurationLoader(envFiles: values("env-file"), environment: runner.environment)
+    }
+    /// Writes to the terminal that standard error is; nil where it is none.
+    var terminal: (@Sendable (String) -> Void)? { runner.showsProgress ? runner.writeError : nil }
+
+    func has(_ name: String) -> Bool { arguments.has(name) }
+    func value(_ name: String) -> String? { arguments.value(name) }
+    func values(_ name: String) -> [String] { arguments.values(name) }
+
+    /// The value of an option, parsed; nil without it.
+    func value<Value>(_ name: String, _ parse: (String) throws(UsageFault) -> Value) throws(UsageFault) -> Value? {
+        guard let text = value(name) else { return nil }
+        return try parse(text)
+    }
+
+    /// The answer in JSON, or as `text` for people.
+    func answer<Answer: Shaped>(_ answer: Answer, _ text: () -> String) -> CommandResult {
+        self.answer(answer, Answer.shape, text)
+    }
+
+    func answer<Answer>(_ answer: Answer, _ shape: Shape<Answer>, _ text: () -> String) -> CommandResult {
+        json ? .json { shape.write(answer, &$0) } : CommandResult(output: text())
+    }
 }

@@ -6,7 +6,7 @@ enum CommandHelp {
     /// All commands, one line each.
     static var overview: String {
         var text = "Tollgate \(Version.text), a gateway that verifies tokens, tiers and limits before your services\n\n"
-        text += aligned(Command.allCases.map { (usage($0), $0.summary) })
+        text += aligned(Command.all.map { (usage($0), $0.summary) })
         text += "\nEvery command answers --help and --json. Settings come from the environment and from env files\n"
         text += "(--env-file FILE, repeatable; \(ConfigurationLoader.usualFile) where it exists): `tollgate settings` lists them.\n"
         text += "Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.\n"
@@ -26,11 +26,11 @@ enum CommandHelp {
         if topic.isEmpty { return overview }
         if ["settings", "config", "configuration"].contains(topic) { return SettingsReference.plain }
         if ["routes", "lines", "options"].contains(topic) { return SettingsReference.lines }
-        if let command = Command(rawValue: topic) { return text(command) }
-        let group = Command.allCases.filter { $0.rawValue.hasPrefix(topic + " ") }
+        if let command = Command.named(topic) { return text(command) }
+        let group = Command.all.filter { $0.name.hasPrefix(topic + " ") }
         guard group.isEmpty else { return group.map(text).joined(separator: "\n") }
-        let nearest = nearestName(to: topic, in: Command.allCases.map(\.rawValue) + ["routes", "settings"]) ?? ""
-        throw UsageFault(message: "\(quoted(topic)) is no topic, the nearest is `\(nearest)`", command: .help)
+        let nearest = nearestName(to: topic, in: Command.all.map(\.name) + ["routes", "settings"]) ?? ""
+        throw UsageFault("\(quoted(topic)) is no topic, the nearest is `\(nearest)`")
     }
 
     static func usage(_ command: Command) -> String {
@@ -39,7 +39,7 @@ enum CommandHelp {
             " [--\(option.name)\(option.value.map { " " + $0 } ?? "")]"
         }
         let operands = command.operands.map { " " + $0 }.joined()
-        return "tollgate \(command.rawValue)\(operands)\(required)\(optional.joined())"
+        return "tollgate \(command.name)\(operands)\(required)\(optional.joined())"
     }
 
     /// Two columns; a long left cell is on a line of its own.

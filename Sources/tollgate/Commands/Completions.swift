@@ -13,8 +13,8 @@ enum Completions: String, CaseIterable {
     /// The first words of commands in their order, each with its second words and their summaries; none for a command of one word.
     private static var groups: [(word: String, members: [(word: String, command: Command)])] {
         var groups: [(word: String, members: [(word: String, command: Command)])] = []
-        for command in Command.allCases {
-            let words = command.rawValue.split(separator: " ").map(String.init)
+        for command in Command.all {
+            let words = command.name.split(separator: " ").map(String.init)
             if groups.last?.word != words[0] { groups.append((words[0], [])) }
             if words.count > 1 { groups[groups.count - 1].members.append((words[1], command)) }
         }
@@ -22,18 +22,11 @@ enum Completions: String, CaseIterable {
     }
 
     private static func summary(_ word: String) -> String {
-        Command(rawValue: word)?.summary ?? "\(word) " + groups.first { $0.word == word }!.members.map(\.word).joined(separator: ", ")
+        Command.named(word)?.summary ?? "\(word) " + groups.first { $0.word == word }!.members.map(\.word).joined(separator: ", ")
     }
 
-    /// Words for the first operand, where they are known.
-    private static func operands(_ command: Command) -> [String] {
-        switch command {
-        case .completions: allCases.map(\.rawValue)
-        case .explain: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-        case .help: groups.map(\.word)
-        default: []
-        }
-    }
+    /// The first words of all commands.
+    static var firstWords: [String] { groups.map(\.word) }
 
     // MARK: bash
 
@@ -41,9 +34,9 @@ enum Completions: String, CaseIterable {
         let second = groups.filter { !$0.members.isEmpty }.map { group in
             "        \(group.word)) [ \"$COMP_CWORD\" -ne 2 ] || words=\"\(group.members.map(\.word).joined(separator: " "))\" ;;\n"
         }.joined()
-        let options = Command.allCases.map { command in
-            let words = command.options.map { "--\($0.name)" } + operands(command)
-            let pattern = command.rawValue.contains(" ") ? "\"\(command.rawValue)\"" : "\"\(command.rawValue) \"*"
+        let options = Command.all.map { command in
+            let words = command.options.map { "--\($0.name)" } + command.words()
+            let pattern = command.name.contains(" ") ? "\"\(command.name)\"" : "\"\(command.name) \"*"
             return "        \(pattern)) words=\"\(words.joined(separator: " "))\" ;;\n"
         }.joined()
         return """
@@ -83,12 +76,12 @@ enum Completions: String, CaseIterable {
 
                 """
         }.joined()
-        let options = Command.allCases.map { command in
-            let pattern = command.rawValue.contains(" ") ? "'\(command.rawValue)'" : "'\(command.rawValue) '*"
+        let options = Command.all.map { command in
+            let pattern = command.name.contains(" ") ? "'\(command.name)'" : "'\(command.name) '*"
             let specifications = command.options.map { option in
                 "'\(option.isRepeatable ? "*" : "")--\(option.name)[\(zshText(option.doc))]\(option.value.map { zshValue(option, $0) } ?? "")'"
             }
-            let known = operands(command)
+            let known = command.words()
             let rest = known.isEmpty ? "'*:file:_files'" : "'*:word:(\(known.joined(separator: " ")))'"
             return "        \(pattern)) _arguments \((specifications + [rest]).joined(separator: " ")) ;;\n"
         }.joined()
@@ -142,12 +135,12 @@ enum Completions: String, CaseIterable {
                 text += "-d \(fishText(member.command.summary))\n"
             }
         }
-        for command in Command.allCases {
-            let condition = command.rawValue.split(separator: " ").map { "__fish_seen_subcommand_from \($0)" }.joined(separator: "; and ")
+        for command in Command.all {
+            let condition = command.name.split(separator: " ").map { "__fish_seen_subcommand_from \($0)" }.joined(separator: "; and ")
             for option in command.options {
                 text += "complete -c tollgate -n '\(condition)' -l \(option.name)\(option.value == nil ? "" : " -r") -d \(fishText(option.doc))\n"
             }
-            for operand in operands(command) { text += "complete -c tollgate -f -n '\(condition)' -a \(operand)\n" }
+            for operand in command.words() { text += "complete -c tollgate -f -n '\(condition)' -a \(operand)\n" }
         }
         return text
     }

@@ -1,3 +1,4 @@
+internal import Admin
 internal import Gate
 internal import HTTP
 internal import Issuers
@@ -56,15 +57,20 @@ enum ExplainCommand {
             return (String(rest[..<end]), path.hasPrefix("/") ? String(path) : "/" + path, isTLS)
         }
 
-        private static func fault(_ message: String) -> UsageFault { UsageFault(message: message, command: .explain) }
+        private static func fault(_ message: String) -> UsageFault { UsageFault(message) }
     }
 
-    static func run(_ request: Request, _ configuration: GatewayConfiguration, json: Bool, at now: Moment) -> CommandResult {
+    static func understand(_ call: CommandCall) throws(UsageFault) -> Command.Configured {
+        let request = try Request(call.arguments)
+        return { run(request, $0, call) }
+    }
+
+    private static func run(_ request: Request, _ configuration: GatewayConfiguration, _ call: CommandCall) -> CommandResult {
         do {
-            let keys = try CurrentKeys.gather(IssuersPlan(configuration), at: now)
-            let policy = try PolicyBuilder.policy(configuration, keys: keys, version: 1, now: now.wall)
-            let walk = ExplainedWalk(request, configuration, policy, at: now) { AddressDiagnosis.find(upstream: $0, configuration) }
-            return json ? walk.report(request) : CommandResult(output: walk.text)
+            let keys = try CurrentKeys.gather(IssuersPlan(configuration), at: call.now)
+            let policy = try PolicyBuilder.policy(configuration, keys: keys, version: 1, now: call.now.wall)
+            let walk = ExplainedWalk(request, configuration, policy, at: call.now) { AddressDiagnosis.find(upstream: $0, configuration) }
+            return call.answer(walk.shown(request)) { walk.text }
         } catch let fault as KeyStoreFault {
             return .failed(fault.description)
         } catch {

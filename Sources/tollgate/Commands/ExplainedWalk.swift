@@ -87,14 +87,8 @@ struct ExplainedWalk {
 
     var text: String { CheckTable.table(["STEP", "WHAT"], steps.map { [$0.name, $0.text] }) }
 
-    func report(_ request: ExplainCommand.Request) -> CommandResult {
-        .json { json in
-            json.beginObject()
-            json.field("method", request.method)
-            json.field("url", request.url)
-            explanation.write(steps, &json)
-            json.endObject()
-        }
+    func shown(_ request: ExplainCommand.Request) -> ShownWalk {
+        ShownWalk(method: request.method, url: request.url, route: route, steps: steps, explanation)
     }
 }
 

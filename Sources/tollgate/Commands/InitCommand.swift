@@ -1,3 +1,4 @@
+internal import Admin
 internal import Credentials
 internal import Glibc
 internal import Settings
@@ -16,7 +17,7 @@ struct InitCommand {
         let path = arguments.operands.first ?? ConfigurationLoader.usualFile
         let given = try Self.answers(arguments)
         guard given != nil || ask != nil else {
-            throw UsageFault(message: "`init` asks questions and standard input is no terminal, answer them by options like --upstream URL", command: .initialize)
+            throw UsageFault("`init` asks questions and standard input is no terminal, answer them by options like --upstream URL")
         }
         do throws(SystemFault) {
             let replaced = try existing(path)
@@ -53,9 +54,9 @@ struct InitCommand {
         let whole = answers.completed
         for question in SetupQuestion.allCases {
             let fits = question.applies(to: whole)
-            if given.contains(question), !fits { throw UsageFault(message: "--\(question.rawValue) \(question.misfit(whole))", command: .initialize) }
+            if given.contains(question), !fits { throw UsageFault("--\(question.rawValue) \(question.misfit(whole))") }
             if fits, question.isNeeded(in: whole), !given.contains(question) {
-                throw UsageFault(message: "`init` needs --\(question.rawValue) \(question.placeholder): \(question.doc)", command: .initialize)
+                throw UsageFault("`init` needs --\(question.rawValue) \(question.placeholder): \(question.doc)")
             }
         }
         return whole
@@ -112,7 +113,7 @@ struct InitCommand {
                 json.beginObject()
                 json.field("file", file.path)
                 json.findings(loaded.findings)
-                configuration.writeRoutes(&json)
+                ShownRoutes.plain.writeMembers(ShownRoutes(configuration), &json)
                 json.array("next", steps) { $0.string($1) }
                 json.endObject()
             }
@@ -148,8 +149,8 @@ struct InitCommand {
 extension SetupQuestion {
     /// The options of `tollgate init`.
     static var options: [CommandOption] {
-        allCases.map { CommandOption(name: $0.rawValue, value: $0.placeholder, doc: $0.doc) }
-            + [CommandOption(name: "force", value: nil, doc: "replaces the file if it exists")]
+        allCases.map { CommandOption($0.rawValue, $0.placeholder, $0.doc) }
+            + [CommandOption("force", nil, "replaces the file if it exists")]
     }
 
     static let examples = [

@@ -1,24 +1,47 @@
+internal import Admin
 internal import Credentials
 internal import Issuers
 internal import Settings
 internal import Wire
 
-/// `tollgate keys`: the gateway's own signing keys.
-enum KeysCommand {
-    static func list(_ configuration: GatewayConfiguration, json: Bool, now: WallTime) throws(KeyStoreFault) -> CommandResult {
-        let ring = try KeyStore.peek(IssuersPlan(configuration), now: now)
-        return json ? report(ring?.entries ?? []) : describe(ring?.entries ?? [], configuration)
+extension Command {
+    /// The gateway's own signing keys.
+    static let keys = [
+        Command.configured("keys list", "lists the signing keys") { call in
+            { configuration in
+                KeysCommand.result { () throws(KeyStoreFault) in
+                    let ring = try KeyStore.peek(IssuersPlan(configuration), now: call.now.wall)
+                    return KeysCommand.answer(ring?.entries ?? [], call, configuration)
+                }
+            }
+        },
+        Command.configured("keys rotate", "rotates the signing keys; the old one verifies until its last token expires") { call in
+            { configuration in
+                if configuration.settings.jwtSecret != nil {
+                    return .failed("own tokens are signed with TOLLGATE_JWT_SECRET, change the secret to rotate it", exitCode: 2)
+                }
+                return KeysCommand.result { () throws(KeyStoreFault) in
+                    KeysCommand.answer(try KeysCommand.rotated(configuration, now: call.now.wall).entries, call, configuration)
+                }
+            }
+        },
+        Command.configured("keys jwks", "prints the public keys as a JWK Set") { call in
+            { configuration in
+                KeysCommand.result { () throws(KeyStoreFault) in
+                    let ring = try KeyStore.open(IssuersPlan(configuration), now: call.now.wall)
+                    return CommandResult(output: ring.jwks(now: call.now.wall).rawBytes.text + "\n")
+                }
+            }
+        },
+    ]
+}
+
+private enum KeysCommand {
+    static func result(_ body: () throws(KeyStoreFault) -> CommandResult) -> CommandResult {
+        do throws(KeyStoreFault) { return try body() } catch { return .failed(error.description) }
     }
 
-    static func rotate(_ configuration: GatewayConfiguration, json: Bool, now: WallTime) throws(KeyStoreFault) -> CommandResult {
-        if configuration.settings.jwtSecret != nil {
-            return .failed("own tokens are signed with TOLLGATE_JWT_SECRET, change the secret to rotate it", exitCode: 2)
-        }
-        let ring = try rotated(configuration, now: now)
-        return json ? report(ring.entries) : describe(ring.entries, configuration)
-    }
-
-    private static func rotated(_ configuration: GatewayConfiguration, now: WallTime) throws(KeyStoreFault) -> SigningKeyRing {
+    static func rotated(_ configuration: GatewayConfiguration, now: WallTime) throws(KeyStoreFault) -> SigningKeyRing {
         let announcement = ChangeAnnouncement()
         // Announced after each write: a new next key must reach the gateways before it signs.
         return try KeyStore.rotate(IssuersPlan(configuration), clockSkewSeconds: configuration.settings.clockSkewSeconds, now: now) { _ in
@@ -27,35 +50,14 @@ enum KeysCommand {
         }
     }
 
-    static func jwks(_ configuration: GatewayConfiguration, json _: Bool, now: WallTime) throws(KeyStoreFault) -> CommandResult {
-        let ring = try KeyStore.open(IssuersPlan(configuration), now: now)
-        return CommandResult(output: ring.jwks(now: now).rawBytes.text + "\n")
-    }
-
-    private static func describe(_ entries: [SigningKeyRing.Entry], _ configuration: GatewayConfiguration) -> CommandResult {
-        guard !entries.isEmpty else {
-            return CommandResult(output: "There are no keys yet: they are generated when the gateway first starts.\n")
-        }
-        let rows = entries.map { entry in
-            let created = configuration.settings.jwtSecret == nil ? ISO8601.text(WallTime(seconds: entry.createdAt)) : ""
-            return [entry.key.kid ?? "(shared secret)", entry.key.algorithm.name, state(entry), created, until(entry) ?? ""]
-        }
-        return CommandResult(output: CheckTable.table(["KID", "ALGORITHM", "STATE", "CREATED", "UNTIL"], rows))
-    }
-
-    private static func report(_ entries: [SigningKeyRing.Entry]) -> CommandResult {
-        .json { json in
-            json.beginArray()
-            for entry in entries {
-                json.beginObject()
-                json.optional("kid", entry.key.kid)
-                json.field("algorithm", entry.key.algorithm.name)
-                json.field("state", state(entry))
-                json.field("created_at", ISO8601.text(WallTime(seconds: entry.createdAt)))
-                json.optional("until", until(entry))
-                json.endObject()
+    static func answer(_ entries: [SigningKeyRing.Entry], _ call: CommandCall, _ configuration: GatewayConfiguration) -> CommandResult {
+        call.answer(entries) {
+            guard !entries.isEmpty else { return "There are no keys yet: they are generated when the gateway first starts.\n" }
+            let rows = entries.map { entry in
+                let created = configuration.settings.jwtSecret == nil ? ISO8601.text(WallTime(seconds: entry.createdAt)) : ""
+                return [entry.key.kid ?? "(shared secret)", entry.key.algorithm.name, state(entry), created, entry.end.map(ISO8601.text) ?? ""]
             }
-            json.endArray()
+            return CheckTable.table(["KID", "ALGORITHM", "STATE", "CREATED", "UNTIL"], rows)
         }
     }
 
@@ -65,10 +67,5 @@ enum KeysCommand {
         case .next: "next"
         case .retired: "retired"
         }
-    }
-
-    private static func until(_ entry: SigningKeyRing.Entry) -> String? {
-        guard case .retired(let until) = entry.state else { return nil }
-        return ISO8601.text(WallTime(seconds: until))
     }
 }

@@ -1,3 +1,4 @@
+internal import Admin
 internal import Gate
 internal import Limits
 internal import System
@@ -68,28 +69,15 @@ enum LimitsCommand {
     }
 
     private static func report(_ logged: LoggedGrants, _ violations: [LimitVerifier.Violation]) -> CommandResult {
-        .json(exitCode: violations.isEmpty ? 0 : 1) { json in
-            json.beginObject()
-            json.field("ok", violations.isEmpty)
-            json.field("lines", logged.lines)
-            json.field("unreadable", logged.unreadable)
-            json.field("grants", logged.verifier.grantCount)
-            json.field("limits", logged.verifier.subjectCount)
-            json.field("uncounted", logged.uncounted)
-            json.field("missing", Int(clamping: logged.missing))
-            json.field("earlier", Int(clamping: logged.earlier))
-            json.array("violations", violations) { json, violation in
-                json.beginObject()
-                json.optional("route", logged.routes[violation.subject])
-                json.field("limit", violation.subject.rate.text)
-                json.field("caller", violation.subject.key.text)
-                json.field("from_us", Int(clamping: violation.from))
-                json.field("to_us", Int(clamping: violation.to))
-                json.field("admitted", violation.admitted)
-                json.field("bound", violation.bound)
-                json.endObject()
-            }
-            json.endObject()
-        }
+        let violation = Record<LimitVerifier.Violation>([
+            .may("route") { logged.routes[$0.subject] }, .has("limit", \.subject.rate.text), .has("caller", \.subject.key.text),
+            .has("from_us", \.from), .has("to_us", \.to), .has("admitted", \.admitted), .has("bound", \.bound),
+        ])
+        let record = Record<LoggedGrants>([
+            .has("ok") { _ in violations.isEmpty }, .has("lines", \.lines), .has("unreadable", \.unreadable),
+            .has("grants", \.verifier.grantCount), .has("limits", \.verifier.subjectCount), .has("uncounted", \.uncounted),
+            .has("missing", \.missing), .has("earlier", \.earlier), .has("violations", .array(violation.shape)) { _ in violations },
+        ])
+        return .json(exitCode: violations.isEmpty ? 0 : 1) { record.write(logged, &$0) }
     }
 }

@@ -23,7 +23,7 @@ enum Manual {
             .BR \\-\\-json .
 
             """
-        for command in Command.allCases {
+        for command in Command.all {
             text += ".TP\n.B \(escaped(CommandHelp.usage(command)))\n\(line(command.summary))\n"
             let options = command.ownOptions
             guard !options.isEmpty else { continue }
@@ -34,7 +34,7 @@ enum Manual {
             text += ".RE\n"
         }
         text += ".SH EXAMPLES\n"
-        for example in Command.allCases.flatMap(\.examples) { text += ".PP\n\(line(example))\n" }
+        for example in Command.all.flatMap(\.examples) { text += ".PP\n\(line(example))\n" }
         text += ".SH OPTIONS\nOf all commands that read the configuration:\n.TP\n.B \\-\\-env\\-file FILE\n\(line(CommandOption.envFile.doc))\n"
         text += """
             .SH ENVIRONMENT

@@ -1,7 +1,6 @@
 internal import Accounts
 internal import Admin
 internal import Contracts
-internal import Gate
 internal import Settings
 internal import Storage
 internal import Synchronization
@@ -9,11 +8,6 @@ internal import System
 internal import Threads
 internal import Transport
 internal import Wire
-
-/// A command over the accounts, its words understood.
-protocol AccountCommand: Sendable {
-    func run(_ accounts: OfflineAccounts) async throws -> CommandResult
-}
 
 /// Why a command over the accounts was not carried out.
 struct AccountCommandFault: Error {
@@ -25,21 +19,17 @@ struct AccountCommandFault: Error {
 /// The accounts as one command has them: opened for it and closed behind it, whether a gateway runs or not. Those that run
 /// are told to look into the store, and look by themselves soon enough.
 struct OfflineAccounts: Sendable {
-    let directory: AccountDirectory
-    let administration: Administration
-    let tiers: TierList
-    let tierGraceSeconds: Int64
-    /// The names of the trust lines, those with `accounts=on`, and the source of the tiers of each.
-    let issuers: [String]
-    let accountIssuers: Set<String>
-    let tierSources: [String: TierSource]
+    private let directory: AccountDirectory
+    private let administration: Administration
+    private let plan: OperatorPlan
+    let trusts: [TrustDeclaration]
     private let store: any AccountStore
     private let clock: AccountClock
     private let reason = StoreReason()
 
-    static func run(_ command: some AccountCommand, _ configuration: GatewayConfiguration, at start: Moment) -> CommandResult {
+    static func run(_ work: @escaping Command.OverAccounts, _ configuration: GatewayConfiguration, at start: Moment) -> CommandResult {
         do throws(AccountCommandFault) {
-            return try ask(configuration, at: start) { accounts in try await command.run(accounts) }
+            return try ask(configuration, at: start, work)
         } catch {
             return .failed(error.message, exitCode: error.exitCode)
         }
@@ -80,11 +70,8 @@ struct OfflineAccounts: Sendable {
         let context = AccountContext(store: store, clock: clock, notice: { reason.note($0) })
         directory = AccountDirectory(context: context)
         administration = Administration(context: context, work: work, actor: .command)
-        tiers = configuration.settings.tiers
-        tierGraceSeconds = configuration.settings.tierGraceSeconds
-        issuers = configuration.settings.trusts.map(\.name)
-        accountIssuers = Set(configuration.settings.trusts.lazy.filter(\.hasAccounts).map(\.name))
-        tierSources = Dictionary(configuration.settings.trusts.map { ($0.name, $0.tierSource) }) { first, _ in first }
+        plan = OperatorPlan(configuration.settings)
+        trusts = configuration.settings.trusts
         self.store = store
         self.clock = clock
     }
@@ -101,7 +88,7 @@ struct OfflineAccounts: Sendable {
             }, pause: pause)
     }
 
-    var now: WallTime { clock.now().wall }
+    var `operator`: Operator { Operator(directory: directory, administration: administration, plan: plan, now: clock.now().wall) }
 
     private func result<Answer: Sendable>(
         of question: @Sendable (OfflineAccounts) async throws -> Answer
@@ -114,6 +101,8 @@ struct OfflineAccounts: Sendable {
             return .success(try await question(self))
         } catch let fault as AccountCommandFault {
             return .failure(fault)
+        } catch let refusal as OperatorRefusal {
+            return .failure(AccountCommandFault(refusal))
         } catch let error as AccountError<CreationRefusal> {
             return .failure(AccountCommandFault(message: error.sentence(reason.last)))
         } catch let error as AccountError<AdministrationRefusal> {
@@ -127,31 +116,22 @@ struct OfflineAccounts: Sendable {
             return .failure(AccountCommandFault(message: "the accounts cannot be opened: \(reason)"))
         }
     }
+}
 
-    /// A user of an outside issuer, as the operator names it; nil for an id or an email.
-    func subject(_ name: String) throws(AccountCommandFault) -> SubjectName? {
-        do throws(SubjectName.Fault) {
-            return try SubjectName(name, issuers: issuers.map { SubjectIssuer(name: $0, hasAccounts: accountIssuers.contains($0)) })
-        } catch {
-            throw AccountCommandFault(message: "\(quoted(name)): \(error.message)", exitCode: 2)
+extension AccountCommandFault {
+    fileprivate init(_ refusal: OperatorRefusal) {
+        switch refusal {
+        case .malformedName(let name, let fault): self.init(message: "\(quoted(name)): \(fault.message)", exitCode: 2)
+        case .tier(let fault): self.init(message: fault.message(end: "--until"), exitCode: 2)
+        case .unknownName(let name): self.init(message: "no account has the id or email \(quoted(name)), `tollgate user list` shows them")
+        case .unknownSubject(let subject):
+            self.init(message: "there is no account of \(quoted(subject.text)), `tollgate user set-tier` makes one")
+        case .unknownSession: self.init(message: "there is no session with this id")
+        case .ownTier: self.init(message: "only the tiers of outside issuers' users are cached, name one as NAME:SUBJECT")
+        case .notGranted(let account, let actor):
+            let name = account.email?.text ?? account.id.text
+            self.init(message: "\(name) may not act as \(actor.type) \(actor.id), `tollgate user show` lists the grants")
         }
-    }
-
-    /// The account that the operator names by its id, its email, or as `NAME:SUBJECT`.
-    func account(_ name: String, hint: String = "`tollgate user list` shows them") async throws -> Account {
-        if let subject = try subject(name) {
-            if let account = try await directory.account(of: subject.key, orID: subject.mayBeID) { return account }
-            throw AccountCommandFault(message: "there is no account of \(quoted(name)), `tollgate user set-tier` makes one")
-        }
-        if let account = try await find(name) { return account }
-        throw AccountCommandFault(message: "no account has the id or email \(quoted(name)), \(hint)")
-    }
-
-    private func find(_ name: String) async throws -> Account? {
-        if let id = UUID(parsing: name) { return try await directory.account(id) }
-        let email: EmailAddress
-        do throws(MalformedText) { email = try EmailAddress(name) } catch { return nil }
-        return try await directory.account(email: email)
     }
 }
 

@@ -1,3 +1,4 @@
+internal import Admin
 internal import Mail
 internal import Settings
 internal import System
@@ -8,7 +9,7 @@ enum OutboxCommand {
     static func run(_ configuration: GatewayConfiguration, json: Bool) -> CommandResult {
         do {
             let entries = try Outbox(dataDirectory: configuration.settings.dataDirectory).read()
-            return json ? report(entries) : CommandResult(output: text(entries))
+            return json ? .json { [OutboxEntry].shape.write(entries, &$0) } : CommandResult(output: text(entries))
         } catch {
             return .failed(error.description)
         }
@@ -23,13 +24,5 @@ enum OutboxCommand {
             let lines = entry.text.split(separator: "\n", omittingEmptySubsequences: false)
             return head + "\n" + lines.map { $0.isEmpty ? "\n" : "    \($0)\n" }.joined()
         }.joined(separator: "\n")
-    }
-
-    private static func report(_ entries: [OutboxEntry]) -> CommandResult {
-        .json { json in
-            json.beginArray()
-            for entry in entries { json.entry(entry) }
-            json.endArray()
-        }
     }
 }

@@ -1,3 +1,4 @@
+internal import Admin
 internal import Credentials
 internal import System
 internal import Wire
@@ -6,9 +7,14 @@ internal import Wire
 enum PinCommand {
     private static let largestFile = 1 << 20
 
-    private struct Pin {
+    private struct Pin: Recorded {
         let file: String
         let key: PublicKeyPin
+
+        static let record = Record<Self>([
+            .has("pin", \.text), .has("file", \.file), .may("subject", \.key.certificate?.subject),
+            .may("host_names", \.key.certificate?.hostNames), .may("expires_at", \.key.certificate?.expiresAt),
+        ])
 
         var text: String { "sha256/\(key.digest)" }
         var hostNames: [String] { key.certificate?.hostNames ?? [] }
@@ -31,7 +37,9 @@ enum PinCommand {
                 return .failed("\(error)")
             }
         }
-        return json ? report(pins) : describe(pins, now)
+        guard json else { return describe(pins, now) }
+        let record = Record<[Pin]>([.has("pins") { $0 }, .may("info_plist", snippet)])
+        return .json { record.write(pins, &$0) }
     }
 
     private static func describe(_ pins: [Pin], _ now: WallTime) -> CommandResult {
@@ -49,29 +57,10 @@ enum PinCommand {
         return CommandResult(output: text)
     }
 
-    private static func report(_ pins: [Pin]) -> CommandResult {
-        .json { json in
-            json.beginObject()
-            json.array("pins", pins) { json, pin in
-                json.beginObject()
-                json.field("pin", pin.text)
-                json.field("file", pin.file)
-                if let certificate = pin.key.certificate {
-                    json.field("subject", certificate.subject)
-                    json.array("host_names", certificate.hostNames) { $0.string($1) }
-                    json.field("expires_at", ISO8601.text(certificate.expiresAt))
-                }
-                json.endObject()
-            }
-            json.optional("info_plist", snippet(pins))
-            json.endObject()
-        }
-    }
-
     // MARK: Info.plist
 
     /// `NSPinnedDomains` with the pins of each host, and the bare keys as backups for all; nil without host names.
-    private static func snippet(_ pins: [Pin]) -> String? {
+    @Sendable private static func snippet(_ pins: [Pin]) -> String? {
         let domains = Set(pins.flatMap(\.hostNames).map(domain))
         guard !domains.isEmpty else { return nil }
         let entries = domains.sorted().map { name in

@@ -7,6 +7,36 @@ internal import Issuers
 internal import Settings
 internal import Wire
 
+extension Command {
+    /// Tokens of the gateway and of others.
+    static let tokens = [
+        Command.configured(
+            "token mint", "mints a token with the gateway's own key",
+            options: [
+                CommandOption("sub", "ID", "the user; with --session an account, by id or email", isRequired: true),
+                CommandOption(
+                    "session", nil,
+                    "opens a session of the account, so that the token can be revoked and has the account's email and tier"),
+                CommandOption("tier", "TIER", "the tier claim"),
+                CommandOption("email", "EMAIL", "the email claim; a verified one also needs --claim email_verified=true"),
+                CommandOption("ttl", "1h", "its lifetime, up to 7d; 1h by default"),
+                CommandOption("claim", "NAME=VALUE", "another claim", isRepeatable: true),
+            ]
+        ) { call throws(UsageFault) in
+            let request = try MintCommand.Request(call.arguments)
+            return { MintCommand.run(request, $0, json: call.json, at: call.now) }
+        },
+        Command.configured(
+            "token inspect TOKEN", "decodes and verifies a token, and prints why it would be refused (- reads standard input)"
+        ) { call in
+            { configuration in
+                let token = call.operands[0] == "-" ? call.runner.readInput() : call.operands[0]
+                return InspectCommand.run(token, configuration, json: call.json, at: call.now)
+            }
+        },
+    ]
+}
+
 /// `tollgate token mint`: issues a token with the gateway's signing key. Without `--session` no account backs it, so its email
 /// counts as verified only with `--claim email_verified=true`. With it the token is of a session like those of a sign-in, which
 /// ends with `user revoke`; there is no refresh token.
@@ -49,7 +79,7 @@ enum MintCommand {
             self.claims = claims
         }
 
-        static func fault(_ message: String) -> UsageFault { UsageFault(message: message, command: .tokenMint) }
+        static func fault(_ message: String) -> UsageFault { UsageFault(message) }
     }
 
     static func run(_ request: Request, _ configuration: GatewayConfiguration, json: Bool, at now: Moment) -> CommandResult {
@@ -57,9 +87,13 @@ enum MintCommand {
         let contract = configuration.contracts.mounts.first?.contract ?? .password
         do throws(AccountCommandFault) {
             let signIn = try OfflineAccounts.ask(configuration, at: now) { accounts in
-                let account = try await accounts.account(
-                    request.subject, hint: "`tollgate user create` makes one, and without --session a token needs none")
-                return SignIn(account: account, session: try await accounts.administration.openSession(contract, of: account.id))
+                do {
+                    let account = try await accounts.operator.account(request.subject)
+                    return SignIn(account: account, session: try await accounts.operator.administration.openSession(contract, of: account.id))
+                } catch OperatorRefusal.unknownName(let name) {
+                    let hint = "`tollgate user create` makes one, and without --session a token needs none"
+                    throw AccountCommandFault(message: "no account has the id or email \(quoted(name)), \(hint)")
+                }
             }
             return mint(request, signIn, configuration, json: json, now: now.wall)
         } catch {

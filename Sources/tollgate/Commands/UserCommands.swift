@@ -1,118 +1,201 @@
 internal import Accounts
 internal import Admin
 internal import Credentials
+internal import Gate
 internal import Settings
 internal import Wire
 
-/// `tollgate user list`: the accounts in the order of their creation.
-struct UserListCommand: AccountCommand {
-    private static let usualLimit = 100
+extension Command {
+    /// Accounts.
+    static let users = [
+        Command.overAccounts(
+            "user list", "lists the accounts in the order of their creation",
+            options: [
+                CommandOption("email", "EMAIL", "only the account with this email"),
+                CommandOption("limit", "N", "the maximum number, up to 1000; 100 by default"),
+                CommandOption("after", "ID", "the accounts after this one"),
+            ]
+        ) { call throws(UsageFault) in
+            let list = try UserListCommand(call)
+            return { try await list.run($0, call) }
+        },
+        Command.overAccounts(
+            "user show USER", "shows one account with its identities and sessions; USER is an id, an email, or NAME:SUBJECT of a trust line"
+        ) { call in
+            { accounts in
+                let details = try await accounts.operator.details(call.operands[0])
+                return call.answer(details) { details.text }
+            }
+        },
+        UserCreateCommand.row, UserImportCommand.row,
+        Command.overAccounts(
+            "user set-tier USER TIER", "sets the tier of an account, or of NAME:SUBJECT of a trust line; every gateway applies it within a second",
+            options: [.until]
+        ) { call throws(UsageFault) in
+            let tier = try TierChoice(call.operands[1], call)
+            return { accounts in
+                let named = try await accounts.operator.named(call.operands[0])
+                let view = try await accounts.operator.setTier(tier, of: named)
+                guard case .subject(let subject) = named else {
+                    return call.answer(view) { "\(visible(view.name)) has the tier \(view.tierText).\n" }
+                }
+                var result = call.answer(view) { "\(visible(subject.text)) has the tier \(view.tierText).\n" }
+                let issuer = subject.key.source.name
+                if !accounts.trusts.contains(where: { $0.name == issuer && $0.tierSource == .account }) {
+                    let line = "\(Setting.trust.name)\(issuer.uppercased())"
+                    result.errorOutput += "note: \(line) has no tier-from=account, without which this tier has no effect\n"
+                }
+                return result
+            }
+        },
+        Command.overAccounts(
+            "user revoke USER", "ends all sessions of an account; every gateway refuses its tokens within a second"
+        ) { call in
+            { accounts in
+                let ended = try await accounts.operator.revoke(call.operands[0])
+                return call.answer(ended, EndedAccount.withEmail.shape) { "\(ended.sentence).\n" }
+            }
+        },
+        Command.overAccounts("user delete USER", "deletes an account and ends all its sessions within a second") { call in
+            { accounts in
+                let ended = try await accounts.operator.delete(call.operands[0])
+                return call.answer(ended, EndedAccount.withEmail.shape) { "Deleted the account of \(ended.name); \(ended.sentence).\n" }
+            }
+        },
+    ]
+
+    /// Grants to act as another.
+    static let actors = [
+        Command.overAccounts("actor grant USER TYPE ID", "allows an account to act as TYPE ID in its tokens") { call throws(UsageFault) in
+            let actor = try ActorName(call)
+            return { accounts in
+                let grant = ShownGrant(account: try await accounts.operator.grant(actor, to: call.operands[0]), actor: actor, isGranted: true)
+                return call.answer(grant) { "\(grant.name) may now act as \(actor.type) \(actor.id).\n" }
+            }
+        },
+        Command.overAccounts("actor revoke USER TYPE ID", "removes such a grant") { call throws(UsageFault) in
+            let actor = try ActorName(call)
+            return { accounts in
+                let grant = ShownGrant(account: try await accounts.operator.revoke(actor, from: call.operands[0]), actor: actor, isGranted: false)
+                return call.answer(grant) { "\(grant.name) may no longer act as \(actor.type) \(actor.id).\n" }
+            }
+        },
+    ]
+}
+
+extension Account {
+    /// For people.
+    fileprivate var shownName: String { email?.text ?? id.text }
+}
+
+extension EndedAccount {
+    static let withEmail = Record<Self>(
+        record.fields.prefix(1) + [.may("email", \.account.email?.text)] + record.fields.dropFirst())
+
+    fileprivate var name: String { account.shownName }
+    fileprivate var sentence: String { "\(counted(sessions, "session")) of \(name) ended" }
+}
+
+private struct ShownGrant: Recorded {
+    let account: Account
+    let actor: ActorName
+    let isGranted: Bool
+
+    static let record = Record<Self>([
+        .has("id", \.account.id), .may("email", \.account.email?.text), .has("actor_type", \.actor.type), .has("actor_id", \.actor.id),
+        .has("granted", \.isGranted),
+    ])
+
+    var name: String { account.shownName }
+}
+
+extension ActorName {
+    /// The last two operands.
+    fileprivate init(_ call: CommandCall) throws(UsageFault) {
+        do throws(MalformedText) {
+            try self.init(type: call.operands[1], id: call.operands[2])
+        } catch {
+            throw UsageFault("TYPE and ID are 1 to 128 bytes each, without control characters or space around them")
+        }
+    }
+}
+
+extension TierChoice {
+    /// The tier and `--until` of a command line.
+    init(_ name: String, _ call: CommandCall) throws(UsageFault) {
+        do throws(Fault) {
+            try self.init(name, until: call.value("until"))
+        } catch {
+            throw UsageFault(error.message(end: "--until"))
+        }
+    }
+}
+
+extension AccountDetails {
+    /// Tables for a terminal.
+    fileprivate var text: String {
+        var rows = view.rows
+        for identity in identities {
+            rows.append(["identity", "\(identity.key.source.name) \(identity.key.subject), linked at \(ISO8601.text(identity.linkedAt))"])
+        }
+        for actor in grants { rows.append(["acts as", "\(actor.type) \(actor.id)"]) }
+        if view.account.metadata != .empty { rows.append(["metadata", view.account.metadata.json.rawBytes.text]) }
+        let text = CheckTable.table(["PART", "WHAT"], rows.map { $0.map(visible) })
+        guard !sessions.isEmpty else { return text + "\nNo session is in use.\n" }
+        return text + "\n" + CheckTable.table(["SESSION", "CONTRACT", "CREATED", "LAST USED", "ADDRESS", "DEVICE"], sessions.map { session in
+            [
+                session.id.text, session.contract.name, ISO8601.text(session.createdAt), ISO8601.text(session.lastUsedAt),
+                session.address?.text ?? "", visible(session.device ?? ""),
+            ]
+        })
+    }
+}
+
+/// `tollgate user list`.
+private struct UserListCommand {
     private static let largestLimit = 1_000
 
     let email: String?
     let after: UUID?
     let limit: Int
-    let json: Bool
 
-    init(_ arguments: Arguments) throws(UsageFault) {
-        email = arguments.value("email")
-        json = arguments.has("json")
-        after = try arguments.value("after").map { text throws(UsageFault) in
-            guard let id = UUID(parsing: text) else { throw Self.fault("--after \(quoted(text)) is no id, give the last one of the list before") }
+    init(_ call: CommandCall) throws(UsageFault) {
+        email = call.value("email")
+        after = try call.value("after") { text throws(UsageFault) in
+            guard let id = UUID(parsing: text) else { throw UsageFault("--after \(quoted(text)) is no id, give the last one of the list before") }
             return id
         }
-        let text = arguments.value("limit") ?? "\(Self.usualLimit)"
-        do throws(ParseError) {
-            limit = try TypedText.count(text, 1...Self.largestLimit)
-        } catch {
-            throw Self.fault("--limit \(quoted(text)) \(error.text)")
+        limit = try call.value("limit") { text throws(UsageFault) in
+            do throws(ParseError) {
+                return try TypedText.count(text, 1...Self.largestLimit)
+            } catch {
+                throw UsageFault("--limit \(quoted(text)) \(error.text)")
+            }
+        } ?? 100
+    }
+
+    func run(_ accounts: OfflineAccounts, _ call: CommandCall) async throws -> CommandResult {
+        // One more than shown, to know whether there are more.
+        let found = try await found(accounts.operator.directory)
+        let shown = found.prefix(limit).map(accounts.operator.view)
+        return call.answer(shown) {
+            guard let last = shown.last else {
+                return email == nil && after == nil ? "There are no accounts yet.\n" : "There is no such account.\n"
+            }
+            let more = found.count > limit ? "\nThere are more: --after \(last.account.id.text)\n" : ""
+            return CheckTable.table(AccountView.columns, shown.map(\.row)) + more
         }
     }
 
-    private static func fault(_ message: String) -> UsageFault { UsageFault(message: message, command: .userList) }
-
-    func run(_ accounts: OfflineAccounts) async throws -> CommandResult {
-        // One more than shown, to know whether there are more.
-        let found = try await found(accounts)
-        let shown = found.prefix(limit).map { AccountView($0, accounts) }
-        return json ? report(shown) : describe(shown, hasMore: found.count > limit)
-    }
-
-    private func found(_ accounts: OfflineAccounts) async throws -> [Account] {
-        guard let email else { return try await accounts.directory.accounts(after: after, limit: limit + 1) }
+    private func found(_ directory: AccountDirectory) async throws -> [Account] {
+        guard let email else { return try await directory.accounts(after: after, limit: limit + 1) }
         let address: EmailAddress
         do throws(MalformedText) {
             address = try EmailAddress(email)
         } catch {
             throw AccountCommandFault(message: "--email \(quoted(email)) is no email, write one like ada@example.org", exitCode: 2)
         }
-        let account = try await accounts.directory.account(email: address)
+        let account = try await directory.account(email: address)
         return account.map { [$0] }?.filter { account in after.map { $0 < account.id } ?? true } ?? []
-    }
-
-    private func describe(_ shown: [AccountView], hasMore: Bool) -> CommandResult {
-        guard let last = shown.last else {
-            let none = email == nil && after == nil ? "There are no accounts yet." : "There is no such account."
-            return CommandResult(output: none + "\n")
-        }
-        let table = CheckTable.table(AccountView.columns, shown.map(\.row))
-        return CommandResult(output: table + (hasMore ? "\nThere are more: --after \(last.account.id.text)\n" : ""))
-    }
-
-    private func report(_ shown: [AccountView]) -> CommandResult {
-        .json { json in
-            json.beginArray()
-            for answer in shown {
-                json.beginObject()
-                answer.write(&json)
-                json.endObject()
-            }
-            json.endArray()
-        }
-    }
-}
-
-/// `tollgate user show`: one account with identities, grants, metadata and sessions.
-struct UserShowCommand: AccountCommand {
-    let user: String
-    let json: Bool
-
-    init(_ arguments: Arguments) {
-        user = arguments.operands[0]
-        json = arguments.has("json")
-    }
-
-    func run(_ accounts: OfflineAccounts) async throws -> CommandResult {
-        let account = try await accounts.account(user)
-        let belongings = try await AccountDetails(of: account, accounts.directory)
-        let answer = AccountView(account, accounts)
-        return json ? report(answer, belongings) : describe(answer, belongings)
-    }
-
-    private func describe(_ answer: AccountView, _ belongings: AccountDetails) -> CommandResult {
-        var rows = answer.rows
-        for identity in belongings.identities {
-            rows.append(["identity", "\(identity.key.source.name) \(identity.key.subject), linked at \(ISO8601.text(identity.linkedAt))"])
-        }
-        for actor in belongings.grants { rows.append(["acts as", "\(actor.type) \(actor.id)"]) }
-        if answer.account.metadata != .empty { rows.append(["metadata", answer.account.metadata.json.rawBytes.text]) }
-        var text = CheckTable.table(["PART", "WHAT"], rows.map { $0.map(visible) })
-        let sessions = belongings.sessions.map { session in
-            [
-                session.id.text, session.contract.name, ISO8601.text(session.createdAt), ISO8601.text(session.lastUsedAt),
-                session.address?.text ?? "", visible(session.device ?? ""),
-            ]
-        }
-        text += sessions.isEmpty ? "\nNo session is in use.\n" : "\n" + CheckTable.table(["SESSION", "CONTRACT", "CREATED", "LAST USED", "ADDRESS", "DEVICE"], sessions)
-        return CommandResult(output: text)
-    }
-
-    private func report(_ answer: AccountView, _ belongings: AccountDetails) -> CommandResult {
-        .json { json in
-            json.beginObject()
-            answer.write(&json)
-            belongings.write(&json)
-            json.endObject()
-        }
     }
 }

@@ -5,33 +5,50 @@ internal import Gate
 internal import Wire
 
 /// `tollgate user create`: creates an account by the rules of an import, with a password or with a hash from another system.
-struct UserCreateCommand: AccountCommand {
+struct UserCreateCommand {
+    static let row = Command.overAccounts(
+        "user create", "creates an account, also with a password hash from another system",
+        options: [
+            CommandOption("email", "EMAIL", "the email to sign in with"),
+            CommandOption("username", "NAME", "the name shown, with which `dlauth` signs in, too"),
+            CommandOption("id", "UUID", "the account's id, as it was in another system; a new one by default"),
+            CommandOption(
+                "identity", "NAME:SUBJECT", "who it is at apple, google, or the outside issuer of a trust line", isRepeatable: true),
+            CommandOption("password-stdin", nil, "reads the password from standard input"),
+            CommandOption(
+                "password-hash", "HASH", "or its hash, in single quotes: Django's, an $argon2id$…, a $2b$… or a $fbscrypt$…"),
+            CommandOption("tier", "TIER", "one of TOLLGATE_TIERS, the lowest by default"), .until,
+            CommandOption("email-verified", nil, "marks the email as verified"),
+        ]
+    ) { call throws(UsageFault) in
+        let create = try UserCreateCommand(call)
+        return { try await create.run($0, call) }
+    }
+
     /// Without tier and identities, which the configuration decides over.
     let account: ImportedAccount
     let password: Password?
     let tier: TierChoice?
     let identities: [(provider: String, subject: String)]
-    let json: Bool
 
-    /// `readInput` is called for the password once the other arguments are valid.
-    init(_ arguments: Arguments, readInput: () -> String) throws(UsageFault) {
-        json = arguments.has("json")
-        tier = try arguments.value("tier").map { name throws(UsageFault) in try TierChoice(name, arguments) }
-        if tier == nil, arguments.has("until") { throw Self.fault("--until goes with --tier TIER") }
-        identities = try arguments.values("identity").map { text throws(UsageFault) in try Self.identity(text) }
+    /// The password is read from standard input once the other arguments are valid.
+    private init(_ call: CommandCall) throws(UsageFault) {
+        tier = try call.value("tier") { name throws(UsageFault) in try TierChoice(name, call) }
+        if tier == nil, call.has("until") { throw Self.fault("--until goes with --tier TIER") }
+        identities = try call.values("identity").map { text throws(UsageFault) in try Self.identity(text) }
         var account = ImportedAccount()
-        account.id = try arguments.value("id").map { text throws(UsageFault) in try Self.id(text) }
-        account.email = try arguments.value("email").map { text throws(UsageFault) in try Self.email(text) }
-        account.username = try arguments.value("username").flatMap { text throws(UsageFault) in try Self.username(text) }
-        account.isEmailConfirmed = arguments.has("email-verified")
+        account.id = try call.value("id") { text throws(UsageFault) in try Self.id(text) }
+        account.email = try call.value("email") { text throws(UsageFault) in try Self.email(text) }
+        account.username = try call.value("username", Self.username) ?? nil
+        account.isEmailConfirmed = call.has("email-verified")
         guard account.email != nil || account.id != nil || !identities.isEmpty else {
             throw Self.fault("`user create` needs --email EMAIL, or --id or --identity for an account without one")
         }
         if account.isEmailConfirmed, account.email == nil { throw Self.fault("--email-verified goes with --email EMAIL") }
         // An account with an id or an identity may have no password: its owner signs in at the issuer.
         let needsPassword = account.id == nil && identities.isEmpty
-        switch (arguments.has("password-stdin"), arguments.value("password-hash")) {
-        case (true, nil): password = try Self.password(readInput())
+        switch (call.has("password-stdin"), call.value("password-hash")) {
+        case (true, nil): password = try Self.password(call.runner.readInput())
         case (false, let text?):
             account.passwordHash = try Self.hash(text)
             password = nil
@@ -41,7 +58,7 @@ struct UserCreateCommand: AccountCommand {
         self.account = account
     }
 
-    private static func fault(_ message: String) -> UsageFault { UsageFault(message: message, command: .userCreate) }
+    private static func fault(_ message: String) -> UsageFault { UsageFault(message) }
 
     private static func email(_ text: String) throws(UsageFault) -> EmailAddress {
         do throws(MalformedText) {
@@ -86,11 +103,16 @@ struct UserCreateCommand: AccountCommand {
             "--password-hash is of no supported kind, give \(PasswordHash.kinds) (in single quotes, or the shell takes the $ away)")
     }
 
-    func run(_ accounts: OfflineAccounts) async throws -> CommandResult {
+    private func run(_ accounts: OfflineAccounts, _ call: CommandCall) async throws -> CommandResult {
         var account = account
-        account.tier = try tier?.kept(accounts, label: "--tier ")
+        let plan = accounts.operator.plan
+        do throws(TierChoice.Fault) {
+            account.tier = try tier?.kept(plan.tiers, now: accounts.operator.now)
+        } catch {
+            throw AccountCommandFault(message: error.message(end: "--until", tier: "--tier "), exitCode: 2)
+        }
         account.tierUntil = account.tier == nil ? nil : tier?.until
-        let rules = ImportRules(tiers: accounts.tiers.names, issuers: accounts.issuers, idIssuer: nil)
+        let rules = ImportRules(tiers: plan.tiers.names, issuers: plan.issuers.map(\.name), idIssuer: nil)
         do throws(ImportFault) {
             for (provider, subject) in identities {
                 account.identities.append(try ImportedAccount.identity(provider, subject: subject, rules))
@@ -99,9 +121,7 @@ struct UserCreateCommand: AccountCommand {
         } catch {
             throw AccountCommandFault(message: "--identity: \(error.message)", exitCode: 2)
         }
-        let made = try await accounts.administration.create(account, password: password)
-        let answer = AccountView(made, accounts)
-        if json { return answer.report() }
-        return CommandResult(output: "Created the account \(made.id.text) of \(answer.name), with the tier \(answer.tierText).\n")
+        let view = accounts.operator.view(try await accounts.operator.administration.create(account, password: password))
+        return call.answer(view) { "Created the account \(view.account.id.text) of \(view.name), with the tier \(view.tierText).\n" }
     }
 }

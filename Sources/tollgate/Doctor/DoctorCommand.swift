@@ -1,3 +1,4 @@
+internal import Admin
 internal import Settings
 internal import System
 internal import Wire
@@ -44,17 +45,8 @@ struct DoctorCommand {
     }
 
     private static func report(_ findings: [Diagnosis]) -> CommandResult {
-        .json(exitCode: exitCode(findings)) { json in
-            json.beginObject()
-            json.field("ok", exitCode(findings) == 0)
-            json.array("findings", findings) { json, finding in
-                json.beginObject()
-                json.field("level", finding.level.rawValue)
-                json.field("subject", finding.subject)
-                json.field("text", finding.text)
-                json.endObject()
-            }
-            json.endObject()
-        }
+        let finding = Record<Diagnosis>([.has("level", \.level.rawValue), .has("subject", \.subject), .has("text", \.text)])
+        let record = Record<[Diagnosis]>([.has("ok") { exitCode($0) == 0 }, .has("findings", .array(finding.shape)) { $0 }])
+        return .json(exitCode: exitCode(findings)) { record.write(findings, &$0) }
     }
 }

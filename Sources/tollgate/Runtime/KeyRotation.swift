@@ -1,4 +1,3 @@
-internal import Admin
 internal import Credentials
 internal import Issuers
 internal import Settings
@@ -47,18 +46,17 @@ final class KeyRotation: Sendable {
     /// On a thread of its own: it reads files or the database, and may wait for 3 s.
     private func rotated(_ configuration: GatewayConfiguration) async -> Result<SigningKeyRing, RotationRefusal> {
         let onChange = onChange
-        return await withCheckedContinuation { continuation in
-            let join = WorkerThread.start("key rotation") {
-                do throws(KeyStoreFault) {
-                    let ring = try KeyStore.rotate(
-                        IssuersPlan(configuration), clockSkewSeconds: configuration.settings.clockSkewSeconds, now: EventLoop.now().wall,
-                        onChange: onChange)
-                    continuation.resume(returning: .success(ring))
-                } catch {
-                    continuation.resume(returning: .failure(.failed(error.description)))
-                }
+        let rotate: @Sendable () -> Result<SigningKeyRing, KeyStoreFault> = {
+            Result { () throws(KeyStoreFault) in
+                try KeyStore.rotate(
+                    IssuersPlan(configuration), clockSkewSeconds: configuration.settings.clockSkewSeconds, now: EventLoop.now().wall,
+                    onChange: onChange)
             }
-            if join == nil { continuation.resume(returning: .failure(.failed("the system gives no thread"))) }
+        }
+        do throws(SystemFault) {
+            return try await WorkerThread.run("key rotation", rotate).mapError { .failed($0.description) }
+        } catch {
+            return .failure(.failed("the system gives no thread"))
         }
     }
 }

@@ -32,12 +32,7 @@ struct WorkerBroadcast: Sendable {
     func newRefusals(since counts: [Int: Int], limit: Int) async -> [Int: NewRefusals] {
         var found: [Int: NewRefusals] = [:]
         for (number, mailbox) in mailboxes.enumerated() {
-            let answer: NewRefusals? = await withCheckedContinuation { continuation in
-                let isRead = mailbox.post(
-                    .reportNewRefusals(since: counts[number], limit: limit) { continuation.resume(returning: $0) })
-                if !isRead { continuation.resume(returning: nil) }
-            }
-            if let answer { found[number] = answer }
+            found[number] = await mailbox.ask { .reportNewRefusals(since: counts[number], limit: limit, $0) }
         }
         return found
     }
@@ -68,12 +63,7 @@ struct WorkerBroadcast: Sendable {
     private func ask<Answer: Sendable>(_ question: (@escaping @Sendable (Answer) -> Void) -> WorkerMessage) async -> [Answer] {
         var answers: [Answer] = []
         for mailbox in mailboxes {
-            let answer: Answer? = await withCheckedContinuation { continuation in
-                let isRead = mailbox.post(question { continuation.resume(returning: $0) })
-                // A worker that has drained never answers.
-                if !isRead { continuation.resume(returning: nil) }
-            }
-            if let answer { answers.append(answer) }
+            if let answer = await mailbox.ask(question) { answers.append(answer) }
         }
         return answers
     }
@@ -89,5 +79,15 @@ struct WorkerBroadcast: Sendable {
             if !mailboxes[other].post(.makeRoom(request)) { request.answered() }
         }
         return true
+    }
+}
+
+extension Mailbox<WorkerMessage> {
+    /// The answer of the worker to a message with a closure for it; nil from one that has drained, which never answers.
+    func ask<Answer: Sendable>(_ question: (@escaping @Sendable (Answer) -> Void) -> WorkerMessage) async -> Answer? {
+        await withCheckedContinuation { continuation in
+            let isRead = post(question { continuation.resume(returning: $0) })
+            if !isRead { continuation.resume(returning: nil) }
+        }
     }
 }

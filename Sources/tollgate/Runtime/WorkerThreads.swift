@@ -44,15 +44,9 @@ struct WorkerPlan: Sendable {
     /// The closures through which worker `id` reaches the control plane.
     func services(_ id: Int) -> WorkerServices {
         let (workers, active, health, keySets, accounts) = (workers, active, health, keySets, accounts)
-        let (refreshes, limiter, expiries, redisDiscovery, spans, watch) = (refreshes, limiter, expiries, redisDiscovery, spans, watch)
+        let (refreshes, expiries, redisDiscovery, watch) = (refreshes, expiries, redisDiscovery, watch)
         let admin = AdminEndpoints(
-            reports: { await workers.reports() },
-            process: {
-                health.process({ keySets.statuses }, limitEvictions: limiter.evictions, spans: spans.counts, now: EventLoop.now().wall)
-            },
-            readiness: { health.readiness(keySets.statuses, active.configuration, at: EventLoop.now()) }, now: { EventLoop.now().wall },
-            problem: { watch.problem(at: EventLoop.now().monotonic) },
-            hosts: { AdminHosts(active.configuration.settings) }, api: adminAPI)
+            adminAPI, hosts: { AdminHosts(active.configuration.settings) }, problem: { watch.problem(at: EventLoop.now().monotonic) })
         var services = WorkerServices(admin: { await admin.answer($0) }, local: Self.endpoints(active, accounts, admin))
         services.localKinds = Self.kinds
         let ofAccounts = Catalogue.endpoints.map { Int($0.number) } + [LocalEndpoint.token, .revocation].map { Int($0.rawValue) }

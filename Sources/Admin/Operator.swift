@@ -1,0 +1,187 @@
+package import Accounts
+package import Gate
+package import Wire
+
+/// The settings by which the operator's changes are made and shown.
+package struct OperatorPlan: Sendable {
+    package var tiers: TierList
+    /// Seconds that a tier stays in force beyond its end.
+    package var tierGraceSeconds: Int64
+    /// The trust lines.
+    package var issuers: [SubjectIssuer]
+
+    package init(tiers: TierList, tierGraceSeconds: Int64, issuers: [SubjectIssuer] = []) {
+        self.tiers = tiers
+        self.tierGraceSeconds = tierGraceSeconds
+        self.issuers = issuers
+    }
+}
+
+/// Why the operator's request is not carried out, beside a refusal of the store.
+package enum OperatorRefusal: Error {
+    case malformedName(String, SubjectName.Fault)
+    /// No account has this id or email.
+    case unknownName(String)
+    case unknownSubject(SubjectName)
+    case unknownSession
+    /// Only the tiers of outside issuers' users can be forgotten.
+    case ownTier
+    case tier(TierChoice.Fault)
+    /// The account has no such grant.
+    case notGranted(Account, ActorName)
+}
+
+/// All that the operator does with accounts, under the admin API, the console and the commands: one rule finds the account that a name
+/// stands for, and each change is written once.
+package struct Operator: Sendable {
+    package let directory: AccountDirectory
+    package let administration: Administration
+    package let plan: OperatorPlan
+    package let now: WallTime
+
+    package init(directory: AccountDirectory, administration: Administration, plan: OperatorPlan, now: WallTime) {
+        self.directory = directory
+        self.administration = administration
+        self.plan = plan
+        self.now = now
+    }
+
+    package func view(_ account: Account) -> AccountView {
+        AccountView(account, tiers: plan.tiers, graceSeconds: plan.tierGraceSeconds, now: now)
+    }
+
+    // MARK: names
+
+    /// The thing that a name stands for: an account, or a subject of an outside issuer, which may have none yet.
+    package enum Named: Sendable {
+        case account(Account)
+        case subject(SubjectName)
+    }
+
+    /// A user of an outside issuer by `NAME:SUBJECT`; nil for an id or an email.
+    private func subject(_ name: String) throws(OperatorRefusal) -> SubjectName? {
+        do throws(SubjectName.Fault) {
+            return try SubjectName(name, issuers: plan.issuers)
+        } catch {
+            throw .malformedName(name, error)
+        }
+    }
+
+    /// The only rule: `NAME:SUBJECT` of a trust line, the id of an account, or its email.
+    package func named(_ name: String) async throws -> Named {
+        if let subject = try subject(name) { return .subject(subject) }
+        if let id = UUID(parsing: name) {
+            if let account = try await directory.account(id) { return .account(account) }
+        } else if let email = Self.email(name), let account = try await directory.account(email: email) {
+            return .account(account)
+        }
+        throw OperatorRefusal.unknownName(name)
+    }
+
+    private static func email(_ text: String) -> EmailAddress? {
+        do throws(MalformedText) { return try EmailAddress(text) } catch { return nil }
+    }
+
+    /// The account that a name stands for.
+    package func account(_ name: String) async throws -> Account {
+        switch try await named(name) {
+        case .account(let account): return account
+        case .subject(let subject):
+            if let account = try await directory.account(of: subject.key, orID: subject.mayBeID) { return account }
+            throw OperatorRefusal.unknownSubject(subject)
+        }
+    }
+
+    package func details(_ name: String) async throws -> AccountDetails { try await AccountDetails(of: view(try await account(name)), directory) }
+
+    /// The accounts with a text in them; one of an outside issuer also by `NAME:SUBJECT`, first.
+    package func search(_ search: AccountSearch) async throws -> AccountMatches {
+        let matches = try await directory.accounts(matching: search)
+        let subject: SubjectName?
+        do throws(OperatorRefusal) { subject = try self.subject(search.text) } catch { return matches }
+        guard let subject, let account = try await directory.account(of: subject.key, orID: subject.mayBeID),
+            !matches.accounts.contains(where: { $0.id == account.id })
+        else { return matches }
+        return AccountMatches(accounts: [account] + matches.accounts.prefix(AccountSearch.most - 1), isWhole: matches.isWhole)
+    }
+
+    // MARK: changes
+
+    /// Sets a tier; a subject without an account gets one.
+    package func setTier(_ choice: TierChoice, of named: Named) async throws -> AccountView {
+        let kept: String?
+        do throws(TierChoice.Fault) { kept = try choice.kept(plan.tiers, now: now) } catch { throw OperatorRefusal.tier(error) }
+        switch named {
+        case .account(var account):
+            account.entitlement = try await administration.setTier(kept, until: choice.until, of: account.id)
+            return view(account)
+        case .subject(let subject):
+            return view(try await administration.setTier(kept, until: choice.until, of: subject.key, orID: subject.mayBeID))
+        }
+    }
+
+    /// Has every gateway ask for the tier of an outside issuer's user again.
+    package func forgetTier(_ name: String) async throws -> ForgottenTier {
+        guard let subject = try subject(name) else { throw OperatorRefusal.ownTier }
+        try await administration.forgetTier(of: subject.key)
+        return ForgottenTier(user: subject.text)
+    }
+
+    /// Ends all sessions of an account.
+    package func revoke(_ name: String) async throws -> EndedAccount {
+        let account = try await account(name)
+        return EndedAccount(account: account, isDeleted: false, sessions: try await administration.revoke(account.id))
+    }
+
+    /// Deletes an account and ends all its sessions.
+    package func delete(_ name: String) async throws -> EndedAccount {
+        let account = try await account(name)
+        return EndedAccount(account: account, isDeleted: true, sessions: try await administration.delete(account.id))
+    }
+
+    /// Lets an account act as `actor`.
+    package func grant(_ actor: ActorName, to name: String) async throws -> Account {
+        let account = try await account(name)
+        try await administration.grant(actor, to: account.id)
+        return account
+    }
+
+    /// Takes a grant back.
+    package func revoke(_ actor: ActorName, from name: String) async throws -> Account {
+        let account = try await account(name)
+        guard try await administration.revoke(actor, from: account.id) else { throw OperatorRefusal.notGranted(account, actor) }
+        return account
+    }
+
+    package func revoke(session text: String) async throws -> EndedSessionID {
+        guard let id = UUID(parsing: text), try await administration.revoke(session: id) else { throw OperatorRefusal.unknownSession }
+        return EndedSessionID(id: id)
+    }
+}
+
+// MARK: - Answers
+
+/// An account whose sessions were ended.
+package struct EndedAccount: Sendable, Recorded {
+    package let account: Account
+    package let isDeleted: Bool
+    package let sessions: Int
+
+    package static let record = Record<Self>("Ended", [
+        .has("id", \.account.id), .has("deleted", \.isDeleted), .has("sessions_ended", \.sessions),
+    ])
+}
+
+/// A session that was ended.
+package struct EndedSessionID: Sendable, Recorded {
+    let id: UUID
+
+    package static let record = Record<Self>([.has("id", \.id), .has("ended") { _ in true }])
+}
+
+/// A user of an outside issuer whose tier is asked for again.
+package struct ForgottenTier: Sendable, Recorded {
+    let user: String
+
+    package static let record = Record<Self>([.has("user", \.user), .has("forgotten") { _ in true }])
+}

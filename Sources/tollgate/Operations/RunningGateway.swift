@@ -1,0 +1,72 @@
+internal import Admin
+internal import Credentials
+internal import Gate
+internal import Glibc
+internal import Issuers
+internal import Limits
+internal import Telemetry
+internal import Transport
+internal import Wire
+
+/// The running gateway as the operations of this folder read and change it.
+protocol OperatedGateway: AdminGateway {
+    var configuration: GatewayConfiguration { get }
+    var loads: LoadHistory.State { get }
+    /// The gateway's signing keys; nil before there are any.
+    var ring: SigningKeyRing? { get }
+    var keyStatuses: [KeyStatus] { get }
+    /// Rotates the signing keys; returns them as they are then.
+    func rotate() async throws(RotationRefusal) -> SigningKeyRing
+    /// The keys that limits refused most often, the most refused first.
+    func hottestKeys(limit: Int) async -> [HotKey]
+    func explain(_ request: ExplainCommand.Request) async throws(ExplainRefusal) -> ExplainedWalk
+}
+
+/// This process.
+struct RunningGateway: OperatedGateway {
+    let startedAt: WallTime
+    let instance = Self.machineName()
+    let active: ActiveConfiguration
+    let health: ConditionLog
+    let broadcast: WorkerBroadcast
+    let keySets: KeySetRefresher
+    let limiter: SharedLimiter
+    let spans: SpanExporter
+    let rotation: KeyRotation
+    let explainer = Explainer()
+
+    var workerCount: Int { broadcast.mailboxes.count }
+    var time: WallTime { EventLoop.now().wall }
+    func reports() async -> [MetricsSnapshot] { await broadcast.reports() }
+    func process() -> ProcessMetrics { health.process({ keyStatuses }, limitEvictions: limiter.evictions, spans: spans.counts, now: time) }
+    func readiness() -> Readiness { health.readiness(keyStatuses, configuration, at: EventLoop.now()) }
+    func refusals(_ query: RefusalQuery) async -> [ExplainedRefusal] { await broadcast.refusals(query) }
+    func newRefusals(since counts: [Int: Int], limit: Int) async -> [Int: NewRefusals] {
+        await broadcast.newRefusals(since: counts, limit: limit)
+    }
+    func upstreams() async -> [UpstreamStatus] { await broadcast.upstreams() }
+
+    var configuration: GatewayConfiguration { active.configuration }
+    var loads: LoadHistory.State { active.loads.now }
+    var ring: SigningKeyRing? { active.keys.own }
+    var keyStatuses: [KeyStatus] { keySets.statuses }
+    func rotate() async throws(RotationRefusal) -> SigningKeyRing { try await rotation.rotate() }
+    func hottestKeys(limit: Int) async -> [HotKey] { await broadcast.hottestKeys(limit: limit) }
+    func explain(_ request: ExplainCommand.Request) async throws(ExplainRefusal) -> ExplainedWalk {
+        try await explainer.explain(request, configuration, active.currentPolicy) { readiness() }
+    }
+
+    private static func machineName() -> String {
+        var name = [CChar](repeating: 0, count: 256)
+        guard unsafe gethostname(&name, name.count - 1) == 0 else { return "" }
+        return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}
+
+extension AdminOperation {
+    /// The operations on the gateway itself: its routes, keys, limits, outbox and configuration. A new one is a row here or beside it,
+    /// with the record of its answer.
+    static func ofGateway(_ gateway: some OperatedGateway) -> [AdminOperation] {
+        routes(gateway) + keys(gateway) + [limits(gateway), outbox(gateway), configuration(gateway)]
+    }
+}
