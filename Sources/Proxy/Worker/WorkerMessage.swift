@@ -78,77 +78,131 @@ package enum WorkerMessage: Sendable {
     case othersEnded
 }
 
-/// A worker's calls to the rest of the process. The closures must not block.
+/// A worker's calls to the rest of the process. The closures must not block. None has a default: a call that is not wired up does not
+/// compile.
 package struct WorkerServices: Sendable {
     /// Answers everything on the admin listeners.
     package var admin: LocalHandler
     /// Answer the routes whose target is local, by number.
     package var local: [LocalHandler]
     /// The kinds of these, by the same number; those that it leaves out are `other`.
-    package var localKinds: [Int: LocalKind] = [:]
+    package var localKinds: [Int: LocalKind]
     /// The threads on which their tasks run, by the same number; those that it leaves out run on the threads of all tasks.
-    package var localExecutors: [Int: any TaskExecutor] = [:]
+    package var localExecutors: [Int: any TaskExecutor]
     /// An issuer, by its number in the policy's trust, signed with an unknown key.
-    package var unknownKey: @Sendable (Int) -> Void = { _ in }
+    package var unknownKey: @Sendable (Int) -> Void
     /// Brings news that this process may have missed; the closure is called, once or twice, after they were posted, or when that takes too
     /// long. nil where there are none.
     package var catchUp: (@Sendable (MissedNews, @escaping @Sendable () -> Void) -> Void)?
     /// Looks up a user's entitlement; `.learnedUsers` must follow soon.
-    package var lookUpUser: @Sendable (TokenUser) -> Void = { _ in }
+    package var lookUpUser: @Sendable (TokenUser) -> Void
     /// Looks up the account of a trust line's subject; `.learnedSubjects` must follow soon.
-    package var lookUpSubject: @Sendable (TokenUser) -> Void = { _ in }
+    package var lookUpSubject: @Sendable (TokenUser) -> Void
     /// Asks until when the newest access token of a session is valid, in seconds since 1970; the closure receives nil if it has
     /// ended or cannot be asked about. Any thread.
-    package var sessionExpiry: @Sendable (UUID, @escaping @Sendable (Int64?) -> Void) -> Void = { _, answer in answer(nil) }
+    package var sessionExpiry: @Sendable (UUID, @escaping @Sendable (Int64?) -> Void) -> Void
     /// Refreshes an expired token; the closure receives the answer, on any thread.
-    package var refresh: @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void = { _, answer in
-        answer(RefreshAnswer(.unavailable(retryAfterSeconds: 1), .leader))
-    }
+    package var refresh: @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void
     /// A token of an own session was used for the first time, or the first time in a while.
-    package var sawToken: @Sendable (TokenDelivery) -> Void = { _ in }
+    package var sawToken: @Sendable (TokenDelivery) -> Void
     /// A probe's verdict changed; broadcasts it to the other workers.
-    package var healthChanged: @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in }
+    package var healthChanged: @Sendable (String, UpstreamAddress, Bool) -> Void
     /// Hands what this worker has seen of an address to the worker that judges; nil in that one.
     package var reportSighting: (@Sendable (String, UpstreamAddress, AddressSighting) -> Void)?
     /// This worker, which judges, has ejected an address, or its absence is over; tells the other workers.
-    package var addressChanged: @Sendable (String, UpstreamAddress, AddressChange) -> Void = { _, _, _ in }
+    package var addressChanged: @Sendable (String, UpstreamAddress, AddressChange) -> Void
     /// The panic of an upstream has begun or ended, with so many of so many addresses available.
-    package var panicChanged: @Sendable (String, Bool, Int, Int) -> Void = { _, _, _, _ in }
+    package var panicChanged: @Sendable (String, Bool, Int, Int) -> Void
     /// The `Date` of an upstream's answer to a probe, and our time then.
-    package var sawClock: @Sendable (String, WallTime, WallTime) -> Void = { _, _, _ in }
+    package var sawClock: @Sendable (String, WallTime, WallTime) -> Void
     /// ALPN of an address with `http2=on` has chosen HTTP/1.1. Called for the first such connection, and again if one spoke HTTP/2 in
     /// between.
-    package var choseHTTP1: @Sendable (String, UpstreamAddress) -> Void = { _, _ in }
+    package var choseHTTP1: @Sendable (String, UpstreamAddress) -> Void
     /// The process has no descriptor, port or memory left for a connection. Called each time.
-    package var shortage: @Sendable (SystemFault) -> Void = { _ in }
+    package var shortage: @Sendable (SystemFault) -> Void
     /// Reports that the worker sheds load at this bound, at most once a second for each bound.
-    package var shed: @Sendable (OverloadReason) -> Void = { _ in }
+    package var shed: @Sendable (OverloadReason) -> Void
     /// The counts of the bounds on load, which all workers share.
-    package var bounds = LoadBounds()
+    package var bounds: LoadBounds
     /// Counts the turns of this worker's loop.
-    package var pulse = LoopPulse()
+    package var pulse: LoopPulse
     /// Asks all other workers for so many connections to the upstream of this name; `.roomMade` must follow. False if there is no
     /// other worker.
-    package var makeRoom: @Sendable (String, Int) -> Bool = { _, _ in false }
+    package var makeRoom: @Sendable (String, Int) -> Bool
     /// Answers on a filtered route, by name and number, were not JSON and were refused, or would have been outside shadow mode.
     /// Called at most once a minute for each route.
-    package var answerNotJSON: @Sendable (String, Int, Bool) -> Void = { _, _, _ in }
+    package var answerNotJSON: @Sendable (String, Int, Bool) -> Void
     /// The answers on a filtered route have no label: the route's name, the path of one, and the number of answers. Called at most once a
     /// minute for each route.
-    package var answerUnlabelled: @Sendable (String, String, Int) -> Void = { _, _, _ in }
+    package var answerUnlabelled: @Sendable (String, String, Int) -> Void
     /// The condition of Redis, or of a node of it, for the worker of this number.
-    package var redisChanged: @Sendable (Int, RedisNodes.Change) -> Void = { _, _ in }
+    package var redisChanged: @Sendable (Int, RedisNodes.Change) -> Void
     /// The nodes of the Redis Cluster may have changed; `.redisMapped` follows if they have. Called each time.
-    package var redisMapWanted: @Sendable () -> Void = {}
+    package var redisMapWanted: @Sendable () -> Void
     /// Whether this worker probes upstreams for all.
-    package var probes = false
+    package var probes: Bool
     /// Whether this worker keeps serving the admin listeners while it drains, until `.othersEnded`.
-    package var outlastsOthers = false
+    package var outlastsOthers: Bool
 
-    /// Services that answer requests, and do nothing else yet.
-    package init(admin: @escaping LocalHandler, local: [LocalHandler] = []) {
+    package init(
+        admin: @escaping LocalHandler, local: [LocalHandler], localKinds: [Int: LocalKind], localExecutors: [Int: any TaskExecutor],
+        unknownKey: @escaping @Sendable (Int) -> Void, catchUp: (@Sendable (MissedNews, @escaping @Sendable () -> Void) -> Void)?,
+        lookUpUser: @escaping @Sendable (TokenUser) -> Void, lookUpSubject: @escaping @Sendable (TokenUser) -> Void,
+        sessionExpiry: @escaping @Sendable (UUID, @escaping @Sendable (Int64?) -> Void) -> Void,
+        refresh: @escaping @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void,
+        sawToken: @escaping @Sendable (TokenDelivery) -> Void,
+        healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void,
+        reportSighting: (@Sendable (String, UpstreamAddress, AddressSighting) -> Void)?,
+        addressChanged: @escaping @Sendable (String, UpstreamAddress, AddressChange) -> Void,
+        panicChanged: @escaping @Sendable (String, Bool, Int, Int) -> Void,
+        sawClock: @escaping @Sendable (String, WallTime, WallTime) -> Void,
+        choseHTTP1: @escaping @Sendable (String, UpstreamAddress) -> Void, shortage: @escaping @Sendable (SystemFault) -> Void,
+        shed: @escaping @Sendable (OverloadReason) -> Void, bounds: LoadBounds, pulse: LoopPulse,
+        makeRoom: @escaping @Sendable (String, Int) -> Bool, answerNotJSON: @escaping @Sendable (String, Int, Bool) -> Void,
+        answerUnlabelled: @escaping @Sendable (String, String, Int) -> Void,
+        redisChanged: @escaping @Sendable (Int, RedisNodes.Change) -> Void, redisMapWanted: @escaping @Sendable () -> Void,
+        probes: Bool, outlastsOthers: Bool
+    ) {
         self.admin = admin
         self.local = local
+        self.localKinds = localKinds
+        self.localExecutors = localExecutors
+        self.unknownKey = unknownKey
+        self.catchUp = catchUp
+        self.lookUpUser = lookUpUser
+        self.lookUpSubject = lookUpSubject
+        self.sessionExpiry = sessionExpiry
+        self.refresh = refresh
+        self.sawToken = sawToken
+        self.healthChanged = healthChanged
+        self.reportSighting = reportSighting
+        self.addressChanged = addressChanged
+        self.panicChanged = panicChanged
+        self.sawClock = sawClock
+        self.choseHTTP1 = choseHTTP1
+        self.shortage = shortage
+        self.shed = shed
+        self.bounds = bounds
+        self.pulse = pulse
+        self.makeRoom = makeRoom
+        self.answerNotJSON = answerNotJSON
+        self.answerUnlabelled = answerUnlabelled
+        self.redisChanged = redisChanged
+        self.redisMapWanted = redisMapWanted
+        self.probes = probes
+        self.outlastsOthers = outlastsOthers
+    }
+
+    /// The calls of a worker that is alone, such as that of `tollgate echo`: it only answers requests.
+    package init(admin: @escaping LocalHandler, local: [LocalHandler] = []) {
+        self.init(
+            admin: admin, local: local, localKinds: [:], localExecutors: [:], unknownKey: { _ in }, catchUp: nil,
+            lookUpUser: { _ in }, lookUpSubject: { _ in }, sessionExpiry: { _, answer in answer(nil) },
+            refresh: { _, answer in answer(RefreshAnswer(.unavailable(retryAfterSeconds: 1), .leader)) }, sawToken: { _ in },
+            healthChanged: { _, _, _ in }, reportSighting: nil, addressChanged: { _, _, _ in }, panicChanged: { _, _, _, _ in },
+            sawClock: { _, _, _ in }, choseHTTP1: { _, _ in }, shortage: { _ in }, shed: { _ in }, bounds: LoadBounds(), pulse: LoopPulse(),
+            makeRoom: { _, _ in false }, answerNotJSON: { _, _, _ in }, answerUnlabelled: { _, _, _ in }, redisChanged: { _, _ in },
+            redisMapWanted: {}, probes: false, outlastsOthers: false)
     }
 
     func kind(ofLocal number: Int) -> LocalKind { localKinds[number] ?? .other }

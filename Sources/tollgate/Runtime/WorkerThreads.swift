@@ -47,44 +47,44 @@ struct WorkerPlan: Sendable {
         let (refreshes, expiries, redisDiscovery, watch) = (refreshes, expiries, redisDiscovery, watch)
         let admin = AdminEndpoints(
             adminAPI, hosts: { AdminHosts(active.configuration.settings) }, problem: { watch.problem(at: EventLoop.now().monotonic) })
-        var services = WorkerServices(admin: { await admin.answer($0) }, local: Self.endpoints(active, accounts, admin))
-        services.localKinds = Self.kinds
         let ofAccounts = Catalogue.endpoints.map { Int($0.number) } + [LocalEndpoint.token, .revocation].map { Int($0.rawValue) }
-        services.localExecutors = Dictionary(uniqueKeysWithValues: ofAccounts.map { ($0, accounts.executor) })
-        services.unknownKey = { if let name = active.issuerName($0) { keySets.sawUnknownKey(of: name) } }
-        services.catchUp = { accounts.catchUp($0, $1) }
-        services.lookUpUser = { accounts.cluster.tiers.lookUp($0) }
-        services.lookUpSubject = { accounts.cluster.subjects.lookUp($0) }
-        services.sessionExpiry = { expiries.ask($0, $1) }
-        services.refresh = { refreshes.refresh($0, $1) }
-        services.sawToken = { accounts.confirmations.saw($0) }
-        services.healthChanged = { upstream, address, isHealthy in
-            health.upstreamChanged(upstream, address, isHealthy: isHealthy)
-            workers.post(.learned(upstream: upstream, address, healthy: isHealthy))
-        }
-        if id > 0 { services.reportSighting = { workers.first.post(.sighted(upstream: $0, $1, $2)) } }
-        services.addressChanged = { upstream, address, change in
-            if case .left(let absence, _) = change { workers.postVerdict(upstream, address, absence) }
-            health.upstreamChanged(upstream, address, change, at: EventLoop.now())
-        }
-        services.panicChanged = { health.panicChanged($0, begins: $1, available: $2, of: $3) }
-        services.sawClock = { health.sawClock(ConditionLog.clock(upstream: $0), date: $1, now: $2) }
-        services.shortage = { health.shortage($0, at: EventLoop.now().monotonic) }
-        services.shed = { health.shed($0, at: EventLoop.now().monotonic) }
-        services.bounds = bounds
-        services.pulse = watch.pulses[id]
-        services.choseHTTP1 = { health.choseHTTP1($0, $1) }
-        services.makeRoom = { workers.makeRoom(for: id, upstream: $0, connections: $1) }
-        services.answerNotJSON = { health.log.writeNotJSON(route: $0, answers: $1, isShadow: $2) }
-        services.answerUnlabelled = { health.log.writeUnlabelled(route: $0, path: $1, answers: $2) }
-        services.redisChanged = { worker, change in
-            health.redisChanged(worker: worker, change)
-            if let condition = change.condition { redisDiscovery?.connectionChanged(condition) }
-        }
-        if let cluster = redisDiscovery?.cluster { services.redisMapWanted = { cluster.refresh() } }
-        services.probes = id == 0
-        services.outlastsOthers = id == 0 && workers.mailboxes.count > 1
-        return services
+        // A worker that judges reports to none.
+        let reportSighting: (@Sendable (String, UpstreamAddress, AddressSighting) -> Void)? =
+            id == 0 ? nil : { @Sendable in _ = workers.first.post(.sighted(upstream: $0, $1, $2)) }
+        return WorkerServices(
+            admin: { await admin.answer($0) }, local: Self.endpoints(active, accounts, admin), localKinds: Self.kinds,
+            localExecutors: Dictionary(uniqueKeysWithValues: ofAccounts.map { ($0, accounts.executor) }),
+            unknownKey: { if let name = active.issuerName($0) { keySets.sawUnknownKey(of: name) } },
+            catchUp: { accounts.catchUp($0, $1) },
+            lookUpUser: { accounts.cluster.tiers.lookUp($0) },
+            lookUpSubject: { accounts.cluster.subjects.lookUp($0) },
+            sessionExpiry: { expiries.ask($0, $1) },
+            refresh: { refreshes.refresh($0, $1) },
+            sawToken: { accounts.confirmations.saw($0) },
+            healthChanged: { upstream, address, isHealthy in
+                health.upstreamChanged(upstream, address, isHealthy: isHealthy)
+                workers.post(.learned(upstream: upstream, address, healthy: isHealthy))
+            },
+            reportSighting: reportSighting,
+            addressChanged: { upstream, address, change in
+                if case .left(let absence, _) = change { workers.postVerdict(upstream, address, absence) }
+                health.upstreamChanged(upstream, address, change, at: EventLoop.now())
+            },
+            panicChanged: { health.panicChanged($0, begins: $1, available: $2, of: $3) },
+            sawClock: { health.sawClock(ConditionLog.clock(upstream: $0), date: $1, now: $2) },
+            choseHTTP1: { health.choseHTTP1($0, $1) },
+            shortage: { health.shortage($0, at: EventLoop.now().monotonic) },
+            shed: { health.shed($0, at: EventLoop.now().monotonic) },
+            bounds: bounds, pulse: watch.pulses[id],
+            makeRoom: { workers.makeRoom(for: id, upstream: $0, connections: $1) },
+            answerNotJSON: { health.log.writeNotJSON(route: $0, answers: $1, isShadow: $2) },
+            answerUnlabelled: { health.log.writeUnlabelled(route: $0, path: $1, answers: $2) },
+            redisChanged: { worker, change in
+                health.redisChanged(worker: worker, change)
+                if let condition = change.condition { redisDiscovery?.connectionChanged(condition) }
+            },
+            redisMapWanted: { redisDiscovery?.cluster?.refresh() },
+            probes: id == 0, outlastsOthers: id == 0 && workers.mailboxes.count > 1)
     }
 
     /// The handlers of `LocalEndpoint` and of the catalogue's endpoints, each at its number.
