@@ -134,7 +134,7 @@ let package = Package(
             name: "MemoryStore", dependencies: ["Accounts", "Storage", "Wire"], path: "Tests/MemoryStore",
             swiftSettings: tests),
         .executableTarget(
-            name: "StoreWriter", dependencies: ["Accounts", "Storage", "Threads", "Wire"], path: "Tests/StoreWriter",
+            name: "StoreWriter", dependencies: ["Accounts", "Credentials", "Storage", "Threads", "Wire"], path: "Tests/StoreWriter",
             swiftSettings: tests),
         .testTarget(
             name: "AccountsTests", dependencies: ["Accounts", "Credentials", "MemoryStore", "Storage", "Threads", "Wire"],
