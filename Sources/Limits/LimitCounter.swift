@@ -35,7 +35,7 @@ package struct LimitCounter: ~Copyable {
     }
 
     /// The request has gone, and gets no verdict.
-    package mutating func cancel(_ wait: LimitWait) { shared!.limitClient.cancel(wait) }
+    package mutating func cancel(_ wait: LimitWait) { if shared != nil { shared!.limitClient.cancel(wait) } }
 
     // MARK: a turn of the loop
 

@@ -315,7 +315,7 @@ import Wire
     /// Its calls run on the thread that it is on, and what they have begun together is ended once, when no task goes on.
     @Test func aTaskThatPrefersThePoolKeepsItsThread() async throws {
         let made = BlockingPool<[Int]>(
-            name: "test", threads: 1, capacity: 1, start: startThread, make: { [0] },
+            name: "test", threads: 1, capacity: 1, start: WorkerThread.start, make: { [0] },
             flush: { counts in
                 if counts.last != 0 { counts.append(0) }
                 return nil

@@ -222,7 +222,7 @@ extension Worker {
 
     /// Whether the client knows that its answer is whole once it has the content that was just found: nothing is to follow it.
     private func isWholeForClient(_ exchange: ExchangeIndex, _ upstream: UpstreamIndex) -> Bool {
-        upstreams.connections[upstream].http.isBodyAtEnd && exchanges[exchange].answer.course == .direct
+        upstreams.connections[upstream].http.isBodyAtEnd && exchanges[exchange].answer.course != .changed
             && downstream.clients[exchanges[exchange].client.index].http.sendsKnownLength
     }
 

@@ -88,7 +88,7 @@ struct AnswerPipe {
     var isWaiting: Bool { course == .changed && stages?.chain.isWaiting == true }
 
     /// Whether the caller's tier decides about its content.
-    var isFilteredByTier: Bool { stages?.chain.first.role == .changes }
+    var isFilteredByTier: Bool { stages?.filter.role == .changes }
 
     /// Bytes of head and content that wait in it.
     var heldBytes: Int { stages.map { $0.chain.heldBytes + $0.heldHead.count + $0.ready.count } ?? 0 }
@@ -97,7 +97,12 @@ struct AnswerPipe {
 /// The stages of an answer, in order, with what they have let go. Made for the first answer of an exchange that has any, and kept with its
 /// buffers.
 final class AnswerStages {
-    var chain = StageChain(TierFilter(), NoStage())
+    fileprivate(set) var chain = StageChain(TierFilter(), NoStage())
+    /// The one among them that decides by tier.
+    var filter: TierFilter {
+        _read { yield chain.first }
+        _modify { yield &chain.first }
+    }
     /// The head for the client, without its end, while it is held back.
     var heldHead = ByteBuffer()
     /// Content that they have handed on, for the client.

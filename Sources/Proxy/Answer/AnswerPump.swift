@@ -102,7 +102,8 @@ extension Worker {
         _ scratch: inout Scratch
     ) throws(FilterFault) {
         let handle = exchanges.handle(exchange)
-        if exchanges[exchange].answer.course != .direct {
+        let course = exchanges[exchange].answer.course
+        if course == .changed {
             try exchanges[exchange].answer.end()
             exchanges[exchange].writeChanged(to: &downstream, into: &scratch.output)
             exchanges[exchange].releaseHead(to: &downstream, into: &scratch.output)
@@ -115,6 +116,10 @@ extension Worker {
         if last > 0 {
             pumpAnswer(exchange, last, of: &input, &scratch)
             guard exchanges.isCurrent(handle) else { return }
+        }
+        if course == .watched {
+            try exchanges[exchange].answer.end()
+            noteLapse(exchange)
         }
         if !hasTrailers { downstream.clients[exchanges[exchange].client.index].http.sendEnd(into: &scratch.output) }
         guard sendGathered(handle, &scratch) else { return }
@@ -137,13 +142,13 @@ extension Worker {
         noteUnfit(exchange, failure)
         guard exchanges[exchange].state.answer != .started else { return cutAnswer(exchange, &scratch) }
         let refusal = failure.refusal(status: exchanges[exchange].record.status)
-        if case .upstreamError = refusal { exchanges[exchange].answer.stages?.chain.first.addGuidance(to: &exchanges[exchange].buffers.answerEdits) }
+        if case .upstreamError = refusal { exchanges[exchange].answer.stages?.filter.addGuidance(to: &exchanges[exchange].buffers.answerEdits) }
         answer(exchange, with: refusal, &scratch)
     }
 
     /// Logs that a stage that only watches has stopped.
     mutating func noteLapse(_ exchange: ExchangeIndex) {
-        if let failure = exchanges[exchange].answer.stages?.chain.first.lapse.take() { noteUnfit(exchange, failure) }
+        if let failure = exchanges[exchange].answer.stages?.filter.lapse.take() { noteUnfit(exchange, failure) }
     }
 }
 

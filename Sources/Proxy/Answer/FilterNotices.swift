@@ -44,13 +44,13 @@ extension Worker {
         guard failure == .notJSON, exchanges[exchange].record.status < 400, exchanges[exchange].record.isRecorded else { return }
         let route = exchanges[exchange].record.route
         guard let count = telemetry.answerNotices.count(route, at: now.monotonic) else { return }
-        services.answerNotJSON(telemetry.labels.routes.name(of: route), count, exchanges[exchange].answer.stages?.chain.first.isShadow ?? false)
+        services.answerNotJSON(telemetry.labels.routes.name(of: route), count, exchanges[exchange].answer.stages?.filter.isShadow ?? false)
     }
 
     /// Logs, at a limited rate, that elements passed in an answer without a single label.
     mutating func noteUnlabelled(_ exchange: ExchangeIndex, _ counts: FilterCounts) {
         let route = exchanges[exchange].record.route
-        guard exchanges[exchange].answer.stages?.chain.first.labelsTheUnlabelled == false,
+        guard exchanges[exchange].answer.stages?.filter.labelsTheUnlabelled == false,
             let count = telemetry.unlabelledAnswers.count(counts, of: route, at: now.monotonic)
         else { return }
         services.answerUnlabelled(telemetry.labels.routes.name(of: route), exchanges[exchange].note.sentPath, count)

@@ -66,7 +66,10 @@ extension Worker {
     mutating func sendToUpstream(_ exchange: ExchangeIndex, _ count: Int, of input: inout ByteBuffer) {
         switch upstreams.send(count, of: &input, for: &exchanges[exchange].attempt) {
         case .sent: break
-        case .queued: refreshUpstreamInterest(exchanges[exchange].attempt.upstream.index)
+        case .queued:
+            // The session of a stream sends on by itself, and whether its answer is paused is another matter.
+            let upstream = exchanges[exchange].attempt.upstream.index
+            if !upstreams.connections[upstream].isStream { refreshUpstreamInterest(upstream) }
         case .lost: upstreamStoppedReading(exchange)
         }
     }

@@ -107,7 +107,7 @@ extension Worker {
         exchanges[exchange].answer.streamRule = streamRule
         let filter = admission.filter(scratch.decision)
         let tier = scratch.decision.tier ?? .lowest
-        if let filter { exchanges[exchange].openStages().chain.first.begin(filter, tier) }
+        if let filter { exchanges[exchange].openStages().filter.begin(filter, tier) }
         let fields = filter.flatMap { $0.isShadow ? nil : FilteredFields(plan: $0, tier: tier) }
         let handshake = scratch.decision.handshake
         exchanges[exchange].request.offersBearer = handshake?.token != nil

@@ -60,9 +60,9 @@ extension Worker {
         if isCancelled { telemetry.attemptCancelled(&exchanges[exchange].record, at: now.monotonic) }
         guard exchanges[exchange].record.isRecorded else { return }
         let stages = exchanges[exchange].answer.stages
-        let filtered = stages?.chain.first.counts
+        let filtered = stages?.filter.counts
         if let stages, let filtered {
-            telemetry.noteFiltered(exchanges[exchange].record.route, filtered, isShadow: stages.chain.first.isShadow)
+            telemetry.noteFiltered(exchanges[exchange].record.route, filtered, isShadow: stages.filter.isShadow)
             noteUnlabelled(exchange, filtered)
         }
         let micros = now.monotonic.nanoseconds(since: exchanges[exchange].record.startedAt) / 1_000

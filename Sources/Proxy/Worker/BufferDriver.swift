@@ -103,10 +103,10 @@ extension Exchange {
     /// Bytes of the request and of the answer's stages that wait in memory.
     fileprivate var bufferedBytes: Int { buffers.heldHead.count + attempt.replay.count + attempt.pending.count + answer.heldBytes }
 
-    /// Whether it has a target and its answer has not begun.
+    /// Whether it has a target and the client has received none of its answer.
     fileprivate var mayStillBeRefused: Bool {
         switch state.phase {
-        case .collecting, .connecting, .relaying: state.answer == .none
+        case .collecting, .connecting, .relaying: state.answer != .started
         case .deciding, .waiting, .producing, .tunnel, .finishing, .answered: false
         }
     }
