@@ -134,7 +134,7 @@ package enum Catalogue {
 
     /// Accounts without a known user, to which a code can add an email.
     private static let anonymous: Contract = {
-        let tokens: [Contract.Member] = [("userId", .id), ("sessionToken", .access), ("refreshToken", .refresh)]
+        let tokens: [Contract.Member] = [("userId", .id), ("sessionToken", .access), ("refreshToken", .refreshIfAny)]
         let user: [Contract.Member] = [("id", .id), ("email", .email), ("createdAt", .createdAt)]
         return Contract(
             id: .anonymous, dialect: .anonymous, base: "/", refreshMember: "refreshToken",

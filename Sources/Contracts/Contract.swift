@@ -50,8 +50,10 @@ struct Contract: Sendable {
         case emailOrEmpty
         /// The access token, or the actor's.
         case access
-        /// Left out for a session that has none: clients then keep the token they hold.
+        /// A session that has none is a server error: the document's clients cannot go on without.
         case refresh
+        /// Left out for a session that has none: clients then keep the token they hold.
+        case refreshIfAny
         case expiresIn, expiresAt, expiresAtMilliseconds
         case session
         case yes
@@ -125,6 +127,17 @@ extension Contract {
     var accessNames: [String] {
         codeAccessNames + endpoints.filter { $0.operation == .refresh }.flatMap(\.answer).compactMap { name, value in
             if case .access = value { name.description } else { nil }
+        }
+    }
+}
+
+extension Contract.Value {
+    /// Whether it is, or has as a member, a refresh token that must be there.
+    var demandsRefreshToken: Bool {
+        switch self {
+        case .refresh: true
+        case .object(let members): members.contains { $0.value.demandsRefreshToken }
+        default: false
         }
     }
 }

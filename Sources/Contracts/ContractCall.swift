@@ -22,6 +22,9 @@ struct ContractCall: AccountCalls {
 
     func answer() async throws(Failure) -> LocalResponse {
         let outcome = try await outcome()
+        guard outcome.grant?.tokens.refresh != nil || !endpoint.answer.contains(where: { $0.value.demandsRefreshToken }) else {
+            throw failure(.broken)
+        }
         return .json(endpoint.status) { json in write(endpoint.answer, outcome, &json) }
     }
 
@@ -217,7 +220,7 @@ struct ContractCall: AccountCalls {
             if let email = account?.email { json.string(email.text) } else { json.null() }
         case .emailOrEmpty: json.field(name, account?.email?.text ?? "")
         case .access: json.optional(name, tokens?.access ?? outcome.actorToken)
-        case .refresh: json.optional(name, tokens?.refresh)
+        case .refresh, .refreshIfAny: json.optional(name, tokens?.refresh)
         case .expiresIn: json.field(name, Int(tokens?.accessSeconds ?? 0))
         case .expiresAt: json.field(name, Int(tokens?.accessExpiresAt ?? 0))
         case .expiresAtMilliseconds: json.field(name, Int(tokens?.accessExpiresAt ?? 0) * 1_000)

@@ -85,7 +85,8 @@ struct Failure: Error, Equatable, Sendable {
     private var challengeText: String {
         var text = "Bearer realm=\"tollgate\""
         if let challenge {
-            text += ", error=\"\(challenge.error)\", error_description=\"\(challenge.description)\""
+            let (error, description) = (Policy.quoted(challenge.error).rawBytes.text, Policy.quoted(challenge.description).rawBytes.text)
+            text += ", error=\"\(error)\", error_description=\"\(description)\""
             if let maxAge = challenge.maxAge { text += ", max_age=\"\(maxAge)\"" }
         }
         return text

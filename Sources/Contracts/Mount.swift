@@ -56,6 +56,11 @@ package struct MountTable: Sendable, Equatable {
     /// The mount whose API the page at `/web/` uses: the first of `password`.
     package var pageMount: Mount? { mounts.first { $0.contract == .password } }
 
+    /// The mounted contracts that have refresh tokens.
+    package var refreshingContracts: Set<ContractID> {
+        Set(mounts.map(\.contract).filter { !Catalogue.refreshNames(of: $0).token.isEmpty })
+    }
+
     /// The endpoints of the account page. Configured routes have precedence over them: a route of `routes` with the path of an
     /// endpoint replaces that endpoint, and one with the path of the page replaces them all.
     package func pages(beside routes: [RouteRule]) throws(RouteFault) -> [MountedEndpoint] {

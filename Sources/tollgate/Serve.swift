@@ -1,3 +1,4 @@
+internal import Contracts
 internal import Credentials
 internal import Gate
 internal import Glibc
@@ -80,7 +81,7 @@ enum EchoServer {
                     method: request.method, target: request.target, headers: request.fields, body: request.body.rawBytes))
         }
         let everything = RouteRule(name: "echo", path: "/", isPrefix: true, target: .local(0), auth: .none)
-        let policy = try Policy(rules: [everything], trust: Trust(issuers: []))
+        let policy = try Policy(rules: [everything], trust: Trust(issuers: []), envelopes: Catalogue.envelopes)
         let limiter = SharedLimiter()
         var worker = try Worker(
             id: 0, settings: WorkerSettings(), loop: EventLoop(waker: waker), mailbox: mailbox,

@@ -37,7 +37,12 @@ import Testing
     private static func code(_ answer: StoryAnswer, _ dialect: Dialect) -> String? {
         guard let members = try? JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any] else { return nil }
         if let error = members["error"] as? [String: Any] { return error["code"] as? String }
-        return (dialect == Dialect(.dlauth) ? members["error"] : members["code"]) as? String
+        return ([Dialect(.dlauth), .oauth].contains(dialect) ? members["error"] : members["code"]) as? String
+    }
+
+    private func refreshByOAuth(_ token: String, _ fields: [String] = []) async throws -> String {
+        let answer = try await world.ask("POST", "/oauth/token", fields, Array("grant_type=refresh_token&refresh_token=\(token)".utf8))
+        return "\(answer.status) \(Self.code(answer, .oauth) ?? "")"
     }
 
     @Test func noEndpointOfTheCatalogueOpensToAnActor() async throws {
@@ -63,10 +68,15 @@ import Testing
                 }
             }
         }
+        for (who, token) in actors {
+            #expect(try await refreshByOAuth(refresh, ["Authorization: Bearer \(token)"]) == "403 access_denied", "\(who)")
+            #expect(try await refreshByOAuth(token) == "400 invalid_grant", "\(who)")
+        }
         // Session and refresh token are as they were.
         #expect(try await world.ask("GET", "/auth/user", ["Authorization: Bearer \(session)"], []).status == 200)
         let refreshed = try await world.ask("POST", "/auth/refresh", [], Array(#"{"refreshToken":"\#(refresh)"}"#.utf8))
         #expect(refreshed.status == 200)
+        #expect(try await refreshByOAuth(refresh) == "200 ")
     }
 
     /// Clients send old tokens along: an invalid one must not keep them from signing in again.

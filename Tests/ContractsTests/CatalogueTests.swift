@@ -1,3 +1,4 @@
+import Credentials
 import Gate
 import HTTP
 import Testing
@@ -11,6 +12,18 @@ import Wire
         let contract = Catalogue.contracts[index]
         let needed = contract.endpoints.reduce(into: Set<Contract.Reason>()) { $0.formUnion($1.operation.reasons) }
         #expect(Set(contract.refusals.keys) == needed, "\(contract.id)")
+    }
+
+    @Test func anAnswerThatDemandsARefreshTokenFailsWithoutOne() async throws {
+        let world = try ContractWorld()
+        for (value, status) in [(.refresh, 500), (.object([("tokens", .refresh)]), 500), (.refreshIfAny, 200)] as [(Contract.Value, Int)] {
+            // Sessions of `apple` have none.
+            let opening = Contract.Endpoint(name: "open", operation: .open, path: "/open", answer: [("refresh", value)])
+            let request = LocalRequest(
+                method: "POST", target: "/open", path: "/open", query: "", fields: [], body: [], client: IPAddress(high: 0, low: 1), requestID: "1")
+            let answer = await Contract(id: .apple, dialect: .apple, base: "/", endpoints: [opening]).rows[0].answer(request, world.services)
+            #expect(answer.status == status, "\(value): \(answer.body.rawBytes.text)")
+        }
     }
 
     @Test func parametersOfTheQueryAreRead() throws {

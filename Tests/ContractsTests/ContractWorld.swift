@@ -15,6 +15,8 @@ import Wire
 /// The contracts behind a gate, over a store in memory, with a clock of the test.
 final class ContractWorld: StoryWorld {
     private static let issuer = "https://gate.test"
+    /// Of `/oauth/token` among the local endpoints.
+    private static let tokenNumber: UInt16 = 1
     private static let secret = [UInt8](repeating: 7, count: 32)
     private static let client = Peer(address: IPAddress(v4: 0xC000_0207))
 
@@ -23,9 +25,10 @@ final class ContractWorld: StoryWorld {
     private let providers = PretendProviders()
     private let oldIssuer = PretendIssuer()
     private let store = MemoryStore()
-    private var services: ContractServices
+    private(set) var services: ContractServices
     private let administration: Administration
     private let directory: AccountDirectory
+    private let oauth: OAuthEndpoints
     /// How far the change log has been read.
     private var mark = ChangeMark(value: 0)
     private let key: SigningKey
@@ -67,10 +70,19 @@ final class ContractWorld: StoryWorld {
         administration = Administration(context: context, work: work, actor: .command)
         directory = AccountDirectory(context: context)
         endpoints = try table.endpoints + table.pages(beside: [])
+        let nothing = TokenJudge.Sources(
+            policy: { preconditionFailure("no token is judged") }, tier: { _ in .unavailable(until: 0) }, subject: { _ in .unavailable }, hasEnded: { _ in nil },
+            keysWanted: { _ in }, now: { [clock] in clock.now.wall })
+        oauth = OAuthEndpoints(
+            sessions: services.sessions, revocation: TokenRevocation(sessions: services.sessions, limiter: limiter),
+            judge: TokenJudge(nothing, sessions: services.sessions), refreshing: table.refreshingContracts)
         let own = TrustedIssuer(
             name: "tollgate", issuer: Self.issuer, audiences: ["tollgate"], algorithms: AlgorithmSet(.ES256),
             keys: KeySet([key.verificationKey]), isOwn: true)
-        let policy = try Policy(rules: endpoints.map(\.rule), trust: Trust(issuers: [oldIssuer.trusted, own]), envelopes: Catalogue.envelopes, hasAccounts: true)
+        var token = RouteRule(
+            name: "own-token", methods: ["POST"], path: ServerMetadata.tokenPath, isPrefix: false, target: .local(Self.tokenNumber), auth: .none)
+        (token.errors, token.isEndpoint) = (.oauth, true)
+        let policy = try Policy(rules: endpoints.map(\.rule) + [token], trust: Trust(issuers: [oldIssuer.trusted, own]), envelopes: Catalogue.envelopes, hasAccounts: true)
         admission = Admission(policy: policy, limiter: counts, cacheCapacity: 64)
     }
 
@@ -99,8 +111,10 @@ final class ContractWorld: StoryWorld {
         switch decision.verdict {
         case .refuse(let refusal): return answer(refusal)
         case .local(let number):
-            let endpoint = Catalogue.endpoints[Int(number - Catalogue.firstNumber)]
-            let response = await endpoint.answer(request(bytes, body), services)
+            let request = request(bytes, body)
+            let response = if number == Self.tokenNumber { await oauth.token(request) } else {
+                await Catalogue.endpoints[Int(number - Catalogue.firstNumber)].answer(request, services)
+            }
             return StoryAnswer(status: response.status, fields: response.fields, body: response.body)
         case .forward, .lookUp, .refresh, .answer: throw StoryFault("\(target) went astray")
         }

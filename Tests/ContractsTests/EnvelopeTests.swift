@@ -1,4 +1,5 @@
 import Credentials
+import Foundation
 import Gate
 import HTTP
 import Testing
@@ -10,9 +11,9 @@ import Wire
 @Suite struct EnvelopeTests {
     private static let dialects: [Dialect] = [.password, .passwordContract, .provider, .dlauth, .apple, .anonymous, .oauth, .problem]
 
-    private func body(_ dialect: Dialect, _ refusal: Refusal) -> String {
+    private func body(_ dialect: Dialect, _ refusal: Refusal, upgrade: [Envelope.Extra] = []) -> String {
         var out = ByteBuffer()
-        "req-1".withRawBytes { Catalogue.envelopes[dialect].writeBody(refusal, requestID: $0, upgrade: [], into: &out) }
+        "req-1".withRawBytes { Catalogue.envelopes[dialect].writeBody(refusal, requestID: $0, upgrade: upgrade, into: &out) }
         return out.readable.text
     }
 
@@ -47,8 +48,9 @@ import Wire
     }
 
     private static let refusals: [Refusal] = [
-        .badRequest(.http(.requestLine)), .unauthorized(.missing), .unauthorized(.token(.expired)), .unauthorized(.revoked), .forbidden(.claims),
-        .premiumRequired, .notFound, .methodNotAllowed(MethodSet(bits: 3)), .requestTimeout, .payloadTooLarge, .uriTooLong, .expectationFailed,
+        .badRequest(.http(.requestLine)), .badRequest(.severalAuthorizations), .badRequest(.grpcTimeout), .unauthorized(.missing),
+        .unauthorized(.token(.expired)), .unauthorized(.token(.malformed)), .unauthorized(.revoked), .unauthorized(.caller),
+        .unauthorized(.signInTooOld(maxAge: 5)), .forbidden(.claims), .forbidden(.caller), .forbidden(.actor), .forbidden(.preflight), .premiumRequired, .notFound, .methodNotAllowed(MethodSet(bits: 3)), .requestTimeout, .payloadTooLarge, .uriTooLong, .expectationFailed,
         .upgradeRequired, .headersTooLarge, .rateLimited(retryAfterSeconds: 7), .internalError, .notImplemented, .badGateway,
         .unavailable(.overload, retryAfterSeconds: 1), .timeout, .versionNotSupported, .upstreamError(status: 410),
     ]
@@ -65,6 +67,58 @@ import Wire
                 #expect(body(dialect, refusal).contains("\"\(code)\""))
             }
         }
+    }
+
+    /// The members of a JSON text by their paths, as `error.code`.
+    private func members(_ json: String) throws -> [String: String] {
+        var found: [String: String] = [:]
+        for (name, value) in try #require(try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any]) {
+            guard let object = value as? [String: Any] else { found[name] = "\(value)"; continue }
+            for (inner, value) in object { found["\(name).\(inner)"] = "\(value)" }
+        }
+        return found
+    }
+
+    private static let nested = (members: ["error.code", "error.message"], message: "error.message", upgrade: "error.upgrade_url")
+    private static let shapes: [(Dialect, shape: (members: [String], message: String, upgrade: String))] = [
+        (.password, nested), (.passwordContract, nested), (.apple, nested), (.anonymous, nested),
+        (.provider, (["error", "code"], "error", "upgrade_url")), (.dlauth, (["error", "message"], "message", "upgrade_url")),
+        (.oauth, (["error", "error_description"], "error_description", "upgrade_url")),
+        (.problem, (["type", "title", "status", "detail", "code", "request_id"], "detail", "upgrade_url")),
+    ]
+
+    @Test func everyRefusalHasTheMembersOfTheDialectAndASentence() throws {
+        #expect(Set(Self.shapes.map(\.0.rawValue)) == Set(Self.dialects.map(\.rawValue)))
+        let upgrade = Envelope.Extra(name: "upgrade_url", value: "https://shop.test")
+        for (dialect, shape) in Self.shapes {
+            for refusal in Self.refusals {
+                let found = try members(body(dialect, refusal, upgrade: [upgrade]))
+                let expected = shape.members + (refusal.code == .premiumRequired ? [shape.upgrade] : [])
+                #expect(Set(found.keys) == Set(expected) && found[shape.message] != "", "\(dialect) \(refusal): \(found)")
+                #expect(found[shape.upgrade] == (refusal.code == .premiumRequired ? upgrade.value : nil))
+            }
+        }
+    }
+
+    @Test func hostileTextsStayWithinTheirMembers() throws {
+        let hostile = "\"},\"x\":\"\\\u{0}\u{1}\n\r\t\u{1F}\u{7F}\u{2028}é\\"
+        for (dialect, shape) in Self.shapes {
+            var refusal = Failure(400, hostile, hostile)
+            refusal.extras = [Envelope.Extra(name: "extra", value: hostile)]
+            let found = try members(refusal.response(in: dialect, requestID: hostile).body.rawBytes.text)
+            let extra = shape.upgrade.replacing("upgrade_url", with: "extra")
+            let fixed: Set = ["type", "title", "status"]
+            #expect(Set(found.keys) == Set(shape.members + [extra]), "\(dialect): \(found)")
+            #expect(found.allSatisfy { fixed.contains($0.key) || $0.value == hostile || $0.value == hostile.lowercased() }, "\(dialect): \(found)")
+        }
+    }
+
+    /// RFC 9110, 5.6.4.
+    @Test func aChallengeEscapesQuotesAndBackslashes() {
+        var refusal = Failure(401, "UNAUTHORIZED", "No.")
+        refusal.challenge = Failure.Challenge(error: #"a"b"#, description: "c\\d\r\n\", max_age=\"9")
+        let fields = refusal.response(in: .problem, requestID: "").fields
+        #expect(fields.map(\.value) == [#"Bearer realm="tollgate", error="a\"b", error_description="c\\d\", max_age=\"9""#])
     }
 
     @Test func theNamesAreThoseOfTheContracts() {

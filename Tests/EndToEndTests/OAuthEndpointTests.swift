@@ -135,6 +135,29 @@ import Testing
         #expect(try passes(ada.access) && refresh(ada.refresh).status == 200)
     }
 
+    @Test func onlySessionsOfMountedContractsAreRefreshed() throws {
+        let (ada, eva) = (try gateway.signUp("ada@example.org"), try gateway.register("eva@example.org"))
+        func reload(_ contracts: String) throws {
+            let route = "TOLLGATE_ROUTE_OAUTH=\"/oauth/* upstream=u auth=none\""
+            try gateway.reload(Self.settings(upstream, route).replacingOccurrences(of: Gateway.contracts, with: "TOLLGATE_CONTRACTS=\"\(contracts)\""))
+        }
+        func outcome(_ token: String) throws -> String {
+            let answer = try refresh(token)
+            return try "\(answer.status) \(JSON(answer.text)["error"].text ?? "")"
+        }
+        try reload("password@/api/v1 apple@/")
+        #expect(try [ada.refresh, eva.refresh].map(outcome) == ["400 invalid_grant", "200 "])
+        try reload("dlauth@/")
+        #expect(try [ada.refresh, eva.refresh].map(outcome) == ["200 ", "400 invalid_grant"])
+        // Nothing can be refreshed: the path is the route's.
+        for contracts in ["apple@/", ""] {
+            try reload(contracts)
+            #expect(try !gateway.ask("GET /.well-known/oauth-authorization-server").text.contains("token_endpoint\""))
+            let before = upstream.requests.now.count
+            #expect(try refresh(eva.refresh).status == 200 && upstream.requests.now.count == before + 1, "\(contracts)")
+        }
+    }
+
     /// Authlib checks the document by RFC 8414 before it uses it.
     @Test(.enabled(if: PythonTools.hasOAuthClient)) func aClientLibraryOfOAuthTakesTheDocumentAndRefreshes() throws {
         let gateway = try Gateway(try Self.settings(upstream, "TOLLGATE_PUBLIC_URL=https://gate.test"))
@@ -208,6 +231,10 @@ import Testing
         let user = try must(claims(of: session)["sub"])
         let acting = try JSON(gateway.send("POST /auth/access-token", #"{"actorType":"user","actorId":"\#(user)"}"#, bearer: session).text)
         #expect(try revoke(must(acting["accessToken"])).status == 400)
+        // Nor refresh a session.
+        let actor = try must(acting["accessToken"])
+        #expect(try JSON(refresh(actor).text)["error"].text == "invalid_grant")
+        #expect(try post("/oauth/token", "grant_type=refresh_token&refresh_token=x", "Authorization: Bearer \(actor)").status == 403)
         #expect(try passes(session))
     }
 

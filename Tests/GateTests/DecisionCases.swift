@@ -22,15 +22,17 @@ struct DecisionDocument {
 
     init(_ name: String, _ text: String) {
         self.name = name
-        var block = ""
+        var (block, opened) = ("", 0)
         for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init).enumerated() {
             if line.hasPrefix("```") {
                 if block == "decisions" { judge() }
+                if !block.isEmpty, line != "```" { fail(opened, "the block has no end") }
+                opened = index + 1
                 block = block.isEmpty ? String(line.dropFirst(3)) : ""
                 if block == "settings" { settings = "TOLLGATE_UPSTREAM_U=http://127.0.0.1:9\n" }
                 if block == "decisions" { begin(index + 1) }
                 if !["", "settings", "more settings", "names", "decisions"].contains(block) {
-                    failures.append("\(name):\(index + 1): \"\(block)\" is no block, write settings, more settings, names or decisions")
+                    fail(index + 1, "\"\(block)\" is no block, write settings, more settings, names or decisions")
                 }
                 continue
             }
@@ -42,14 +44,16 @@ struct DecisionDocument {
             default: break
             }
         }
-        if !block.isEmpty { failures.append("\(name): its last block has no end") }
+        if !block.isEmpty { fail(opened, "the block has no end") }
     }
+
+    private mutating func fail(_ line: Int, _ text: String) { failures.append("\(name):\(line): \(text)") }
 
     private mutating func begin(_ line: Int) {
         let files = [(name: "settings", bytes: Array(settings.utf8))]
         let loaded = Settings.load(SettingSources(files: files, environment: []) { _ in .failure(UnreadableFile(reason: "no file")) })
         let (found, rules) = (loaded.partial, loaded.partial.routes.map(\.rule))
-        failures += loaded.findings.faults.map { "\(name):\(line): \($0.text)" }
+        for fault in loaded.findings.faults { fail(line, fault.text) }
         do {
             harness = AdmissionHarness(
                 try Policy(
@@ -57,18 +61,52 @@ struct DecisionDocument {
                     trustedProxies: found.trustedProxies, internals: found.internals.map(\.caller), cors: found.corsRule,
                     ownOrigin: OriginPattern.origin(ofURL: found.publicURL)))
         } catch {
-            failures.append("\(name):\(line): \(error)")
+            fail(line, "\(error)")
         }
     }
 
     private mutating func read(_ line: String, _ number: Int) {
-        if line.hasPrefix("    ") { return outcomes.append(String(line.dropFirst(4))) }
-        if line.hasPrefix("  ") { return asked[asked.count - 1].fields.append(String(line.dropFirst(2))) }
+        if line.hasPrefix("  ") {
+            for token in line.matches(of: Self.tokenInBraces) { checkToken(String(token.output.1), number) }
+            guard let last = asked.indices.last else { return fail(number, "\(line.drop { $0 == " " }) has no request before it") }
+            if line.hasPrefix("    ") { return outcomes.append(String(line.dropFirst(4))) }
+            return asked[last].fields.append(String(line.dropFirst(2)))
+        }
         if !outcomes.isEmpty { judge() }
         if line.hasPrefix("wait ") {
-            harness?.advance(milliseconds: UInt64(line.dropFirst(5)) ?? 0)
+            guard let milliseconds = UInt64(line.dropFirst(5)) else { return fail(number, "\(line) names no number of milliseconds") }
+            harness?.advance(milliseconds: milliseconds)
         } else if !line.isEmpty {
+            checkRequest(line, number)
             asked.append((number, line, []))
+        }
+    }
+
+    /// `NAME=VALUE`, or a name alone.
+    private static func pair(_ word: some StringProtocol) -> (name: String, value: String) {
+        (String(word.prefix { $0 != "=" }), String(word.drop { $0 != "=" }.dropFirst()))
+    }
+
+    private mutating func checkRequest(_ line: String, _ number: Int) {
+        for word in line.split(separator: " ").dropFirst(2) {
+            let (name, value) = Self.pair(word)
+            switch name {
+            case "host", "from", "cert": break
+            case "token": checkToken(value.replacing(";", with: " "), number)
+            case "tls", "socket": if value != "on" { fail(number, "\(word) is no word, write \(name)=on or leave it out") }
+            default: fail(number, "\(word) is no word, the words are host=, from=, tls=on, socket=on, cert= and token=")
+            }
+        }
+    }
+
+    private mutating func checkToken(_ text: String, _ number: Int) {
+        for word in text.split(separator: " ").dropFirst() {
+            let (key, value) = Self.pair(word)
+            switch key {
+            case "tier", "iss", "key", "email", "session", "actor-type", "actor-id": break
+            case "lifetime", "age": if Int64(value) == nil { fail(number, "\(word) is no number of seconds") }
+            default: if !key.hasPrefix("claim:") { fail(number, "\(word) is no key of a token") }
+            }
         }
     }
 
@@ -78,8 +116,8 @@ struct DecisionDocument {
             guard let harness else { continue }
             let judged = Self.ask(harness, request.text, request.fields)
             let wrong = Self.differences(judged, outcomes)
-            failures += wrong.map { "\(name):\(request.line): \(request.text): \($0)" }
-            if outcomes.isEmpty { failures.append("\(name):\(request.line): \(request.text) has no outcome") }
+            for difference in wrong { fail(request.line, "\(request.text): \(difference)") }
+            if outcomes.isEmpty { fail(request.line, "\(request.text) has no outcome") }
             count += 1
         }
         (asked, outcomes) = ([], [])
@@ -89,8 +127,8 @@ struct DecisionDocument {
     private static func ask(_ harness: AdmissionHarness, _ line: String, _ fields: [String]) -> Judged {
         let words = line.split(separator: " ").map(String.init)
         var values: [String: String] = [:]
-        for word in words.dropFirst(2) { values[String(word.prefix { $0 != "=" })] = String(word.drop { $0 != "=" }.dropFirst()) }
-        var lines = ["\(words[0]) \(words[1]) HTTP/1.1", "Host: \(values["host"] ?? "gate.test")"]
+        for (name, value) in words.dropFirst(2).map(pair) { values[name] = value }
+        var lines = ["\(words.prefix(2).joined(separator: " ")) HTTP/1.1", "Host: \(values["host"] ?? "gate.test")"]
         if let token = values["token"] { lines.append("Authorization: Bearer {\(token.replacing(";", with: " "))}") }
         if values["socket"] != nil { lines += handshake }
         let text = withTokens((lines + fields).joined(separator: "\n"))
@@ -102,13 +140,14 @@ struct DecisionDocument {
         "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
     ]
 
-    private static func withTokens(_ text: String) -> String { text.replacing(/\{([^}]*)\}/) { token(String($0.output.1)) } }
+    private static var tokenInBraces: Regex<(Substring, Substring)> { /\{([^}]*)\}/ }
+    private static func withTokens(_ text: String) -> String { text.replacing(tokenInBraces) { token(String($0.output.1)) } }
 
     /// `SUBJECT KEY=VALUE…`: a token of the trusted issuer.
     private static func token(_ text: String) -> String {
         let words = text.split(separator: " ").map(String.init)
-        let values = words.dropFirst().map { ($0.prefix { $0 != "=" }, String($0.drop { $0 != "=" }.dropFirst())) }
-        let named = Dictionary(values.map { (String($0.0), $0.1) }) { $1 }
+        let values = words.dropFirst().map { pair($0) }
+        let named = Dictionary(values.map { ($0.name, $0.value) }) { $1 }
         let key = named["key"] == nil ? AdmissionHarness.key : AdmissionHarness.otherKey
         return AdmissionHarness.token(
             words[0], tier: named["tier"], lifetime: named["lifetime"].flatMap { Int64($0) } ?? 3_600,
@@ -124,6 +163,14 @@ struct DecisionDocument {
         }
     }
 
+    private static func name(of dialect: Dialect) -> String {
+        switch dialect {
+        case .problem: "problem"
+        case .grpc: "grpc"
+        default: ContractID(rawValue: dialect.rawValue)?.name ?? "\(dialect.rawValue)"
+        }
+    }
+
     /// Outcomes that do not hold. A list is compared as a whole.
     private static func differences(_ judged: Judged, _ outcomes: [String]) -> [String] {
         let all: [(String, ShadowSet)] = [("tier", .tier), ("limit", .limit), ("filter", .filter)]
@@ -135,7 +182,7 @@ struct DecisionDocument {
         let path: String = judged.path ?? "as sent"
         let client: ClientAddress = judged.client
         let described: [(String, Any)] = [
-            ("auth", judged.auth), ("reason", judged.reason), ("source", judged.source), ("cors", judged.cors), ("dialect", judged.dialect),
+            ("auth", judged.auth), ("reason", judged.reason), ("source", judged.source), ("cors", judged.cors), ("dialect", Self.name(of: judged.dialect)),
             ("user", judged.userID), ("caller", judged.caller), ("verdict", judged.verdict), ("limit", judged.limit.result), ("path", path),
             ("client", client.address.text), ("certain", client.isCertain), ("trusted", client.peerIsTrusted), ("shadowed", shadowed),
             ("authorization", judged.forwardsAuthorization ? "forwarded" : "removed"), ("steps", steps), ("route", judged.route),
@@ -187,9 +234,20 @@ struct DecisionDocument {
         ("GET /b\n    answer A: b", "a.md:5: GET /b: has as answer [], not [\"A: b\"]"), ("GET /a", "a.md:5: GET /a has no outcome"),
         ("GET /a\n    nonsense b", "a.md:5: GET /a: has nonsense of no kind, not b"), ("GET /a\n    passes a", nil),
         ("GET /a\nGET /a\n    step client: x", "a.md:5: GET /a: the step client is 192.0.2.7, not x"),
+        ("    passes a", "a.md:5: passes a has no request before it"), ("GET /a\n    passes a\n\n    401 X", "a.md:8: 401 X has no request before it"),
+        ("  Cookie: a", "a.md:5: Cookie: a has no request before it"), ("GET /a\n  A: {u age=x}\n    passes a", "a.md:6: age=x is no number of seconds"),
+        ("GET /a form=1.2.3.4\n    passes a", "a.md:5: form=1.2.3.4 is no word, the words are host=, from=, tls=on, socket=on, cert= and token="),
+        ("GET /a tls=off\n    passes a", "a.md:5: tls=off is no word, write tls=on or leave it out"),
+        ("GET /a socket\n    passes a", "a.md:5: socket is no word, write socket=on or leave it out"),
+        ("GET /a token=u;teir=x\n    passes a", "a.md:5: teir=x is no key of a token"),
+        ("GET /a token=u;lifetime=1h\n    passes a", "a.md:5: lifetime=1h is no number of seconds"),
+        ("wait 1s\nGET /a\n    passes a", "a.md:5: wait 1s names no number of milliseconds"),
+        ("GET /a\n    passes a\n```\n```names", "a.md:8: the block has no end"),
+        ("GET /a\n    passes a\n```names\nA=b", "a.md:4: the block has no end"),
     ] as [(String, String?)])
     func aDifferenceNamesItsLine(_ decisions: String, _ failure: String?) {
-        let text = "```settings\nTOLLGATE_ROUTE_A=\"/a upstream=u auth=none\"\n```\n```decisions\n\(decisions)\n```"
+        let hasEnd = !decisions.contains("```")
+        let text = "```settings\nTOLLGATE_ROUTE_A=\"/a upstream=u auth=none\"\n```\n```decisions\n\(decisions)" + (hasEnd ? "\n```" : "")
         #expect(DecisionDocument("a.md", text).failures.first == failure)
     }
 }

@@ -89,9 +89,12 @@ package struct Sessions: Sendable {
         throw .refused(.invalid)
     }
 
-    /// The new pair for a refresh token of any contract, as at the endpoint of its own.
-    package func refresh(_ token: String, caller: Caller) async throws(AccountError<RefreshTokenRefusal>) -> Granted {
+    /// The new pair for a refresh token of one of `contracts`, as at the endpoint of its own.
+    package func refresh(
+        _ token: String, ofOneOf contracts: Set<ContractID>, caller: Caller
+    ) async throws(AccountError<RefreshTokenRefusal>) -> Granted {
         let origin = try mint.origin(of: token, now: context.storeTime)
+        guard contracts.contains(origin.contract) else { throw .refused(.invalid) }
         return try await refresh(token, contract: origin.contract, caller: caller)
     }
 

@@ -1,4 +1,5 @@
 package import Accounts
+package import Credentials
 import Gate
 package import HTTP
 import Wire
@@ -8,14 +9,17 @@ package struct OAuthEndpoints: Sendable {
     private let sessions: Sessions
     private let revocation: TokenRevocation
     private let judge: TokenJudge
+    private let contracts: Set<ContractID>
 
-    package init(sessions: Sessions, revocation: TokenRevocation, judge: TokenJudge) {
+    /// `contracts`: those whose sessions are refreshed.
+    package init(sessions: Sessions, revocation: TokenRevocation, judge: TokenJudge, refreshing contracts: Set<ContractID>) {
         self.sessions = sessions
+        self.contracts = contracts
         self.revocation = revocation
         self.judge = judge
     }
 
-    /// Refreshes the session of a refresh token, whatever its contract (RFC 6749 §6). Clients are public: a `client_id` and a `scope`
+    /// Refreshes the session of a refresh token of any mounted contract (RFC 6749 §6). Clients are public: a `client_id` and a `scope`
     /// have no meaning here, and sign-in is for the contracts.
     package func token(_ request: LocalRequest) async -> LocalResponse {
         await Self.respond(request) { form throws(Failure) in
@@ -24,7 +28,7 @@ package struct OAuthEndpoints: Sendable {
             }
             let token = try form.required("refresh_token")
             do throws(AccountError<RefreshTokenRefusal>) {
-                return Self.tokens(try await sessions.refresh(token, caller: Caller(request)).grant.tokens)
+                return Self.tokens(try await sessions.refresh(token, ofOneOf: contracts, caller: Caller(request)).grant.tokens)
             } catch {
                 switch error {
                 case .refused(.invalid), .refused(.expired):

@@ -27,7 +27,7 @@ package struct ServerMetadata: Sendable {
     /// How long clients may keep keys and documents: the next signing key is published before it signs.
     package static let caching = (name: "Cache-Control", value: "public, max-age=300")
 
-    /// The document; with `isOpenID` the members that OpenID Connect adds. An endpoint that a route has replaced is left out.
+    /// The document; with `isOpenID` the members that OpenID Connect adds. An endpoint that a route has replaced, or that no mounted contract needs, is left out.
     package func response(isOpenID: Bool, refreshes: Bool, revokes: Bool, introspects: Bool) -> LocalResponse {
         var out = ByteBuffer(capacity: 1_024)
         JSONWriter.append(to: &out) { json in

@@ -124,7 +124,8 @@ struct AccountsAssembly: Sendable {
             sessions: sessions, accounts: cluster.cache, page: WebPage(authBase: configuration.contracts.pageMount?.base ?? ""), tiers: settings.tiers,
             tierGraceSeconds: settings.tierGraceSeconds, mustConfirmEmail: settings.mustConfirmEmail, clock: context.clock)
         let oauth = OAuthEndpoints(
-            sessions: sessions, revocation: TokenRevocation(sessions: sessions, limiter: limiter), judge: TokenJudge(judging, sessions: sessions))
+            sessions: sessions, revocation: TokenRevocation(sessions: sessions, limiter: limiter), judge: TokenJudge(judging, sessions: sessions),
+            refreshing: configuration.contracts.refreshingContracts)
         return MountedContracts(services: services, sessions: sessions, oauth: oauth)
     }
 

@@ -8,6 +8,7 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
     case ownKeys = 1
     case openIDConfiguration = 2
     case serverMetadata = 3
+    /// Only while a contract with refresh tokens is mounted.
     case token = 4
     case revocation = 5
     case introspection = 6
@@ -103,7 +104,9 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
     }
 
     /// Those that the settings mount and whose path none of `routes` takes.
-    static func free(beside routes: [RouteRule], _ settings: Configuration) throws(RouteFault) -> [LocalEndpoint] {
+    static func free(
+        beside routes: [RouteRule], _ settings: Configuration, _ contracts: MountTable
+    ) throws(RouteFault) -> [LocalEndpoint] {
         var taken: [(path: String, isPrefix: Bool, methods: [String])] = []
         for route in routes where route.host == nil {
             var path = String(decoding: try RouteTable.canonicalPath(route), as: UTF8.self)
@@ -111,7 +114,7 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
             if route.isPrefix, path.hasSuffix("/") { path.removeLast() }
             taken.append((path, route.isPrefix, route.methods))
         }
-        var free = mounted(settings).filter { endpoint in
+        var free = mounted(settings, contracts).filter { endpoint in
             !taken.contains { route in
                 route.path == endpoint.path && route.isPrefix == endpoint.isPrefix && endpoint.shares(route.methods)
             }
@@ -123,8 +126,9 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
     }
 
     /// Those that the settings mount, unless a route has their path.
-    static func mounted(_ settings: Configuration) -> [LocalEndpoint] {
-        allCases.filter { !$0.isOfConsole || settings.hasConsoleOnMain }
+    private static func mounted(_ settings: Configuration, _ contracts: MountTable) -> [LocalEndpoint] {
+        let refreshes = !contracts.refreshingContracts.isEmpty
+        return allCases.filter { $0 == .token ? refreshes : !$0.isOfConsole || settings.hasConsoleOnMain }
     }
 
     /// Whether a route of these methods, all if there are none, takes some of this one's.

@@ -43,7 +43,8 @@ enum PolicyBuilder {
             return rule
         }
         let routes = configuration.settings.routes.map(\.rule)
-        return routes + endpoints + (try LocalEndpoint.free(beside: routes, configuration.settings)).map { $0.rule(cors) }
+        let own = try LocalEndpoint.free(beside: routes, configuration.settings, configuration.contracts)
+        return routes + endpoints + own.map { $0.rule(cors) }
     }
 
     /// Outside issuers in the configuration's order, then the gateway's own tokens.

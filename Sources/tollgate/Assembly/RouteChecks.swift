@@ -71,7 +71,7 @@ struct RouteChecks {
 
     /// The paths below those of routes that the gateway itself answers.
     private func ownEndpoints(_ routes: [RouteDeclaration]) throws(RouteFault) -> [TakenPaths] {
-        let mounted = try LocalEndpoint.free(beside: routes.map(\.rule), configuration)
+        let mounted = try LocalEndpoint.free(beside: routes.map(\.rule), configuration, contracts)
         return routes.flatMap { route in
             [true, false].compactMap { isExpected -> TakenPaths? in
                 let paths = mounted.filter { $0.takes(from: route.rule) && $0.isNamed(by: route.rule) != isExpected }.map(\.path)

@@ -13,7 +13,7 @@ extension MetricLabels {
         // In the order of the policy.
         let own: [LocalEndpoint]
         do throws(RouteFault) {
-            own = try LocalEndpoint.free(beside: settings.routes.map(\.rule), settings)
+            own = try LocalEndpoint.free(beside: settings.routes.map(\.rule), settings, configuration.contracts)
         } catch {
             // Such routes make no policy.
             own = []
