@@ -73,7 +73,7 @@ enum PostgresWait {
     @unsafe static func forAnswer(_ handle: OpaquePointer, milliseconds: Int32) -> Bool {
         let deadline = ContinuousClock.now.advanced(by: .milliseconds(Int(milliseconds)))
         while true {
-            guard unsafe PQconsumeInput(handle) == 1, unsafe PQisBusy(handle) == 1 else { return true }
+            guard unsafe PQisBusy(handle) == 1, unsafe PQconsumeInput(handle) == 1, unsafe PQisBusy(handle) == 1 else { return true }
             let left = ContinuousClock.now.duration(to: deadline)
             guard left > .zero else { return false }
             var entry = pollfd(fd: unsafe PQsocket(handle), events: Int16(POLLIN), revents: 0)
