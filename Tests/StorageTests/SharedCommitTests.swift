@@ -6,8 +6,10 @@ import Testing
 /// Writes that wait together share a transaction over SQLite.
 @Suite struct SharedCommitTests {
     /// The sessions of so many accounts, and what became of ending each: the calls are made by tasks on the store's thread, which all
-    /// wait before it commits.
-    private func ended(_ count: Int, _ bench: Bench, before: () throws -> Void = {}) async throws -> [(Session, StoreFault?)] {
+    /// wait before it commits. `last` runs there once all are made.
+    private func ended(
+        _ count: Int, _ bench: Bench, before: () throws -> Void = {}, last: @escaping @Sendable () -> Void = {}
+    ) async throws -> [(Session, StoreFault?)] {
         let store = try #require(bench.store as? SQLStore)
         var sessions: [Session] = []
         for number in 0..<count { sessions.append(try #require(try await store.opened("user\(number)@x").session)) }
@@ -18,7 +20,11 @@ import Testing
                 for (number, session) in open.enumerated() {
                     group.addTask { (number, await fault { _ = try await store.end(session.id, .signOut, at(Int64(number))) }) }
                 }
-                return await group.reduce(into: open.map { ($0, nil) }) { all, one in all[one.0].1 = one.1 }
+                group.addTask {
+                    last()
+                    return (0, nil)
+                }
+                return await group.reduce(into: open.map { ($0, nil) }) { all, one in all[one.0].1 = all[one.0].1 ?? one.1 }
             }
         }
     }
@@ -51,14 +57,25 @@ import Testing
         #expect(try await bench.store.opened("after@x").session != nil)
     }
 
-    /// As many as come at once, and more than one transaction has.
-    @Test func eachIsAnsweredOnce() async throws {
+    /// More than one transaction has, which wait for a lock that another program keeps.
+    @Test(arguments: [false, true]) func eachIsCommittedOnce(_ waits: Bool) async throws {
         let bench = try Backend.sqlite.bench()
         defer { bench.end() }
-        let found = try await ended(300, bench)
+        let other = Noted<WriteLockTests.Other?>(nil)
+        let found = try await ended(300, bench) {
+            guard waits else { return }
+            let holder = try WriteLockTests.Other(bench.location, Self.keepsTheLock)
+            other.change { $0 = holder }
+        } last: {
+            other.now?.end()
+        }
         #expect(found.allSatisfy { $0.1 == nil })
+        let events = try await bench.store.auditEvents(of: nil, before: nil, limit: 1_000).filter { $0.kind == .sessionEnded }
+        #expect(Set(events.compactMap(\.session)).count == 300 && events.count == 300)
         #expect(try await bench.store.endedSessions(since: start).count == 300)
     }
+
+    private static let keepsTheLock = "c.execute('BEGIN IMMEDIATE'); print(flush=True); sys.stdin.read()"
 
     /// Steps of one session keep their order: each sees the one before.
     @Test func writesOfOneSessionAreInOrder() async throws {
@@ -84,7 +101,7 @@ import Testing
         let store = try #require(bench.store as? SQLStore)
         let session = try #require(try await store.opened("ada@x").session)
         try bench.run("UPDATE sessions SET device = 'other'")
-        let lock = try WriteLockTests.Other(bench.location, "c.execute('BEGIN IMMEDIATE'); print(flush=True); sys.stdin.read()")
+        let lock = try WriteLockTests.Other(bench.location, Self.keepsTheLock)
         let order = Noted<[String]>([])
         await withTaskExecutorPreference(store.executor) {
             await withTaskGroup(of: Void.self) { group in
