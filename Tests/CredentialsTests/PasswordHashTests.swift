@@ -48,6 +48,19 @@ import Wire
         #expect(stored.needsRehash())
     }
 
+    /// The thread keeps its memory from one hash to the next, unless that is much, and the next one may need more or less of it.
+    @Test func hashesOfOneThreadDoNotMeet() throws {
+        let salt = [UInt8](repeating: 7, count: 16)
+        let costs = [16, 64, 40_000, 32, 19_456, 64].map { Argon2Cost(kibibytes: $0, passes: 1, lanes: 1) }
+        let password = "secret".bytes
+        func text(_ cost: Argon2Cost) throws -> String {
+            try PasswordHash(of: password.rawBytes, cost: cost) { Array(salt.prefix($0)) }.text
+        }
+        let alone = try costs.map(text)
+        #expect(try costs.reversed().map(text) == alone.reversed())
+        #expect(alone[1] == alone[5] && Set(alone).count == 5)
+    }
+
     @Test func anotherCostAsksToBeReplaced() throws {
         for cost in [
             Argon2Cost(kibibytes: 128, passes: 1, lanes: 1), Argon2Cost(kibibytes: 64, passes: 2, lanes: 1),
