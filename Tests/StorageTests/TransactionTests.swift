@@ -27,6 +27,26 @@ import Testing
         #expect(connection.rolledBack == 1)
     }
 
+    /// One with a change that comes to nothing is not committed, nor is what it changed before.
+    @Test(arguments: Backend.databases) func oneWhoseLastChangeComesToNothingIsNotCommitted(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = try #require(bench.store as? SQLStore)
+        let (ada, nobody) = (try await store.opened("ada@x").account.id, newID())
+        func write(_ last: WireID) async -> StoreFault? {
+            await fault {
+                try await store.database.write { sql throws(SQLFault) in
+                    try sql.change(.unlogged, "UPDATE accounts SET tier = 'gold' WHERE id = $1", [.id(ada)])
+                    try sql.changeLater("UPDATE accounts SET tier_version = tier_version + 1 WHERE id = $1", [.id(last)])
+                }
+            }
+        }
+        #expect(await write(nobody) == StoreFault(.conflict))
+        #expect(try await store.account(ada)?.entitlement.tier == nil)
+        #expect(await write(ada) == nil)
+        #expect(try await store.account(ada)?.entitlement.tier == "gold")
+    }
+
     /// A call whose look-up of its row fails is not made: it would have the share of another row.
     @Test func aRowThatCannotBeLookedUpIsTheFaultOfTheCall() async throws {
         let shares = RowShares(share: 1, capacity: 1)

@@ -169,9 +169,14 @@ internal import Glibc
         return try send(statements)
     }
 
+    /// Fails with a division by zero where no row changes, so that the server skips what is behind it, the commit too.
+    private static let laterPrefix = "WITH changed AS ("
+
     func runLater(_ statement: SQLStatement) throws(SQLFault) {
-        try prepare(statement.text)
-        later.append(statement)
+        let text = "\(Self.laterPrefix)\(statement.text) RETURNING 1) SELECT 1 / COUNT(*) FROM changed"
+        let conditional = SQLStatement(text, statement.values)
+        try prepare(conditional.text)
+        later.append(conditional)
     }
 
     /// Sends what waits to be sent, then these statements, in one message; returns the results of these. The server skips what is behind
@@ -197,7 +202,6 @@ internal import Glibc
         guard unsafe PQexitPipelineMode(handle) == 1 else { throw lost() }
         if let found { throw found }
         if begun > 0 { try checkTakesWrites(results[begun - 1]) }
-        if results[begun..<results.count - statements.count].contains(where: { $0.changed != 1 }) { throw .conflict }
         return Array(results.suffix(statements.count))
     }
 
@@ -335,6 +339,7 @@ internal import Glibc
         switch refusal.state {
         // Serialisation failure, deadlock, and a unique row inserted concurrently.
         case "40001", "40P01", "23505": return .conflict
+        case "22012" where sql.hasPrefix(Self.laterPrefix): return .conflict
         // A prepared statement that is there already, or is missing: a pooler has changed the server connection.
         case "42P05", "26000":
             statements.giveUp()

@@ -24,8 +24,8 @@ protocol SQLConnection: AnyObject {
     func run(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> SQLResult
     /// Runs statements in their order, none of which needs the result of another.
     func run(together statements: [SQLStatement]) throws(SQLFault) -> [SQLResult]
-    /// Runs a statement that changes exactly one row, before the next one or with the commit at the latest. Where it changes none, the
-    /// transaction conflicts: one with such a statement must have written nothing before, unless the row is certain.
+    /// Runs a statement that changes one row, before the next one or with the commit at the latest. Where it changes none, the transaction
+    /// conflicts, and is not committed.
     func runLater(_ statement: SQLStatement) throws(SQLFault)
     /// Begins a transaction. A writing one sees everything committed before it.
     func begin(isWriting: Bool) throws(SQLFault)
