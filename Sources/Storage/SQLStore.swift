@@ -1,5 +1,6 @@
 package import Accounts
 internal import Synchronization
+package import Wire
 
 /// Accounts in an SQL database. The statements are shared; the differences are behind `SQLDatabase` and `SQLDialect`.
 package final class SQLStore: AccountStore {
@@ -16,8 +17,8 @@ package final class SQLStore: AccountStore {
         self.report = report
     }
 
-    /// For tasks that call the store: they run on its own threads, from one call to the next.
-    package var executor: any TaskExecutor { database.executor }
+    /// For tasks that call the store: they run on its own threads, from one call to the next. Addresses take turns.
+    package func executor(for address: IPAddress? = nil) -> any TaskExecutor { database.executor(for: address) }
 
     package func prepare() async throws(StoreFault) { try await database.prepare() }
 

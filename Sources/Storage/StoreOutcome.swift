@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Wire
 
 /// How a transaction of the store ended.
 package enum StoreOutcome: Sendable, Equatable {
@@ -23,7 +24,7 @@ struct ReportingDatabase: SQLDatabase {
     var onChange: ChangeNotice { database.onChange }
     func prepare() async throws(StoreFault) { try await database.prepare() }
     func close() { database.close() }
-    var executor: any TaskExecutor { database.executor }
+    func executor(for address: IPAddress?) -> any TaskExecutor { database.executor(for: address) }
 
     func read<Value: Sendable>(
         isBrief: Bool, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value

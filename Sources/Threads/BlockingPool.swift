@@ -9,7 +9,7 @@ package typealias ThreadEnd = @Sendable () -> Void
 /// Threads for blocking calls, with a bounded queue: such calls must not block the cooperative pool. Each thread makes and
 /// owns one `Resource`, such as a connection.
 ///
-/// A task that prefers `executor` runs on these threads, and its calls run at once on the thread that it is on.
+/// A task that prefers an `executor` runs on these threads, and its calls run at once on the thread that it is on.
 package final class BlockingPool<Resource>: Sendable {
     /// Why a call was not queued.
     package enum Fault: Error, Equatable, Sendable {
@@ -40,8 +40,8 @@ package final class BlockingPool<Resource>: Sendable {
         if threads.isEmpty { return nil }
     }
 
-    /// For tasks that make calls.
-    package var executor: any TaskExecutor { queue }
+    /// For tasks that make calls. Addresses take turns.
+    package func executor(for address: IPAddress? = nil) -> any TaskExecutor { TaskLine(queue, for: address) }
 
     /// Whether the calling task is on one of the threads.
     package var isCurrent: Bool { unsafe queue.current != nil }

@@ -1,12 +1,12 @@
 internal import Glibc
 internal import Wire
 
-/// A blocking queue of jobs between any threads: `FairQueue` with a lock and a condition. Tasks that prefer it run on its threads, too,
-/// in turn with the jobs.
+/// A blocking queue of jobs between any threads: `FairQueue` with a lock and a condition. Tasks that prefer its `TaskLine`s run on its
+/// threads, too, in turn with the jobs.
 ///
 /// `@unchecked Sendable`: the pointers are written once, the memory behind them lives as long as this object, and the jobs are
 /// accessed only under the lock.
-@safe final class JobQueue<Resource>: TaskExecutor, @unchecked Sendable {
+@safe final class JobQueue<Resource>: @unchecked Sendable {
     /// Either `run` or `refuse` is called, once.
     struct Job: Sendable {
         let run: @Sendable (inout Resource) -> Void
@@ -15,14 +15,22 @@ internal import Wire
 
     private enum Work {
         case job(Job)
-        case task(UnownedJob)
+        case task(Part)
+    }
+
+    /// A part of a task.
+    private struct Part {
+        let job: UnownedJob
+        let line: TaskLine<Resource>
+
+        func run() { unsafe job.runSynchronously(on: line.asUnownedTaskExecutor()) }
     }
 
     private let lock: UnsafeMutablePointer<pthread_mutex_t>
     private let condition: UnsafeMutablePointer<pthread_cond_t>
     private var jobs: FairQueue<IPAddress?, Job>
     /// Not bounded: they are those of calls that were let in already.
-    private var tasks = Line<UnownedJob>()
+    private var tasks = FairQueue<IPAddress?, Part>(capacity: .max)
     private var isTurnOfTasks = false
     /// How many threads wait for the condition.
     private var sleeping = 0
@@ -64,13 +72,12 @@ internal import Wire
         return .success(outcome)
     }
 
-    /// A part of a task. Once the queue is closed such parts run where all other tasks do.
-    func enqueue(_ job: consuming ExecutorJob) {
-        let job = UnownedJob(job)
+    /// Adds a part of a task. Once the queue is closed such parts run where all other tasks do.
+    fileprivate func add(_ job: UnownedJob, of line: TaskLine<Resource>) {
         unsafe pthread_mutex_lock(lock)
         let isTaken = !isClosed
         if isTaken {
-            tasks.append(job)
+            _ = tasks.add(Part(job: job, line: line), for: line.address)
             if sleeping > 0 { unsafe pthread_cond_signal(condition) }
         }
         unsafe pthread_mutex_unlock(lock)
@@ -100,7 +107,7 @@ internal import Wire
             if together < mostTogether, let work = next(within: together > 0 ? 0 : pause) {
                 switch work {
                 case .job(let job): unsafe job.run(&place.pointee)
-                case .task(let task): unsafe task.runSynchronously(on: asUnownedTaskExecutor())
+                case .task(let part): part.run()
                 }
                 together += 1
             } else if together > 0 || pause != nil {
@@ -126,9 +133,9 @@ internal import Wire
         var isLate = microseconds == 0
         while true {
             isTurnOfTasks.toggle()
-            if isTurnOfTasks, let task = tasks.removeFirst() { return .task(task) }
+            if isTurnOfTasks, let part = tasks.next() { return .task(part) }
             if let job = jobs.next() { return .job(job) }
-            if let task = tasks.removeFirst() { return .task(task) }
+            if let part = tasks.next() { return .task(part) }
             if isLate || isClosed && microseconds == nil { return nil }
             sleeping += 1
             if let microseconds {
@@ -150,6 +157,19 @@ internal import Wire
         isClosed = true
         unsafe pthread_cond_broadcast(condition)
     }
+}
+
+/// Runs the tasks of one address on the threads of a queue; addresses take turns there.
+final class TaskLine<Resource>: TaskExecutor {
+    private let queue: JobQueue<Resource>
+    fileprivate let address: IPAddress?
+
+    init(_ queue: JobQueue<Resource>, for address: IPAddress?) {
+        self.queue = queue
+        self.address = address
+    }
+
+    func enqueue(_ job: consuming ExecutorJob) { queue.add(UnownedJob(job), of: self) }
 }
 
 /// The queue that a thread serves, and the thread's resource.

@@ -149,4 +149,21 @@ import Wire
         #expect(served.all.count == 8 && served.all.prefix(2).contains("other"))
         pool.close()
     }
+
+    /// So do its tasks, which are served in their order.
+    @Test func tasksOfOneAddressDelayThoseOfOthersByOneTurn() async throws {
+        let made = BlockingPool<Void>(name: "test", threads: 1, capacity: 8, start: startThread, make: {})
+        let pool = try #require(made)
+        let (flood, other) = (IPAddress(v4: 0x0A00_0001), IPAddress(v4: 0x0A00_0002))
+        let (gate, served) = (Gate(), Record())
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { try? await pool.run { _ in gate.hold() } }
+            while !gate.isHeld { await Task.yield() }
+            for number in 0..<50 { group.addTask(executorPreference: pool.executor(for: flood)) { served.add("\(number)") } }
+            group.addTask(executorPreference: pool.executor(for: other)) { served.add("other") }
+            gate.open()
+        }
+        #expect(served.all == ["0", "other"] + (1..<50).map { "\($0)" })
+        pool.close()
+    }
 }

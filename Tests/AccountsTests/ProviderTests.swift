@@ -321,7 +321,7 @@ import Wire
                 return nil
             })
         let pool = try #require(made)
-        await withTaskExecutorPreference(pool.executor) {
+        await withTaskExecutorPreference(pool.executor()) {
             await withTaskGroup(of: Void.self) { group in
                 for _ in 0..<20 {
                     group.addTask {

@@ -15,7 +15,7 @@ import Testing
         for number in 0..<count { sessions.append(try #require(try await store.opened("user\(number)@x").session)) }
         try before()
         let open = sessions
-        return await withTaskExecutorPreference(store.executor) {
+        return await withTaskExecutorPreference(store.executor()) {
             await withTaskGroup(of: (Int, StoreFault?).self) { group in
                 for (number, session) in open.enumerated() {
                     group.addTask { (number, await fault { _ = try await store.end(session.id, .signOut, at(Int64(number))) }) }
@@ -72,10 +72,8 @@ import Testing
         #expect(found.allSatisfy { $0.1 == nil })
         let events = try await bench.store.auditEvents(of: nil, before: nil, limit: 1_000).filter { $0.kind == .sessionEnded }
         #expect(Set(events.compactMap(\.session)).count == 300 && events.count == 300)
-        #expect(try await bench.store.endedSessions(since: start).count == 300)
+        #expect(try await bench.store.endedSessions().count == 300)
     }
-
-    private static let keepsTheLock = "c.execute('BEGIN IMMEDIATE'); print(flush=True); sys.stdin.read()"
 
     /// Steps of one session keep their order: each sees the one before.
     @Test func writesOfOneSessionAreInOrder() async throws {
@@ -83,7 +81,7 @@ import Testing
         defer { bench.end() }
         let store = try #require(bench.store as? SQLStore)
         let session = try #require(try await store.opened("ada@x").session)
-        let verdicts = await withTaskExecutorPreference(store.executor) {
+        let verdicts = await withTaskExecutorPreference(store.executor()) {
             await withTaskGroup(of: (Int, RefreshVerdict?).self) { group in
                 for number in 0..<8 {
                     group.addTask { (number, try? await store.refresh(session, UInt64(number + 1), at: Int64(100 + number)).verdict) }
@@ -101,9 +99,9 @@ import Testing
         let store = try #require(bench.store as? SQLStore)
         let session = try #require(try await store.opened("ada@x").session)
         try bench.run("UPDATE sessions SET device = 'other'")
-        let lock = try WriteLockTests.Other(bench.location, Self.keepsTheLock)
+        let lock = try WriteLockTests.Other(bench.location, WriteLockTests.keepsTheLock)
         let order = Noted<[String]>([])
-        await withTaskExecutorPreference(store.executor) {
+        await withTaskExecutorPreference(store.executor()) {
             await withTaskGroup(of: Void.self) { group in
                 group.addTask {
                     let refusal = await fault { _ = try await store.end(session.id, .signOut, at(1)) }

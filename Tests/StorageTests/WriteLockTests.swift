@@ -11,7 +11,7 @@ import Testing
         let bench = try Backend.sqlite.bench()
         defer { bench.end() }
         try await bench.store.prepare()
-        let other = try Other(bench.location, "c.execute('BEGIN IMMEDIATE'); print(flush=True); sys.stdin.read()")
+        let other = try Other(bench.location, Self.keepsTheLock)
         let clock = ContinuousClock()
         let (ends, refusals) = await withTaskGroup(of: (ContinuousClock.Instant, StoreFault?).self) { group in
             for number in 0..<12 {
@@ -58,6 +58,9 @@ import Testing
         // They are 200; with SQLite's own pauses, 1,200.
         #expect(rounds < 700)
     }
+
+    /// A script of `Other`.
+    static let keepsTheLock = "c.execute('BEGIN IMMEDIATE'); print(flush=True); sys.stdin.read()"
 
     /// A program in Python with the file open as `c`; `script` prints a line when it has begun, and ends with its input.
     struct Other {

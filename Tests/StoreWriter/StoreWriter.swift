@@ -26,7 +26,7 @@ struct StoreWriter {
             }
         }
         guard let store else { exit(1) }
-        try await withTaskExecutorPreference(store.executor) {
+        try await withTaskExecutorPreference(store.executor()) {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for _ in 0..<(Int(CommandLine.arguments[2]) ?? 1) {
                     group.addTask {

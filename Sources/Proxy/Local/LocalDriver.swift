@@ -7,7 +7,7 @@ import Wire
 extension Worker {
     /// Prepares the exchange for its handler.
     mutating func prepareLocal(
-        _ exchange: ExchangeIndex, _ handler: @escaping LocalHandler, _ kind: LocalKind, on executor: (any TaskExecutor)? = nil,
+        _ exchange: ExchangeIndex, _ handler: @escaping LocalHandler, _ kind: LocalKind, on executor: LocalExecutor? = nil,
         _ bytes: RawSpan, _ scratch: inout Scratch
     ) {
         exchanges[exchange].request.bodyLimit = UInt64(LocalService.bodyLimit)
@@ -54,10 +54,10 @@ extension Worker {
 final class LocalExchange {
     let handler: LocalHandler
     let kind: LocalKind
-    let executor: (any TaskExecutor)?
+    let executor: LocalExecutor?
     var request: LocalRequest
 
-    init(handler: @escaping LocalHandler, kind: LocalKind, executor: (any TaskExecutor)?, request: LocalRequest) {
+    init(handler: @escaping LocalHandler, kind: LocalKind, executor: LocalExecutor?, request: LocalRequest) {
         self.handler = handler
         self.kind = kind
         self.executor = executor

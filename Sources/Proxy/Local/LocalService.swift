@@ -1,8 +1,12 @@
 package import HTTP
 internal import Transport
+package import Wire
 
 /// Answers whole requests on the control plane, off the loop.
 package typealias LocalHandler = @Sendable (LocalRequest) async -> LocalResponse
+
+/// The threads on which a handler runs for this client.
+package typealias LocalExecutor = @Sendable (IPAddress) -> any TaskExecutor
 
 /// The endpoints of the gateway itself by what they must not wait for: each kind has slots of its own, so that a flood of sign-ins takes
 /// neither the refreshes nor the documents of others away.
@@ -30,7 +34,7 @@ enum LocalService {
     ) {
         let (handler, request) = (local.handler, local.request)
         // Unstructured, because a loop is no async parent: it ends with the handler, and the handle drops a stale answer.
-        Task(executorPreference: local.executor) {
+        Task(executorPreference: local.executor?(request.client)) {
             let response = await handler(request)
             let isRead = mailbox.post(.answered(exchange, response, slot))
             if !isRead { response.stream?.ended() }

@@ -88,7 +88,7 @@ package struct WorkerServices: Sendable {
     /// The kinds of these, by the same number; those that it leaves out are `other`.
     package var localKinds: [Int: LocalKind]
     /// The threads on which their tasks run, by the same number; those that it leaves out run on the threads of all tasks.
-    package var localExecutors: [Int: any TaskExecutor]
+    package var localExecutors: [Int: LocalExecutor]
     /// An issuer, by its number in the policy's trust, signed with an unknown key.
     package var unknownKey: @Sendable (Int) -> Void
     /// Brings news that this process may have missed; the closure is called, once or twice, after they were posted, or when that takes too
@@ -145,7 +145,7 @@ package struct WorkerServices: Sendable {
     package var outlastsOthers: Bool
 
     package init(
-        admin: @escaping LocalHandler, local: [LocalHandler], localKinds: [Int: LocalKind], localExecutors: [Int: any TaskExecutor],
+        admin: @escaping LocalHandler, local: [LocalHandler], localKinds: [Int: LocalKind], localExecutors: [Int: LocalExecutor],
         unknownKey: @escaping @Sendable (Int) -> Void, catchUp: (@Sendable (MissedNews, @escaping @Sendable () -> Void) -> Void)?,
         lookUpUser: @escaping @Sendable (TokenUser) -> Void, lookUpSubject: @escaping @Sendable (TokenUser) -> Void,
         sessionExpiry: @escaping @Sendable (UUID, @escaping @Sendable (Int64?) -> Void) -> Void,

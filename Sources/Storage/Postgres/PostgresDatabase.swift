@@ -27,7 +27,7 @@ final class PostgresDatabase: SQLDatabase {
         rows = RowShares(share: max(1, connections / 4 - 1), capacity: Self.rowCapacity)
     }
 
-    var executor: any TaskExecutor { pool.executor }
+    func executor(for address: IPAddress?) -> any TaskExecutor { pool.executor(for: address) }
 
     func read<Value: Sendable>(
         isBrief _: Bool, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value

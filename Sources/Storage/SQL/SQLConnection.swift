@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Wire
 
 /// The result of a statement.
 struct SQLResult: Sendable {
@@ -149,8 +150,8 @@ protocol SQLDatabase: Sendable {
     func prepare() async throws(StoreFault)
     /// Finishes the calls in progress. Blocks.
     func close()
-    /// For tasks that read and write: on its threads they wait for no other thread.
-    var executor: any TaskExecutor { get }
+    /// For tasks that read and write: on its threads they wait for no other thread. Addresses take turns.
+    func executor(for address: IPAddress?) -> any TaskExecutor
 }
 
 extension SQLDatabase {

@@ -2,6 +2,7 @@ internal import Accounts
 internal import Glibc
 internal import Synchronization
 internal import Threads
+internal import Wire
 
 /// An SQLite file, with one writing and two reading threads. Other processes may use the file at the same time.
 final class SQLiteDatabase: SQLDatabase {
@@ -29,7 +30,7 @@ final class SQLiteDatabase: SQLDatabase {
         self.reader = reader
     }
 
-    var executor: any TaskExecutor { writer.executor }
+    func executor(for address: IPAddress?) -> any TaskExecutor { writer.executor(for: address) }
 
     /// A brief one runs on the writer's thread if its task does.
     func read<Value: Sendable>(

@@ -65,7 +65,7 @@ struct AccountsAssembly: Sendable {
         else { throw SystemFault("start a thread") }
         (self.store, self.work) = (store, work)
         context = AccountContext(
-            store: store, clock: AccountClock(now: { EventLoop.now() }, pause: pause), executor: store.executor,
+            store: store, clock: AccountClock(now: { EventLoop.now() }, pause: pause), executor: store.executor(),
             notice: { health.report($0) })
         let readings = SharedKeys(IssuersPlan(configuration)).map { shared in
             SharedKeyReadings(

@@ -65,8 +65,8 @@ final class AccountsRuntime: Part, Sendable {
 
     // MARK: service
 
-    /// For tasks that call the store.
-    var executor: any TaskExecutor { assembly.store.executor }
+    /// For tasks of this client that call the store.
+    func executor(for client: IPAddress) -> any TaskExecutor { assembly.store.executor(for: client.limitPrefix) }
 
     func answer(_ endpoint: CatalogueEndpoint, _ request: LocalRequest) async -> LocalResponse {
         await endpoint.answer(request, contracts.withLock { $0 }.services)

@@ -53,7 +53,7 @@ struct WorkerPlan: Sendable {
             id == 0 ? nil : { @Sendable in _ = workers.first.post(.sighted(upstream: $0, $1, $2)) }
         return WorkerServices(
             admin: { await admin.answer($0) }, local: Self.endpoints(active, accounts, admin), localKinds: Self.kinds,
-            localExecutors: Dictionary(uniqueKeysWithValues: ofAccounts.map { ($0, accounts.executor) }),
+            localExecutors: Dictionary(uniqueKeysWithValues: ofAccounts.map { ($0, { accounts.executor(for: $0) }) }),
             unknownKey: { if let name = active.issuerName($0) { keySets.sawUnknownKey(of: name) } },
             catchUp: { accounts.catchUp($0, $1) },
             lookUpUser: { accounts.cluster.tiers.lookUp($0) },
