@@ -335,10 +335,24 @@ import Wire
         #expect(try await pool.run { $0 } == [40, 0])
         pool.close()
         // Tasks go on elsewhere, and their calls are refused.
-        let refusal = await withTaskExecutorPreference(pool.executor) {
+        let refusal = await withTaskExecutorPreference(pool.executor()) {
             do throws(BlockingPool<[Int]>.Fault) { return try await pool.run { _ in BlockingPool<[Int]>.Fault?.none } } catch { return error }
         }
         #expect(refusal == .closed)
+    }
+
+    /// Others would wait for a slow signature.
+    @Test(arguments: [(SigningAlgorithm.ES256, true), (.RS256, false)])
+    func aSlowSignatureIsMadeElsewhere(_ algorithm: SigningAlgorithm, _ isOnPool: Bool) async throws {
+        let (office, pool, key) = (try Office(), try pool(), try SigningKey.generate(algorithm))
+        let mint = TokenMint(
+            issuer: "https://gate.test", audience: "tollgate", signingKey: { key }, refreshKeys: RefreshTokenKeys(secret: Office.secret),
+            refreshJWTs: try RefreshJWTs(secret: Office.secret, issuer: "https://gate.test"))
+        let wasOnPool = try await withTaskExecutorPreference(pool.executor()) {
+            try await office.context.signing(by: mint, pool.isCurrent)
+        }
+        #expect(wasOnPool == isOnPool)
+        pool.close()
     }
 
     @Test func withoutThreadsThereIsNoPool() {

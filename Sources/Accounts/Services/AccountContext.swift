@@ -152,10 +152,11 @@ extension AccountContext {
         throw .refused(refusal)
     }
 
-    /// Signs a token. A fault of the key is logged, and thrown as `broken`.
-    func signing<Value>(_ token: @autoclosure () throws(KeyFault) -> Value) throws(AccountFailure) -> Value {
+    /// Signs a token; slowly, away from the store's threads, where others would wait. A fault of the key is logged, and thrown as `broken`.
+    func signing<Value>(by mint: TokenMint, _ token: @autoclosure () throws(KeyFault) -> Value) async throws(AccountFailure) -> Value {
         do throws(KeyFault) {
-            return try token()
+            let threads: (any TaskExecutor)? = mint.signsSlowly ? globalConcurrentExecutor : nil
+            return try await withTaskExecutorPreference(threads) { () async throws(KeyFault) in try token() }
         } catch {
             notice(.cannotSign(error.message))
             throw .broken
@@ -163,12 +164,12 @@ extension AccountContext {
     }
 
     /// The account of `signIn` with the tokens of its session. A missing session is a bug of the store.
-    func granted(_ signIn: SignIn, _ mint: TokenMint) throws(AccountFailure) -> Sessions.Granted {
+    func granted(_ signIn: SignIn, _ mint: TokenMint) async throws(AccountFailure) -> Sessions.Granted {
         guard let session = signIn.session else {
             notice(.storeFailed("a session that was asked for is missing"))
             throw .broken
         }
-        let tokens = try signing(try mint.pair(session, signIn.account, now: clock.now().wall, storeSkew: storeSkew))
+        let tokens = try await signing(by: mint, try mint.pair(session, signIn.account, now: clock.now().wall, storeSkew: storeSkew))
         return .init(account: signIn.account, grant: SessionGrant(session: session, tokens: tokens))
     }
 }

@@ -23,7 +23,7 @@ package struct AnonymousAccounts: Sendable {
         }
         switch opening {
         case .opened(let account, let session):
-            return try context.granted(SignIn(account: account, session: session), mint)
+            return try await context.granted(SignIn(account: account, session: session), mint)
         case .emailTaken:
             attempts.refund()
             context.notice(.storeFailed("an account without an email was refused for its email"))

@@ -100,7 +100,7 @@ package struct Codes: Sendable {
                 return outcome == .wrongCode ? nil : outcome
             }
             if case .proven(let signIn)? = redeemed {
-                return try context.granted(signIn, mint)
+                return try await context.granted(signIn, mint)
             }
         } catch {
             throw .failed(error)

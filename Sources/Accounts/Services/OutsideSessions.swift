@@ -62,7 +62,7 @@ extension Sessions {
         let outcome: AdoptionOutcome
         do throws(AccountFailure) {
             outcome = try await context.ask(retryingFor: Self.patience, await context.store.adopt(adoption, audit))
-            if case .adopted(let signIn) = outcome { return try context.granted(signIn, mint) }
+            if case .adopted(let signIn) = outcome { return try await context.granted(signIn, mint) }
         } catch {
             throw .failed(error)
         }

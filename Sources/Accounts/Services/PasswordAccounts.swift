@@ -82,7 +82,7 @@ package struct PasswordAccounts: Sendable {
             switch opening {
             case .opened(let account, let session):
                 attempts.refund(.addressFailures)
-                return try signedIn(SignIn(account: account, session: session, isNew: true))
+                return try await signedIn(SignIn(account: account, session: session, isNew: true))
             case .emailTaken:
                 attempts.refund(.addressOpenings)
                 return nil
@@ -109,7 +109,7 @@ package struct PasswordAccounts: Sendable {
                     await context.store.signIn(credential.user, proof: proof, session: session, audit))
             }
             guard let right else { return nil }
-            return try signedIn(right)
+            return try await signedIn(right)
         }
     }
 
@@ -128,12 +128,12 @@ package struct PasswordAccounts: Sendable {
                     await context.store.setPassword(hash, of: session.user, keeping: session.session, audit))
             }
             guard let changed else { return nil }
-            return try context.granted(changed, mint)
+            return try await context.granted(changed, mint)
         }
     }
 
-    private func signedIn(_ signIn: SignIn) throws(AccountFailure) -> SignedIn {
-        let grant = signIn.session == nil ? nil : try context.granted(signIn, mint).grant
+    private func signedIn(_ signIn: SignIn) async throws(AccountFailure) -> SignedIn {
+        let grant = signIn.session == nil ? nil : try await context.granted(signIn, mint).grant
         return SignedIn(account: signIn.account, grant: grant, isNew: signIn.isNew)
     }
 }

@@ -66,7 +66,7 @@ package struct PasswordReset: Sendable {
                     await context.store.resetPassword(digest: digest, hash: hash, session: session, audit))
             }
             guard let right else { return nil }
-            return try context.granted(right, mint)
+            return try await context.granted(right, mint)
         }
     }
 }

@@ -97,7 +97,7 @@ package struct ProviderSignIn: Sendable {
             try await context.ask(await context.store.signIn(proof, newUser: newUser, session: session, audit))
         }
         if !signIn.isNew { attempts.refund() }
-        let granted = try context.granted(signIn, mint)
+        let granted = try await context.granted(signIn, mint)
         return SignedIn(account: granted.account, grant: granted.grant, isNew: signIn.isNew)
     }
 

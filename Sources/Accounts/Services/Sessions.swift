@@ -74,7 +74,7 @@ package struct Sessions: Sendable {
                 retryingFor: Self.patience, await context.store.refresh(request, audit))
             if case .issued(let signIn, let verdict) = outcome {
                 if verdict == .storm { context.notice(.refreshStorm(session: request.session, contract: request.contract)) }
-                return try context.granted(signIn, mint)
+                return try await context.granted(signIn, mint)
             }
         } catch {
             throw .failed(error)
@@ -112,7 +112,7 @@ package struct Sessions: Sendable {
 
     /// The account and the current pair of the caller's session; its counter stays.
     package func current(_ caller: CallerSession) async throws(AccountError<SessionRefusal>) -> Granted {
-        return try await live(caller) { signIn throws(AccountFailure) in try context.granted(signIn, mint) }
+        return try await live(caller) { signIn throws(AccountFailure) in try await context.granted(signIn, mint) }
     }
 
     /// An access token of 15 minutes with which the caller acts as `actor`. Every account may act as (`user`, its own id);
@@ -125,7 +125,8 @@ package struct Sessions: Sendable {
             signIn = try await open(caller)
             if let signIn, let session = signIn.session, let actor = try await granted(actor, to: caller) {
                 let now = context.clock.now().wall
-                return try context.signing(
+                return try await context.signing(
+                    by: mint,
                     try mint.actorToken(
                         actor, session, signIn.account, seconds: Self.actorTokenSeconds, now: now, storeSkew: context.storeSkew))
             }

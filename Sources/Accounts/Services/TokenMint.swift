@@ -45,6 +45,9 @@ package struct TokenMint: Sendable {
         self.random = random
     }
 
+    /// Whether a signature takes far longer than all else that a request takes.
+    var signsSlowly: Bool { AlgorithmSet.rsa.contains(signingKey().algorithm) }
+
     /// The pair for the current counter of `session`: a new access token, and the refresh token of that counter. `storeSkew`: the
     /// microseconds by which the gateway's clock, which shows `now` and by which tokens are checked, is ahead of the store's.
     func pair(_ session: Session, _ account: Account, now: WallTime, storeSkew: Int64 = 0) throws(KeyFault) -> TokenPair {
