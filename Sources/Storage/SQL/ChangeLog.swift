@@ -14,12 +14,20 @@ private enum ChangeKind: Int64 {
 }
 
 extension SQLStore {
+    /// So many are read on the thread of the caller; others wait for that.
+    private static let fewChanges = 256
+
     package func changes(since mark: ChangeMark?) async throws(StoreFault) -> ChangeReading {
-        let (reading, unreadable) = try await database.read(isBrief: true) { sql throws(SQLFault) in
+        let reading = try await changes(since: mark, atMost: Self.fewChanges)
+        return reading.isWhole ? reading : try await changes(since: mark, atMost: ChangeReading.most)
+    }
+
+    private func changes(since mark: ChangeMark?, atMost most: Int) async throws(StoreFault) -> ChangeReading {
+        let (reading, unreadable) = try await database.read(isBrief: most == Self.fewChanges) { sql throws(SQLFault) in
             // Read before the changes: a transaction that commits in between is in this reading and in the next.
             let (next, time) = try sql.endOfLog()
             guard let mark else { return (ChangeReading(changes: [], next: next, isWhole: true, time: time), [String]()) }
-            guard mark.server == next.server, mark <= next, let (changes, unreadable) = try sql.changes(since: mark) else {
+            guard mark.server == next.server, mark <= next, let (changes, unreadable) = try sql.changes(since: mark, most) else {
                 return (ChangeReading(changes: [], next: next, isWhole: false, time: time), [])
             }
             return (ChangeReading(changes: changes, next: next, isWhole: true, time: time), unreadable)
@@ -45,7 +53,7 @@ extension SQLTransaction {
     /// Changes from `mark` on, and why others cannot be read; nil if they are more than a reading has. A restored dump has those of the
     /// server that it was made on: its numbers may be ahead of this one's, and such a change is read when this server reaches its number,
     /// not at each reading until then.
-    fileprivate func changes(since mark: ChangeMark) throws(SQLFault) -> ([LoggedChange], unreadable: [String])? {
+    fileprivate func changes(since mark: ChangeMark, _ most: Int) throws(SQLFault) -> ([LoggedChange], unreadable: [String])? {
         let (unended, values) = mark.inProgress.map { (dialect.changesInProgress?.contain, [.text($0)]) } ?? (nil, [SQLValue]())
         // The bound comes before the joins and the order: many changes cost one pass over that many entries of an index.
         let found = try rows(
@@ -56,12 +64,12 @@ extension SQLTransaction {
             FROM (
                 SELECT * FROM changes c
                 WHERE c.\(dialect.changeMark) >= $1 AND c.\(dialect.changeMark) < \(dialect.changeEnd)\(unended.map { " OR \($0)" } ?? "")
-                LIMIT \(ChangeReading.most + 1)
+                LIMIT \(most + 1)
             ) c LEFT JOIN accounts a ON c.kind = 1 AND a.id = c.subject LEFT JOIN ended_sessions e ON c.kind = 2 AND e.id = c.subject
             ORDER BY c.id
             """,
             [.integer(mark.value)] + values)
-        guard found.count <= ChangeReading.most else { return nil }
+        guard found.count <= most else { return nil }
         var (changes, unreadable): ([LoggedChange], [String]) = ([], [])
         for var row in found {
             let id = try row.integer()
