@@ -210,12 +210,12 @@ final class ChangeLogPoller: Sendable {
 }
 
 extension RevokedSession {
-    /// Kept for the longest life of an access token and ten minutes for clock skew: no token of the session outlives that.
+    /// Kept until its last token has expired, and a session that ended in an earlier release as long as any token lives.
     /// `heardAt`, in seconds since 1970: when a change that was just made was read here, for the clock of the gateway that ended
     /// the session may be days behind.
     package init(_ session: EndedSession, heardAt: Int64? = nil) {
-        let last = max(session.endedAt.seconds, heardAt ?? .min) + SessionPolicy.longestAccessSeconds + 600
-        let until = max(last, session.expiresAt?.seconds ?? last)
-        self.init(id: session.id.text, until: until, endedAt: session.endedAt.seconds)
+        let endedAt = session.endedAt.seconds
+        let life = session.expiresAt.map { $0.seconds - endedAt } ?? EndedSession.life(of: nil)
+        self.init(id: session.id.text, until: max(endedAt, heardAt ?? .min) + life, endedAt: endedAt)
     }
 }

@@ -87,6 +87,19 @@ import Wire
         member.stop()
     }
 
+    /// From when it was heard of, should the clock of the gateway that ended it be behind.
+    @Test func anEndCountsAsLongAsATokenOfItsContractLives() {
+        let (id, day): (UUID, Int64) = (UUID(high: 1, low: 1), 86_400)
+        let lives: [(ContractID?, Int64)] = [(.anonymous, 900), (.dlauth, 3_600), (.provider, 3_600), (.password, 7 * day), (nil, 7 * day)]
+        for (contract, life) in lives {
+            let ended = EndedSession(id: id, of: contract, user: id, endedAt: WallTime(seconds: 30 * day), reason: .signOut)
+            #expect(RevokedSession(ended).until == 30 * day + life + 600)
+            #expect(RevokedSession(ended, heardAt: 40 * day).until == 40 * day + life + 600)
+        }
+        let earlier = EndedSession(id: id, user: id, endedAt: WallTime(seconds: 30 * day), reason: .signOut)
+        #expect(RevokedSession(earlier).until == 37 * day + 600)
+    }
+
     @Test func aTierIsToldOfAndTheCacheDropsTheAccount() async throws {
         let ada = try await open(1)
         try await start()

@@ -28,14 +28,14 @@ import Wire
         case "counter" where !isEnded:
             // The kill may have come between the end of the session and its line.
             guard let session = try await store.session(id)?.session else {
-                #expect(try await store.endedSessions(since: WallTime(seconds: 0)).contains { $0.id == id }, "\(line)")
+                #expect(try await store.endedSessions().contains { $0.id == id }, "\(line)")
                 return
             }
             #expect(session.counter >= UInt64(words[2]) ?? .max, "\(line)")
         case "counter": break
         case "ended":
             #expect(try await store.session(id) == nil, "\(line)")
-            #expect(try await store.endedSessions(since: WallTime(seconds: 0)).contains { $0.id == id }, "\(line)")
+            #expect(try await store.endedSessions().contains { $0.id == id }, "\(line)")
         default: Issue.record("the writer said \(line)")
         }
     }

@@ -65,11 +65,11 @@ import Wire
             let changes = try await store.changes(since: start).changes.map(\.change)
             #expect(Set(changes).isSuperset(of: all.map { .ended($0) }))
             #expect(!changes.contains { if case .account(_, let standing) = $0 { standing.entitlement.tier != nil } else { false } })
-            #expect(Set(try await store.endedSessions(since: WallTime(seconds: 0))) == all)
+            #expect(Set(try await store.endedSessions()) == all)
         }
         // The row with the bad id in the log and in the list, and with SQLite the two accounts.
         #expect(skipped.now.count == (backend == .sqlite ? 4 : 2), "\(skipped.now)")
-        let found = try await store.database.read { sql throws(SQLFault) in try sql.endedSessions(since: WallTime(seconds: 0), page: 1) }
+        let found = try await store.database.read { sql throws(SQLFault) in try sql.endedSessions(page: 1) }
         #expect(Set(found.sessions) == all && found.unreadable.count == 1, "a page of which no row can be read is not the last")
     }
 

@@ -30,7 +30,7 @@ import Testing
     }
 
     private func hasEnded(_ session: Session, _ bench: Bench) async throws -> Bool {
-        let isListed = try await bench.store.endedSessions(since: start).contains { $0.id == session.id }
+        let isListed = try await bench.store.endedSessions().contains { $0.id == session.id }
         #expect(try await (bench.store.session(session.id) == nil) == isListed)
         return isListed
     }
@@ -64,7 +64,7 @@ import Testing
         let other = Noted<WriteLockTests.Other?>(nil)
         let found = try await ended(300, bench) {
             guard waits else { return }
-            let holder = try WriteLockTests.Other(bench.location, Self.keepsTheLock)
+            let holder = try WriteLockTests.Other(bench.location, WriteLockTests.keepsTheLock)
             other.change { $0 = holder }
         } last: {
             other.now?.end()

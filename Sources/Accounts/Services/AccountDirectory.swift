@@ -70,7 +70,7 @@ package struct AccountDirectory: Sendable {
     /// The ended sessions whose access tokens may not have expired yet: all that sweeps have left, so that no clock of a gateway makes
     /// it miss one. A gateway reads them when it starts, or when it may have missed invalidations.
     package func endedSessions() async throws(AccountFailure) -> [EndedSession] {
-        try await context.ask(await context.store.endedSessions(since: WallTime(seconds: 0)))
+        try await context.ask(await context.store.endedSessions())
     }
 
     /// The changes from `mark` on; without a mark, only where the change log ends. Each reading also reads the clock of the store.

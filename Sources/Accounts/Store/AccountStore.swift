@@ -65,8 +65,8 @@ package protocol SessionRecords: Sendable {
     func endSessions(
         of user: UUID, _ reason: EndReason, _ audit: AuditContext
     ) async throws(StoreFault) -> [EndedSession]
-    /// The sessions that ended at `since` or later, and those whose tokens are valid beyond it, oldest first.
-    func endedSessions(since: WallTime) async throws(StoreFault) -> [EndedSession]
+    /// Those that have ended until they are swept, oldest first.
+    func endedSessions() async throws(StoreFault) -> [EndedSession]
 }
 
 /// Codes and reset tokens, which prove an address.

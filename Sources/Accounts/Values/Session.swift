@@ -131,7 +131,7 @@ package struct EndedSession: Sendable, Hashable {
     package let user: UUID
     package let endedAt: WallTime
     package let reason: EndReason
-    /// When the last of its tokens has expired; nil for a session of ours, whose contract says it.
+    /// When the last of its tokens has expired by every clock; nil if that is not known.
     package let expiresAt: WallTime?
 
     package init(id: UUID, user: UUID, endedAt: WallTime, reason: EndReason, expiresAt: WallTime? = nil) {
@@ -140,5 +140,15 @@ package struct EndedSession: Sendable, Hashable {
         self.endedAt = endedAt
         self.reason = reason
         self.expiresAt = expiresAt
+    }
+
+    /// A session of ours; nil for a contract of a later release.
+    package init(id: UUID, of contract: ContractID?, user: UUID, endedAt: WallTime, reason: EndReason) {
+        self.init(id: id, user: user, endedAt: endedAt, reason: reason, expiresAt: endedAt.advanced(seconds: Self.life(of: contract)))
+    }
+
+    /// How long a token of ours may outlive its session, in seconds: as long as its contract lets it live, and ten minutes for clock skew.
+    package static func life(of contract: ContractID?) -> Int64 {
+        (contract?.sessionPolicy.accessSeconds ?? SessionPolicy.longestAccessSeconds) + 600
     }
 }

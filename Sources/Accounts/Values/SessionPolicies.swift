@@ -6,7 +6,7 @@ package struct SessionPolicies: Sendable, Equatable {
 
     package init() {}
 
-    /// A set policy must not be longer than the document's: ended sessions are remembered for `longestAccessSeconds`.
+    /// A set policy must not be longer than the document's: ended sessions are remembered as long as that lets tokens live.
     package subscript(_ contract: ContractID) -> SessionPolicy {
         get { shortened[contract] ?? contract.sessionPolicy }
         set { shortened[contract] = newValue }

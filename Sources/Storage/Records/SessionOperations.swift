@@ -79,8 +79,8 @@ extension SQLStore {
         }
     }
 
-    package func endedSessions(since: WallTime) async throws(StoreFault) -> [EndedSession] {
-        let (sessions, unreadable) = try await database.read { sql throws(SQLFault) in try sql.endedSessions(since: since) }
+    package func endedSessions() async throws(StoreFault) -> [EndedSession] {
+        let (sessions, unreadable) = try await database.read { sql throws(SQLFault) in try sql.endedSessions() }
         skipped(unreadable)
         return sessions
     }

@@ -73,7 +73,7 @@ extension SQLTransaction {
         }
     }
 
-    /// Writes a session back if its counter is still `counter`; it conflicts if it was refreshed concurrently. Nothing else may be written.
+    /// Writes a session back if its counter is still `counter`; it conflicts if it was refreshed concurrently.
     ///
     /// `idleSeconds`: how long it stays open from now on, if that changes. A gateway whose clock is behind must not end it thereby.
     func update(_ session: Session, from counter: UInt64, idleSeconds: Int64? = nil) throws(SQLFault) {
@@ -104,11 +104,9 @@ extension SQLTransaction {
 
     /// Ends one session; nil if there is none.
     func end(_ session: UUID, _ reason: EndReason, at now: WallTime) throws(SQLFault) -> EndedSession? {
-        let row = try changing(.unlogged, "DELETE FROM sessions WHERE id = $1 RETURNING account", [.id(session)]).first
-        guard var row else { return nil }
-        let ended = EndedSession(id: session, user: try row.id(), endedAt: now, reason: reason)
-        try remember(ended)
-        return ended
+        let row = try changing(.unlogged, "DELETE FROM sessions WHERE id = $1 RETURNING id, account, contract", [.id(session)]).first
+        guard let row else { return nil }
+        return try ended(row, reason, at: now)
     }
 
     /// Ends all sessions of an account except `kept`, also those at outside issuers.
@@ -116,45 +114,49 @@ extension SQLTransaction {
         of account: UUID, _ reason: EndReason, keeping kept: UUID? = nil, at now: WallTime
     ) throws(SQLFault) -> [EndedSession] {
         let found = try changing(
-            .unlogged, "DELETE FROM sessions WHERE account = $1 AND id <> $2 RETURNING id",
+            .unlogged, "DELETE FROM sessions WHERE account = $1 AND id <> $2 RETURNING id, account, contract",
             [.id(account), .id(kept ?? UUID(high: 0, low: 0))])
-        var ended: [EndedSession] = []
-        for var row in found {
-            ended.append(EndedSession(id: try row.id(), user: account, endedAt: now, reason: reason))
-        }
-        for session in ended { try remember(session) }
+        let all = try found.map { row throws(SQLFault) in try ended(row, reason, at: now) }
         try detach(account, at: now)
-        return ended.sorted { $0.id < $1.id }
+        return all.sorted { $0.id < $1.id }
     }
 
-    /// Adds to the list of ended sessions; false if it is there.
+    /// Remembers the session of this deleted row.
+    private func ended(_ row: SQLRow, _ reason: EndReason, at now: WallTime) throws(SQLFault) -> EndedSession {
+        var row = row
+        // A session of a contract of a later release ends, too.
+        let (id, user, contract) = (try row.id(), try row.id(), try? row.contract())
+        let ended = EndedSession(id: id, of: contract, user: user, endedAt: now, reason: reason)
+        try remember(ended, seconds: EndedSession.life(of: contract))
+        return ended
+    }
+
+    /// Adds to the list of ended sessions; false if it is there. `seconds`: how long it stays there after its end, for one of ours.
     @discardableResult
-    func remember(_ ended: EndedSession) throws(SQLFault) -> Bool {
+    func remember(_ ended: EndedSession, seconds: Int64? = nil) throws(SQLFault) -> Bool {
         try change(
             .endedSession,
             """
             INSERT INTO ended_sessions (id, account, ended_at, reason, expires_at)
-            VALUES ($1, $2, \(Self.noEarlierThanSweep("$3")), $4, $5) ON CONFLICT DO NOTHING
+            VALUES ($1, $2, \(Self.noEarlierThanSweep("$3")), $4, \(Self.noEarlierThanSweep("$5", after: "$6"))) ON CONFLICT DO NOTHING
             """,
             [
                 .id(ended.id), .id(ended.user), .time(ended.endedAt), .text(ended.reason.rawValue),
-                .time(ended.expiresAt),
+                .time(ended.expiresAt), seconds.map { .integer($0 * 1_000_000) } ?? .null,
             ]) == 1
     }
 
     /// Oldest first, and why rows cannot be read. Read in pages of so many rows by id, so that no statement takes longer for many.
-    func endedSessions(
-        since: WallTime, page: Int = 20_000
-    ) throws(SQLFault) -> (sessions: [EndedSession], unreadable: [String]) {
+    func endedSessions(page: Int = 20_000) throws(SQLFault) -> (sessions: [EndedSession], unreadable: [String]) {
         var (found, unreadable): ([EndedSession], [String]) = ([], [])
         var (last, count): ([UInt8], Int) = ([], 0)
         repeat {
             let rows = try self.rows(
                 """
                 SELECT id, \(dialect.clock), account, ended_at, reason, expires_at FROM ended_sessions
-                WHERE id > $2 AND (ended_at >= $1 OR expires_at >= $1) ORDER BY id LIMIT \(page)
+                WHERE id > $1 ORDER BY id LIMIT \(page)
                 """,
-                [.time(since), .bytes(last)])
+                [.bytes(last)])
             for var row in rows {
                 last = try row.bytes()
                 if let id = UUID(bytes: last.rawBytes) {

@@ -84,7 +84,9 @@ enum MintCommand {
 
     static func run(_ request: Request, _ configuration: GatewayConfiguration, json: Bool, at now: Moment) -> CommandResult {
         guard request.opensSession else { return mint(request, nil, configuration, json: json, now: now.wall) }
-        let contract = configuration.contracts.mounts.first?.contract ?? .password
+        // Its end is remembered for as long as the contract's own tokens live.
+        let mounted = configuration.contracts.mounts.map(\.contract)
+        let contract = mounted.first { request.lifetimeSeconds <= $0.sessionPolicy.accessSeconds } ?? .password
         do throws(AccountCommandFault) {
             let signIn = try OfflineAccounts.ask(configuration, at: now) { accounts in
                 do {
