@@ -225,18 +225,7 @@ import Testing
     @Test func anEmbeddedDatabaseThatAnotherProgramHoldsIsWaitedFor() throws {
         let gateway = try Gateway(Gateway.contracts)
         let ada = try gateway.register("ada@example.org")
-        let script = """
-            import sqlite3, sys
-            db = sqlite3.connect(sys.argv[1], isolation_level=None)
-            db.execute("BEGIN IMMEDIATE")
-            print("held", flush=True)
-            sys.stdin.readline()
-            db.execute("ROLLBACK")
-            print("free", flush=True)
-            sys.stdin.readline()
-            """
-        let holder = try Subprocess("python3", ["-c", script, gateway.folder.file("data/accounts.db")])
-        try holder.output.wait(for: "the lock") { $0 == ["held"] }
+        let holder = try holder(of: gateway)
         let late = try gateway.send("POST /api/v1/auth/register", credentials("eve@example.org"))
         #expect(late.status == 503 && late["Retry-After"] != nil)
         #expect(try gateway.send("GET /api/v1/auth/me", bearer: ada.access).status == 200)
@@ -249,5 +238,48 @@ import Testing
         holder.say("go\n")
         #expect(try waiting.value() == 201)
         #expect(try gateway.send("POST /api/v1/auth/register", credentials("eve@example.org")).status == 201)
+    }
+
+    /// Holds the file until it is told to go on.
+    private func holder(of gateway: Gateway) throws -> Subprocess {
+        let script = """
+            import sqlite3, sys
+            db = sqlite3.connect(sys.argv[1], isolation_level=None)
+            db.execute("BEGIN IMMEDIATE")
+            print("held", flush=True)
+            sys.stdin.readline()
+            db.execute("ROLLBACK")
+            print("free", flush=True)
+            sys.stdin.readline()
+            """
+        let holder = try Subprocess("python3", ["-c", script, gateway.folder.file("data/accounts.db")])
+        try holder.output.wait(for: "the lock") { $0 == ["held"] }
+        return holder
+    }
+
+    /// Refreshes that come at once, while another program holds the file: those that are let in are answered, the others are told when to come
+    /// back, and no session has taken two steps.
+    @Test func aStampedeOfRefreshesLosesNoSession() throws {
+        let gateway = try Gateway(
+            [Gateway.contracts, "TOLLGATE_MAX_LOCAL_REQUESTS=10", "TOLLGATE_SIGNUP_LIMIT=100000/h"].joined(separator: "\n"))
+        let tokens = try (0..<30).map { try gateway.signUp("user\($0)@example.org").refresh }
+        let holder = try holder(of: gateway)
+        let connections = try tokens.map { token in
+            let body = #"{"refresh_token":"\#(token)"}"#
+            let connection = try gateway.connect()
+            try connection.send(requestHead("POST /auth/token/refresh", ["Content-Type: application/json"], length: body.utf8.count) + body)
+            return connection
+        }
+        try eventually("those beyond the bound are refused") { try gateway.metric("tollgate_overload_sheds_total") >= 20 }
+        holder.say("go\n")
+        for (token, connection) in zip(tokens, connections) {
+            let answer = try connection.answer()
+            if answer.status == 200 {
+                #expect(try gateway.refreshed(token).refresh == must(JSON(answer.text)["refresh_token"]))
+            } else {
+                #expect(answer.status == 503 && answer["Retry-After"] != nil)
+                _ = try gateway.refreshed(token)
+            }
+        }
     }
 }
