@@ -126,6 +126,8 @@ final class ChangeLogPoller: Sendable {
         // Unstructured, because neither the thread nor a writer waits for it by itself: it ends when no reading is due.
         Task(executorPreference: executor) { [self] in
             var begun = begun ?? beginning()
+            // Soon after one that failed none is due: the thread waits for the time, with the writers that have joined.
+            if begun == nil { waker.wake() }
             while let start = begun {
                 let isRead = await read(start)
                 let (writers, isThreadWanted) = state.withLock { state in

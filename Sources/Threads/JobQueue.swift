@@ -131,8 +131,8 @@ internal import Wire
         unsafe pthread_mutex_lock(lock)
         defer { unsafe pthread_mutex_unlock(lock) }
         var isLate = microseconds == 0
+        isTurnOfTasks.toggle()
         while true {
-            isTurnOfTasks.toggle()
             if isTurnOfTasks, let part = tasks.next() { return .task(part) }
             if let job = jobs.next() { return .job(job) }
             if let part = tasks.next() { return .task(part) }
@@ -140,10 +140,10 @@ internal import Wire
             sleeping += 1
             if let microseconds {
                 var end = timespec()
-                unsafe clock_gettime(CLOCK_REALTIME, &end)
+                unsafe clock_gettime(CLOCK_MONOTONIC, &end)
                 let nanoseconds = end.tv_nsec + microseconds * 1_000
                 end = timespec(tv_sec: end.tv_sec + nanoseconds / 1_000_000_000, tv_nsec: nanoseconds % 1_000_000_000)
-                isLate = unsafe pthread_cond_timedwait(condition, lock, &end) == ETIMEDOUT
+                isLate = unsafe pthread_cond_clockwait(condition, lock, CLOCK_MONOTONIC, &end) == ETIMEDOUT
             } else {
                 unsafe pthread_cond_wait(condition, lock)
             }

@@ -58,6 +58,8 @@ internal import Glibc
     private(set) var isBroken = false
     /// Whether it broke during a commit, whose outcome is therefore unknown.
     private(set) var mayHaveCommitted = false
+    /// Whether the server has refused a statement of the transaction.
+    private var isRefused = false
     var touched = TouchedRows()
 
     /// Connects to the first server of the URL that accepts writes, unless the URL asks for another kind.
@@ -189,10 +191,12 @@ internal import Glibc
         else { throw lost() }
         var results: [SQLResult] = []
         var found: SQLFault?
-        for statement in all {
+        for (index, statement) in all.enumerated() {
             do throws(SQLFault) {
                 results.append(try answer(to: statement.text))
             } catch {
+                // The server skips what is behind a statement that it refuses, a commit too.
+                if isRefused, index < all.count - 1 { mayHaveCommitted = false }
                 if isBroken { throw error }
                 found = found ?? error
             }
@@ -200,7 +204,10 @@ internal import Glibc
         // The end of the message has a result of its own.
         _ = try answer(to: "")
         guard unsafe PQexitPipelineMode(handle) == 1 else { throw lost() }
-        if let found { throw found }
+        if let found {
+            mayHaveCommitted = false
+            throw found
+        }
         if begun > 0 { try checkTakesWrites(results[begun - 1]) }
         return Array(results.suffix(statements.count))
     }
@@ -234,7 +241,7 @@ internal import Glibc
     /// Sent with the first statement, so that it takes no time of its own.
     func begin(isWriting: Bool) {
         mark = isWriting && marksCommits ? CommitMark() : nil
-        mayHaveCommitted = false
+        (mayHaveCommitted, isRefused) = (false, false)
         patience = Self.answerMilliseconds
         self.isWriting = isWriting
         // Only a text comes alike in both formats of values.
@@ -336,6 +343,7 @@ internal import Glibc
     /// Classifies an error by its SQLSTATE (PostgreSQL manual, appendix A).
     private func fault(of refusal: PostgresAnswer.Refusal, _ sql: String) -> SQLFault {
         let reason = "PostgreSQL: \(refusal.message) (\(refusal.state)), at: \(sql)"
+        isRefused = true
         switch refusal.state {
         // Serialisation failure, deadlock, and a unique row inserted concurrently.
         case "40001", "40P01", "23505": return .conflict

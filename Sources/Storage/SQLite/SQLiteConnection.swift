@@ -133,6 +133,8 @@ internal import Wire
             _ = try run("RELEASE part", [])
             return fault
         } catch {
+            // Its changes cannot be told from those of the others, so none of them is committed.
+            rollBack()
             return fault ?? error
         }
     }
