@@ -40,7 +40,11 @@ internal import Wire
         jobs = FairQueue(capacity: capacity)
         unsafe lock = .allocate(capacity: 1)
         unsafe condition = .allocate(capacity: 1)
-        let made = unsafe pthread_mutex_init(lock, nil) == 0 && pthread_cond_init(condition, nil) == 0
+        // Pauses are measured by the monotonic clock.
+        var attributes = pthread_condattr_t()
+        let made = unsafe pthread_mutex_init(lock, nil) == 0 && pthread_condattr_init(&attributes) == 0
+            && pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 && pthread_cond_init(condition, &attributes) == 0
+        unsafe pthread_condattr_destroy(&attributes)
         precondition(made, "the system gives no lock")
     }
 
@@ -143,7 +147,7 @@ internal import Wire
                 unsafe clock_gettime(CLOCK_MONOTONIC, &end)
                 let nanoseconds = end.tv_nsec + microseconds * 1_000
                 end = timespec(tv_sec: end.tv_sec + nanoseconds / 1_000_000_000, tv_nsec: nanoseconds % 1_000_000_000)
-                isLate = unsafe pthread_cond_clockwait(condition, lock, CLOCK_MONOTONIC, &end) == ETIMEDOUT
+                isLate = unsafe pthread_cond_timedwait(condition, lock, &end) == ETIMEDOUT
             } else {
                 unsafe pthread_cond_wait(condition, lock)
             }

@@ -2,6 +2,7 @@ package import Accounts
 import Foundation
 @testable package import Storage
 import Synchronization
+import Wire
 
 /// Accounts in an SQLite database in memory, for tests.
 package typealias MemoryStore = SQLStore
@@ -50,7 +51,7 @@ private final class MemoryDatabase: SQLDatabase, @unchecked Sendable {
 
     let controls = Mutex(Controls())
     let onChange: ChangeNotice = { _ in }
-    var executor: any TaskExecutor { globalConcurrentExecutor }
+    func executor(for _: IPAddress?) -> any TaskExecutor { globalConcurrentExecutor }
     private let turn = Mutex(())
     private let connection: SQLiteConnection
 

@@ -48,12 +48,13 @@ struct WorkerPlan: Sendable {
         let admin = AdminEndpoints(
             adminAPI, hosts: { AdminHosts(active.configuration.settings) }, problem: { watch.problem(at: EventLoop.now().monotonic) })
         let ofAccounts = Catalogue.endpoints.map { Int($0.number) } + [LocalEndpoint.token, .revocation].map { Int($0.rawValue) }
+        let executor: LocalExecutor = { accounts.executor(for: $0) }
         // A worker that judges reports to none.
         let reportSighting: (@Sendable (String, UpstreamAddress, AddressSighting) -> Void)? =
             id == 0 ? nil : { @Sendable in _ = workers.first.post(.sighted(upstream: $0, $1, $2)) }
         return WorkerServices(
             admin: { await admin.answer($0) }, local: Self.endpoints(active, accounts, admin), localKinds: Self.kinds,
-            localExecutors: Dictionary(uniqueKeysWithValues: ofAccounts.map { ($0, { accounts.executor(for: $0) }) }),
+            localExecutors: Dictionary(uniqueKeysWithValues: ofAccounts.map { ($0, executor) }),
             unknownKey: { if let name = active.issuerName($0) { keySets.sawUnknownKey(of: name) } },
             catchUp: { accounts.catchUp($0, $1) },
             lookUpUser: { accounts.cluster.tiers.lookUp($0) },
