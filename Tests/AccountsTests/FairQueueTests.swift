@@ -152,7 +152,7 @@ import Wire
 
     /// So do its tasks, which are served in their order.
     @Test func tasksOfOneAddressDelayThoseOfOthersByOneTurn() async throws {
-        let made = BlockingPool<Void>(name: "test", threads: 1, capacity: 8, start: startThread, make: {})
+        let made = BlockingPool<Void>(name: "test", threads: 1, capacity: 8, start: WorkerThread.start, make: {})
         let pool = try #require(made)
         let (flood, other) = (IPAddress(v4: 0x0A00_0001), IPAddress(v4: 0x0A00_0002))
         let (gate, served) = (Gate(), Record())

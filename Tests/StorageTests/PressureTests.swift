@@ -8,7 +8,7 @@ import Threads
 /// Databases that stop for a while, take no more, or are closed while calls wait.
 @Suite struct PressureTests {
     /// The server is suspended, or another program keeps the lock of the file, until every call has begun.
-    @Test(arguments: Backend.databases) func refreshesThatWaitForADatabaseAreEachAnsweredOnce(_ backend: Backend) async throws {
+    @Test(arguments: Backend.allCases) func refreshesThatWaitForADatabaseAreEachAnsweredOnce(_ backend: Backend) async throws {
         let server = backend == .postgres ? try PostgresCluster() : nil
         defer { server?.end() }
         let bench = try server.map { try Bench(url: $0.newDatabase()) } ?? Backend.sqlite.bench()
@@ -45,9 +45,9 @@ import Threads
         defer { bench.end() }
         try await bench.store.prepare()
         try bench.run("CREATE TABLE filled (number INTEGER, bytes BLOB)")
-        guard case .sqlite(let path)? = bench.location else { throw Fault("no file") }
+        guard case .sqlite(let path) = bench.location else { throw Fault("no file") }
         let made = BlockingPool(
-            name: "test", threads: 1, capacity: 1, start: startThread, make: { SQLiteWriter(path: path, capacity: 1_000) },
+            name: "test", threads: 1, capacity: 1, start: WorkerThread.start, make: { SQLiteWriter(path: path, capacity: 1_000) },
             flush: { $0.commit() })
         let pool = try #require(made)
         defer { pool.close() }
@@ -81,7 +81,7 @@ import Threads
     }
 
     /// Those that run when it closes are done or refused, and no call is left without an answer.
-    @Test(arguments: Backend.databases) func callsUnderWayWhenTheStoreClosesAreAnswered(_ backend: Backend) async throws {
+    @Test(arguments: Backend.allCases) func callsUnderWayWhenTheStoreClosesAreAnswered(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let store = try #require(bench.store as? SQLStore)

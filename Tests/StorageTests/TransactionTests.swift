@@ -28,7 +28,7 @@ import Testing
     }
 
     /// One with a change that comes to nothing is not committed, nor is what it changed before.
-    @Test(arguments: Backend.databases) func oneWhoseLastChangeComesToNothingIsNotCommitted(_ backend: Backend) async throws {
+    @Test(arguments: Backend.allCases) func oneWhoseLastChangeComesToNothingIsNotCommitted(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let store = try #require(bench.store as? SQLStore)
