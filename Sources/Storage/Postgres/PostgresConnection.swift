@@ -343,7 +343,8 @@ internal import Glibc
     /// Classifies an error by its SQLSTATE (PostgreSQL manual, appendix A).
     private func fault(of refusal: PostgresAnswer.Refusal, _ sql: String) -> SQLFault {
         let reason = "PostgreSQL: \(refusal.message) (\(refusal.state)), at: \(sql)"
-        isRefused = true
+        // A connection that is lost has no SQLSTATE, and what ends one may come in place of a statement's answer.
+        isRefused = !refusal.state.isEmpty && !["08", "57", "58"].contains(refusal.state.prefix(2))
         switch refusal.state {
         // Serialisation failure, deadlock, and a unique row inserted concurrently.
         case "40001", "40P01", "23505": return .conflict
