@@ -41,6 +41,20 @@ struct Attempt: ~Copyable {
     /// Whether it is the handshake of a WebSocket.
     var asksForTunnel: Bool { head.offer > 0 }
 
+    /// A request begins, with no bytes yet.
+    @inline(__always)
+    mutating func begin(
+        at endpoint: EndpointIndex, isForHTTP2: Bool, isHeadAlone: Bool, hasUnknownLength: Bool, timeout: UInt64, retries: Int
+    ) {
+        self.endpoint = endpoint
+        self.isForHTTP2 = isForHTTP2
+        self.isHeadAlone = isHeadAlone
+        self.hasUnknownLength = hasUnknownLength
+        isChunked = hasUnknownLength && !isForHTTP2
+        self.timeout = timeout
+        retriesLeft = retries
+    }
+
     /// The request is over: forgets all but the memory of its buffers.
     mutating func reset() {
         replay.reuse()

@@ -90,15 +90,11 @@ extension Worker {
             let endpoint = upstreams.directory.choose(pool, avoiding: nil, at: now.monotonic)
         else { return false }
         let address = upstreams.directory.address(endpoint)
-        var attempt = Attempt()
-        swap(&attempt, &exchanges[exchange].attempt)
-        attempt.endpoint = endpoint
-        attempt.isForHTTP2 = address.speaksHTTP2 && !upstreams.directory.choseHTTP1(endpoint)
-        attempt.isHeadAlone = exchanges[exchange].request.isHeadAlone
-        attempt.hasUnknownLength = scratch.request.framing == .chunked
-        attempt.isChunked = attempt.hasUnknownLength && !attempt.isForHTTP2
-        attempt.timeout = admission.timeoutMilliseconds(scratch.decision) ?? upstreams.directory.pools[pool].settings.timeout
-        attempt.retriesLeft = admission.retries(scratch.decision) ?? upstreams.directory.pools[pool].settings.retries
+        exchanges[exchange].attempt.begin(
+            at: endpoint, isForHTTP2: address.speaksHTTP2 && !upstreams.directory.choseHTTP1(endpoint),
+            isHeadAlone: exchanges[exchange].request.isHeadAlone, hasUnknownLength: scratch.request.framing == .chunked,
+            timeout: admission.timeoutMilliseconds(scratch.decision) ?? upstreams.directory.pools[pool].settings.timeout,
+            retries: admission.retries(scratch.decision) ?? upstreams.directory.pools[pool].settings.retries)
         let streamRule = admission.streamRule(scratch.decision)
         exchanges[exchange].request.passesTrailers = scratch.decision.passesTrailers
         exchanges[exchange].request.bodyLimit = admission.bodyLimit(scratch.decision)
@@ -115,15 +111,17 @@ extension Worker {
         if handshake != nil, scratch.request.isHTTP2 {
             WebSocketKey.write(telemetry.random.next(), telemetry.random.next(), into: &socketKey)
         }
-        let room = attempt.replay.capacity
-        attempt.head = ForwardedRequest.write(
+        var replay = ByteBuffer()
+        swap(&replay, &exchanges[exchange].attempt.replay)
+        let room = replay.capacity
+        exchanges[exchange].attempt.head = ForwardedRequest.write(
             scratch.request, bytes, scratch.decision, requestID: exchanges[exchange].buffers.requestID.readable,
             traceparent: scratch.traceparent.readable, isTraced: exchanges[exchange].request.isTraced,
             from: downstream.clients[exchanges[exchange].client.index].peer, to: address,
             sendsOwnHost: upstreams.directory.pools[pool].settings.sendsOwnHost,
-            wantsPlainContent: streamRule.writesEvents, socketKey: socketKey.readable, filtered: fields, into: &attempt.replay)
-        if attempt.replay.capacity > room { attempt.replay.trim() }
-        swap(&attempt, &exchanges[exchange].attempt)
+            wantsPlainContent: streamRule.writesEvents, socketKey: socketKey.readable, filtered: fields, into: &replay)
+        if replay.capacity > room { replay.trim() }
+        swap(&replay, &exchanges[exchange].attempt.replay)
         exchanges[exchange].state.forward(isWhole: exchanges[exchange].request.isHeadAlone)
         return true
     }
