@@ -50,8 +50,12 @@ final class HTTP2Upstream {
 
     static func word(_ value: Int) -> [UInt8] { [24, 16, 8, 0].map { UInt8(value >> $0 & 255) } }
 
+    static func frame(_ type: Int, _ flags: Int, _ stream: Int, _ payload: [UInt8] = []) -> [UInt8] {
+        word(payload.count).dropFirst() + [UInt8(type), UInt8(flags)] + word(stream) + payload
+    }
+
     func send(_ type: Int, _ flags: Int, _ stream: Int, _ payload: [UInt8] = []) throws {
-        let frame = Array(Self.word(payload.count).dropFirst()) + [UInt8(type), UInt8(flags)] + Self.word(stream) + payload
+        let frame = Self.frame(type, flags, stream, payload)
         if gathered == nil { try line.send(frame) } else { gathered! += frame }
     }
 

@@ -168,11 +168,6 @@ struct SlowRequestTests {
         client.close()
     }
 
-    /// Frames of HTTP/2.
-    private static func frame(_ type: UInt8, _ flags: UInt8, _ stream: UInt8, _ payload: [UInt8] = []) -> [UInt8] {
-        [UInt8(payload.count >> 16), UInt8(payload.count >> 8 & 255), UInt8(payload.count & 255), type, flags, 0, 0, 0, stream] + payload
-    }
-
     /// Whole frames in what has come: type, stream and the first word of the payload.
     private static func frames(_ bytes: [UInt8]) -> [(type: UInt8, stream: UInt8, word: Int)] {
         var (frames, rest): ([(type: UInt8, stream: UInt8, word: Int)], ArraySlice<UInt8>) = ([], bytes[...])
@@ -202,7 +197,7 @@ struct SlowRequestTests {
         // POST / of http://a
         let head: [UInt8] = [0x83, 0x84, 0x86, 0x01, 0x01, UInt8(ascii: "a")]
         let client = try Line(to: worker.address)
-        try client.send(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + Self.frame(4, 0, 0) + Self.frame(1, 4, 1, head))
+        try client.send(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + HTTP2Upstream.frame(4, 0, 0) + HTTP2Upstream.frame(1, 4, 1, head))
         let upstream = try worker.acceptHTTP2(listener, settings: [(4, 0)])
         var seen: [UInt8] = []
         var (window, stream, left) = (65_535, UInt8(1), 0)
@@ -210,10 +205,10 @@ struct SlowRequestTests {
             if left == 0 {
                 stream += 2
                 left = 65_535
-                try client.send(Self.frame(1, 4, stream, head))
+                try client.send(HTTP2Upstream.frame(1, 4, Int(stream), head))
             }
             let count = min(window, left, 16_384)
-            try client.send(Self.frame(0, 0, stream, [UInt8](repeating: 120, count: count)) + Self.frame(6, 0, 0, [UInt8](repeating: stream, count: 8)))
+            try client.send(HTTP2Upstream.frame(0, 0, Int(stream), [UInt8](repeating: 120, count: count)) + HTTP2Upstream.frame(6, 0, 0, [UInt8](repeating: stream, count: 8)))
             (window, left) = (window - count, left - count)
             var new: [UInt8] = []
             repeat {

@@ -6,7 +6,7 @@ import Wire
 struct Scratch: ~Copyable {
     /// Where bytes are received; moved out while a connection works on them.
     private var input = ByteBuffer(capacity: AdaptiveReadSize.most + 64 * 1_024)
-    /// Where what a client is sent is put together: an upstream's answer in place, anything else moved out. Empty in between.
+    /// Where the bytes for a client are put together. Empty between two answers.
     var output = ByteBuffer(capacity: 64 * 1_024)
     var request = RequestHead()
     /// The field section of HTTP/2 that was decoded last. Its head is moved out while a request begins.
