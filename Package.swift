@@ -13,10 +13,11 @@ let tests: [SwiftSetting] = [
 /// The settings of shipped targets: also strict memory safety (the test library's macros do not build under it), and fewer
 /// indirect jumps, which cost 10 ns each where the processor may not predict them (IBRS): no jump tables, and a statically
 /// linked standard library.
-let house: [SwiftSetting] = tests + [
-    .strictMemorySafety(),
-    .unsafeFlags(["-static-stdlib", "-Xllvm", "-min-jump-table-entries=64"], .when(configuration: .release)),
-]
+let house: [SwiftSetting] =
+    tests + [
+        .strictMemorySafety(),
+        .unsafeFlags(["-static-stdlib", "-Xllvm", "-min-jump-table-entries=64"], .when(configuration: .release)),
+    ]
 /// Symbols are bound when the program starts, so that the table of their addresses is read-only from then on (full RELRO).
 let program: [LinkerSetting] = [
     .unsafeFlags(["-static-stdlib"], .when(configuration: .release)), .unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"]),
@@ -55,7 +56,8 @@ let package = Package(
         .target(name: "Redis", dependencies: ["Wire", "System", "Threads", "Transport", "CHiredis"], swiftSettings: house),
         .target(name: "Limits", dependencies: ["Wire", "HTTP", "Gate", "Redis", "Telemetry", "Transport"], swiftSettings: house),
         .target(
-            name: "Proxy", dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Limits", "Redis", "Telemetry", "System", "Threads", "Transport"],
+            name: "Proxy",
+            dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Limits", "Redis", "Telemetry", "System", "Threads", "Transport"],
             swiftSettings: house),
 
         // Control plane.
@@ -63,7 +65,8 @@ let package = Package(
         .target(
             name: "Storage", dependencies: ["Wire", "Credentials", "Threads", "Accounts", "CSQLite", "CPostgres"], swiftSettings: house),
         .target(
-            name: "Contracts", dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Accounts", "CSites"], exclude: ["Web"], swiftSettings: house),
+            name: "Contracts", dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Accounts", "CSites"], exclude: ["Web"],
+            swiftSettings: house),
 
         .target(
             name: "Settings", dependencies: ["Wire", "Credentials", "Gate", "Telemetry"], swiftSettings: house),
@@ -87,7 +90,8 @@ let package = Package(
         .executableTarget(
             name: "tollgate",
             dependencies: [
-                "Wire", "Credentials", "HTTP", "Gate", "Limits", "Redis", "Telemetry", "System", "Threads", "Transport", "Proxy", "Accounts", "Storage",
+                "Wire", "Credentials", "HTTP", "Gate", "Limits", "Redis", "Telemetry", "System", "Threads", "Transport", "Proxy",
+                "Accounts", "Storage",
                 "Contracts", "Settings", "Fetch", "Admin", "Issuers", "Cluster", "Mail", "CLinux",
             ],
             swiftSettings: house, linkerSettings: program),
@@ -99,30 +103,44 @@ let package = Package(
         .testTarget(
             name: "HTTPTests", dependencies: ["HTTP", "HTTP2Cases", "Wire"], resources: [.copy("Cases")], swiftSettings: tests),
         .testTarget(
-            name: "GateTests", dependencies: ["Gate", "Credentials", "FilterReference", "HTTP", "Limits", "Settings", "Wire"], exclude: ["Cases"], swiftSettings: tests),
+            name: "GateTests", dependencies: ["Gate", "Credentials", "FilterReference", "HTTP", "Limits", "Settings", "Wire"],
+            exclude: ["Cases"], swiftSettings: tests),
         .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Wire"], swiftSettings: tests),
         .testTarget(name: "TransportTests", dependencies: ["System", "TestServers", "Threads", "Transport", "Wire"], swiftSettings: tests),
-        .testTarget(name: "RedisTests", dependencies: ["Redis", "System", "TestServers", "TestThreads", "Threads", "Transport", "Wire"], swiftSettings: tests),
+        .testTarget(
+            name: "RedisTests", dependencies: ["Redis", "System", "TestServers", "TestThreads", "Threads", "Transport", "Wire"],
+            swiftSettings: tests),
         .testTarget(
             name: "ProxyTests",
-            dependencies: ["Proxy", "Credentials", "FilterReference", "Gate", "HTTP", "Limits", "Redis", "System", "Telemetry", "TestServers", "TestThreads", "Threads", "Transport", "Wire"],
+            dependencies: [
+                "Proxy", "Credentials", "FilterReference", "Gate", "HTTP", "Limits", "Redis", "System", "Telemetry", "TestServers",
+                "TestThreads", "Threads", "Transport", "Wire",
+            ],
             swiftSettings: tests),
         .testTarget(
             name: "AdminTests",
-            dependencies: ["Admin", "Accounts", "Credentials", "Gate", "HTTP", "MemoryStore", "Storage", "Telemetry", "Threads", "Transport", "Wire", "Workbench"],
+            dependencies: [
+                "Admin", "Accounts", "Credentials", "Gate", "HTTP", "MemoryStore", "Storage", "Telemetry", "Threads", "Transport", "Wire",
+                "Workbench",
+            ],
             swiftSettings: tests),
         .testTarget(
-            name: "ClusterTests", dependencies: ["Cluster", "Accounts", "Credentials", "Gate", "MemoryStore", "Storage", "Threads", "Transport", "Wire"], swiftSettings: tests),
+            name: "ClusterTests",
+            dependencies: ["Cluster", "Accounts", "Credentials", "Gate", "MemoryStore", "Storage", "Threads", "Transport", "Wire"],
+            swiftSettings: tests),
         .testTarget(
             name: "IssuersTests",
-            dependencies: ["Issuers", "Credentials", "Fetch", "Gate", "Storage", "System", "Telemetry", "Threads", "Transport", "Wire", "Workbench"],
+            dependencies: [
+                "Issuers", "Credentials", "Fetch", "Gate", "Storage", "System", "Telemetry", "Threads", "Transport", "Wire", "Workbench",
+            ],
             swiftSettings: tests),
         .testTarget(
             name: "SettingsTests", dependencies: ["Settings", "Credentials", "Gate", "System", "Telemetry", "Wire"], swiftSettings: tests),
         .testTarget(
             name: "TollgateTests",
             dependencies: [
-                "tollgate", "Accounts", "Admin", "Credentials", "Fetch", "Gate", "HTTP", "Issuers", "Limits", "Mail", "MemoryStore", "Proxy", "Settings", "Storage", "System",
+                "tollgate", "Accounts", "Admin", "Credentials", "Fetch", "Gate", "HTTP", "Issuers", "Limits", "Mail", "MemoryStore",
+                "Proxy", "Settings", "Storage", "System",
                 "Telemetry", "Threads", "Transport", "Wire", "Workbench",
             ],
             exclude: ["Cases"], swiftSettings: tests),
@@ -157,7 +175,9 @@ let package = Package(
         .target(name: "Stories", path: "Tests/Stories", swiftSettings: tests),
         .testTarget(
             name: "ContractsTests",
-            dependencies: ["Accounts", "Contracts", "Credentials", "Gate", "HTTP", "Limits", "MemoryStore", "Stories", "Storage", "Threads", "Wire"],
+            dependencies: [
+                "Accounts", "Contracts", "Credentials", "Gate", "HTTP", "Limits", "MemoryStore", "Stories", "Storage", "Threads", "Wire",
+            ],
             exclude: ["Cases"], swiftSettings: tests),
         .testTarget(
             name: "MailTests", dependencies: ["Mail", "Accounts", "TestServers", "TestThreads", "Transport", "Wire"], swiftSettings: tests),
@@ -165,7 +185,8 @@ let package = Package(
         .target(name: "HTTP2Cases", path: "Tests/HTTP2Cases", exclude: ["Documents"], swiftSettings: tests),
         .testTarget(name: "TidyTests", swiftSettings: tests),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["HTTP2Cases", "Stories", "TestServers", "TestThreads"], exclude: ["Django", "GRPC", "Package", "RequestCost", "SignedIdentity"],
+            name: "EndToEndTests", dependencies: ["HTTP2Cases", "Stories", "TestServers", "TestThreads"],
+            exclude: ["Django", "GRPC", "Package", "RequestCost", "SignedIdentity"],
             swiftSettings: tests),
     ]
 )

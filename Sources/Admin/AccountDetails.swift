@@ -16,10 +16,12 @@ package struct AccountDetails: Sendable, Recorded {
         sessions = try await directory.sessions(of: view.account.id)
     }
 
-    package static let record = Record<Self>("UserDetails", AccountView.record.fields(of: \.view) + [
-        .has("identities", \.identities), .has("actors", \.grants), .has("sessions", \.sessions),
-        .has("metadata", .anything, \.view.account.metadata.json),
-    ])
+    package static let record = Record<Self>(
+        "UserDetails",
+        AccountView.record.fields(of: \.view) + [
+            .has("identities", \.identities), .has("actors", \.grants), .has("sessions", \.sessions),
+            .has("metadata", .anything, \.view.account.metadata.json),
+        ])
 }
 
 extension LinkedIdentity: Recorded {
@@ -41,13 +43,15 @@ extension Session: Recorded {
 }
 
 extension AuditEvent: Recorded {
-    package static let record = Record<Self>("AuditEvent", [
-        .has("id", \.id), .has("at", \.at), .has("event", .cases, \.kind), .may("user", \.user),
-        .may("email", about: "Of the account as it is now, not part of the event", \.email), .may("session", \.session),
-        .has(
-            "actor", .words(["user", "command", "admin-api", "console", "operator"]), about: "operator: an event of an earlier version",
-            \.actor.kind),
-        .may("token", about: "The name of the token with scopes by which the admin API was used", \.actor.token),
-        .may("address", \.address?.text), .may("detail", \.detail),
-    ])
+    package static let record = Record<Self>(
+        "AuditEvent",
+        [
+            .has("id", \.id), .has("at", \.at), .has("event", .cases, \.kind), .may("user", \.user),
+            .may("email", about: "Of the account as it is now, not part of the event", \.email), .may("session", \.session),
+            .has(
+                "actor", .words(["user", "command", "admin-api", "console", "operator"]), about: "operator: an event of an earlier version",
+                \.actor.kind),
+            .may("token", about: "The name of the token with scopes by which the admin API was used", \.actor.token),
+            .may("address", \.address?.text), .may("detail", \.detail),
+        ])
 }

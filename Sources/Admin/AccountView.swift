@@ -36,15 +36,18 @@ package struct AccountView: Sendable, Recorded {
         return "\(tier) (\(account.entitlement.tier ?? "") ended at \(ISO8601.text(until)))"
     }
 
-    package static let record = Record<Self>("User", [
-        .has("id", \.account.id), .may("email", \.account.email?.text), .may("email_confirmed_at", \.account.emailConfirmedAt),
-        .may("phone", \.account.phone?.text), .may("phone_confirmed_at", \.account.phoneConfirmedAt),
-        .may("username", \.account.username?.text), .may("name", about: "Both parts", \.account.name?.full),
-        .may("given_name", \.account.name?.given), .may("family_name", \.account.name?.family), .has("has_password", \.account.hasPassword),
-        .has("opened_by", .words(ContractID.allCases.map(\.name) + ["operator"])) { $0.account.openedBy?.name ?? "operator" },
-        .has("created_at", \.account.createdAt), .has("updated_at", \.account.updatedAt), .has("tier", .tier, \.tier),
-        .may("tier_until", \.account.entitlement.until), .has("has_active_subscription", \.hasActiveSubscription),
-    ])
+    package static let record = Record<Self>(
+        "User",
+        [
+            .has("id", \.account.id), .may("email", \.account.email?.text), .may("email_confirmed_at", \.account.emailConfirmedAt),
+            .may("phone", \.account.phone?.text), .may("phone_confirmed_at", \.account.phoneConfirmedAt),
+            .may("username", \.account.username?.text), .may("name", about: "Both parts", \.account.name?.full),
+            .may("given_name", \.account.name?.given), .may("family_name", \.account.name?.family),
+            .has("has_password", \.account.hasPassword),
+            .has("opened_by", .words(ContractID.allCases.map(\.name) + ["operator"])) { $0.account.openedBy?.name ?? "operator" },
+            .has("created_at", \.account.createdAt), .has("updated_at", \.account.updatedAt), .has("tier", .tier, \.tier),
+            .may("tier_until", \.account.entitlement.until), .has("has_active_subscription", \.hasActiveSubscription),
+        ])
 
     // MARK: tables
 

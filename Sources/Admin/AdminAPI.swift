@@ -24,7 +24,8 @@ package struct AdminAPI: Sendable {
     /// `operations`: those beside `AdminOperation.own`.
     package init(
         token: @escaping @Sendable () -> AdminToken?, scopedTokens: @escaping @Sendable () -> [ScopedToken], directory: AccountDirectory,
-        administration: Administration, plan: @escaping @Sendable () -> OperatorPlan, limiter: any AttemptLimiter, gateway: any AdminGateway,
+        administration: Administration, plan: @escaping @Sendable () -> OperatorPlan, limiter: any AttemptLimiter,
+        gateway: any AdminGateway,
         operations: [AdminOperation]
     ) {
         self.operations = AdminOperation.own + operations

@@ -87,19 +87,21 @@ package struct Operator: Sendable {
         switch try await named(name) {
         case .account(let account): return account
         case .subject(let subject):
-            if let account = try await directory.account(of: subject.key, orID: subject.mayBeID) { return account }
+            if let account = try await directory.account(of: subject.key, allowsAccountID: subject.mayBeID) { return account }
             throw OperatorRefusal.unknownSubject(subject)
         }
     }
 
-    package func details(_ name: String) async throws -> AccountDetails { try await AccountDetails(of: view(try await account(name)), directory) }
+    package func details(_ name: String) async throws -> AccountDetails {
+        try await AccountDetails(of: view(try await account(name)), directory)
+    }
 
     /// The accounts with a text in them; one of an outside issuer also by `NAME:SUBJECT`, first.
     package func search(_ search: AccountSearch) async throws -> AccountMatches {
         let matches = try await directory.accounts(matching: search)
         let subject: SubjectName?
         do throws(OperatorRefusal) { subject = try self.subject(search.text) } catch { return matches }
-        guard let subject, let account = try await directory.account(of: subject.key, orID: subject.mayBeID),
+        guard let subject, let account = try await directory.account(of: subject.key, allowsAccountID: subject.mayBeID),
             !matches.accounts.contains(where: { $0.id == account.id })
         else { return matches }
         return AccountMatches(accounts: [account] + matches.accounts.prefix(AccountSearch.most - 1), isWhole: matches.isWhole)
@@ -116,7 +118,7 @@ package struct Operator: Sendable {
             account.entitlement = try await administration.setTier(kept, until: choice.until, of: account.id)
             return view(account)
         case .subject(let subject):
-            return view(try await administration.setTier(kept, until: choice.until, of: subject.key, orID: subject.mayBeID))
+            return view(try await administration.setTier(kept, until: choice.until, of: subject.key, allowsAccountID: subject.mayBeID))
         }
     }
 
@@ -167,9 +169,11 @@ package struct EndedAccount: Sendable, Recorded {
     package let isDeleted: Bool
     package let sessions: Int
 
-    package static let record = Record<Self>("Ended", [
-        .has("id", \.account.id), .has("deleted", \.isDeleted), .has("sessions_ended", \.sessions),
-    ])
+    package static let record = Record<Self>(
+        "Ended",
+        [
+            .has("id", \.account.id), .has("deleted", \.isDeleted), .has("sessions_ended", \.sessions),
+        ])
 }
 
 /// A session that was ended.

@@ -15,7 +15,7 @@ final class ChangeLogPoller: Sendable {
     /// How long caches are valid after a reading began, in milliseconds: a few periods, and the time that readings take.
     private static let trust: UInt64 = 2_500
     /// After a longer pause, in milliseconds, caches are dropped whole. The log goes back further.
-    private static let longestGap: UInt64 = 600_000
+    private static let maxGap: UInt64 = 600_000
 
     /// How far the log has been read.
     private struct Position: Sendable {
@@ -152,7 +152,7 @@ final class ChangeLogPoller: Sendable {
     private func read(_ start: MonotonicTime) async -> Bool {
         do throws(AccountFailure) {
             guard let position = position.withLock({ $0 }),
-                start.nanoseconds(since: position.readAt) < Self.longestGap * 1_000_000,
+                start.nanoseconds(since: position.readAt) < Self.maxGap * 1_000_000,
                 case let reading = try await directory.changes(since: position.mark), reading.isWhole
             else {
                 try await readAll(start)

@@ -21,7 +21,8 @@ package struct ClusterPlan: Sendable {
     let redis: StartHints?
 
     package init(
-        scale: TierScale, tierSources: [String: IssuerTiers] = [:], askTier: @escaping TierQuestion = { _, _ in .failed("none is configured", isAway: true) },
+        scale: TierScale, tierSources: [String: IssuerTiers] = [:],
+        askTier: @escaping TierQuestion = { _, _ in .failed("none is configured", isAway: true) },
         location: StoreLocation, notifications: StoreLocation? = nil, redis: StartHints? = nil
     ) {
         self.scale = scale

@@ -11,7 +11,7 @@ package final class TierLookups: Sendable {
         var sources: [String: IssuerTiers]
         /// Users who are asked about, and whether what is answered may be out of date, so that it must be asked again.
         var flights: [TokenUser: Bool] = [:]
-        var known = KnownTiers(capacity: TierLookups.mostKnown)
+        var known = KnownTiers(capacity: TierLookups.maxKnown)
         /// Counts the orders to forget: an answer to a question from before the latest one is not kept.
         var forgettings: UInt64 = 0
 
@@ -40,9 +40,9 @@ package final class TierLookups: Sendable {
     }
 
     /// Answers of tier servers that are kept, of all issuers.
-    private static let mostKnown = 131_072
+    private static let maxKnown = 131_072
     /// A longer name is none of the gateway's tiers, and is not kept.
-    private static let longestName = 128
+    private static let maxName = 128
 
     private let directory: AccountDirectory
     private let now: @Sendable () -> Moment
@@ -164,11 +164,15 @@ package final class TierLookups: Sendable {
         switch source {
         case .ownAccount?:
             guard let id = UUID(parsing: user.id) else { return .standing(.success(nil)) }
-            do throws(AccountFailure) { return .standing(.success(try await directory.standing(of: id))) } catch { return .standing(.failure(error)) }
+            do throws(AccountFailure) { return .standing(.success(try await directory.standing(of: id))) } catch {
+                return .standing(.failure(error))
+            }
         case .account(let issuer)?:
             // A subject that no identity can have has no account.
             guard let key = IdentityKey(issuer, subject: user.id) else { return .entitlement(.success(nil)) }
-            do throws(AccountFailure) { return .entitlement(.success(try await directory.tier(of: key))) } catch { return .entitlement(.failure(error)) }
+            do throws(AccountFailure) { return .entitlement(.success(try await directory.tier(of: key))) } catch {
+                return .entitlement(.failure(error))
+            }
         case .server(let server)?:
             let answer = await askTier(server, user.id)
             events.report(.tierAsked(issuer: user.issuer ?? "", problem: answer.problem))
@@ -189,7 +193,7 @@ package final class TierLookups: Sendable {
         case .entitlement(.success(let entitlement)): return state.scale.status(of: user, entitlement, .lookedUp, at: askedAt)
         case .server(.tier(let name), let server):
             let known = KnownTier(
-                name: name.flatMap { $0.utf8.count > Self.longestName ? nil : $0 }, askedAt: askedAt,
+                name: name.flatMap { $0.utf8.count > Self.maxName ? nil : $0 }, askedAt: askedAt,
                 freshUntil: now.advanced(by: server.maxAgeSeconds))
             if isKept { state.known.learn(known, of: user) }
             return state.scale.status(of: user, known)

@@ -42,7 +42,8 @@ package struct TierScale: Sendable {
 
     /// The answer of a tier server.
     package func status(of user: TokenUser, _ known: KnownTier) -> UserTier {
-        UserTier(user: user, status: status(known.name, until: nil), version: 0, learnedAt: known.askedAt.seconds, freshUntil: known.freshUntil)
+        UserTier(
+            user: user, status: status(known.name, until: nil), version: 0, learnedAt: known.askedAt.seconds, freshUntil: known.freshUntil)
     }
 
     private func status(_ tier: String?, until: WallTime?) -> TierStatus {

@@ -112,7 +112,7 @@ package enum Catalogue {
     /// Sign in with Apple by ID token. Both endpoints create the account if there is none.
     private static let apple: Contract = {
         let session: [Contract.Member] = [
-            ("body", .object([("token", .access), ("expiresAt", .expiresAtMilliseconds), ("sessionId", .session), ("userId", .id)])),
+            ("body", .object([("token", .access), ("expiresAt", .expiresAtMilliseconds), ("sessionId", .session), ("userId", .id)]))
         ]
         let retired = "authorizationCode is no longer accepted, send the idToken of Sign in with Apple"
         return Contract(

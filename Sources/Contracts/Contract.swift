@@ -99,14 +99,15 @@ struct Contract: Sendable {
     var codeAccessNames: [String] = []
 
     var rows: [CatalogueEndpoint] {
-        code + endpoints.map { endpoint in
-            CatalogueEndpoint(
-                contract: id, name: endpoint.name, dialect: dialect, method: endpoint.method, path: endpoint.path, auth: endpoint.auth,
-                isRefresh: endpoint.isRefresh
-            ) { services, request throws(Failure) in
-                try await ContractCall(contract: self, endpoint: endpoint, services: services, request: request).answer()
+        code
+            + endpoints.map { endpoint in
+                CatalogueEndpoint(
+                    contract: id, name: endpoint.name, dialect: dialect, method: endpoint.method, path: endpoint.path, auth: endpoint.auth,
+                    isRefresh: endpoint.isRefresh
+                ) { services, request throws(Failure) in
+                    try await ContractCall(contract: self, endpoint: endpoint, services: services, request: request).answer()
+                }
             }
-        }
     }
 }
 
@@ -125,9 +126,10 @@ extension Contract {
 
     /// The names of the access token in the answer to a refresh; the first that is there counts.
     var accessNames: [String] {
-        codeAccessNames + endpoints.filter { $0.operation == .refresh }.flatMap(\.answer).compactMap { name, value in
-            if case .access = value { name.description } else { nil }
-        }
+        codeAccessNames
+            + endpoints.filter { $0.operation == .refresh }.flatMap(\.answer).compactMap { name, value in
+                if case .access = value { name.description } else { nil }
+            }
     }
 }
 

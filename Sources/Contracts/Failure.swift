@@ -50,10 +50,11 @@ struct Failure: Error, Equatable, Sendable {
 
     /// 400 for a provider that the contract knows and the operator has not set up.
     static func isOff(_ provider: Provider) -> Failure {
-        let name = switch provider {
-        case .apple: "Apple"
-        case .google: "Google"
-        }
+        let name =
+            switch provider {
+            case .apple: "Apple"
+            case .google: "Google"
+            }
         return Failure(400, "INVALID_PROVIDER", "Sign in with \(name) is not set up here")
     }
 

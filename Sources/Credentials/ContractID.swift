@@ -46,5 +46,5 @@ package struct SessionPolicy: Sendable, Equatable {
     package let refresh: Refresh
 
     /// The longest lifetime of any access token. Sessions that ended longer ago can be forgotten.
-    package static let longestAccessSeconds = ContractID.allCases.map(\.sessionPolicy.accessSeconds).max() ?? 0
+    package static let maxAccessSeconds = ContractID.allCases.map(\.sessionPolicy.accessSeconds).max() ?? 0
 }

@@ -19,7 +19,7 @@ package struct ScopedToken: Hashable, Sendable {
     package var scopes: Set<AdminScope>
 
     /// The least length in bytes of a token.
-    package static let leastBytes = 16
+    package static let minBytes = 16
 
     package init(name: String, bytes: [UInt8], scopes: Set<AdminScope>) {
         self.name = name

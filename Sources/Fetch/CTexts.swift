@@ -22,7 +22,9 @@
     }
 
     deinit {
+        // swift-format-ignore
         for unsafe text in unsafe texts { unsafe text.deallocate() }
+        // swift-format-ignore
         for unsafe list in unsafe lists { unsafe list.deallocate() }
     }
 }

@@ -18,6 +18,7 @@ internal import Wire
 
     deinit {
         waker.close()
+        // swift-format-ignore
         for unsafe handle in unsafe transfers.keys { unsafe ccurl_transfer_abandon(group, handle) }
         unsafe ccurl_group_free(group)
     }
@@ -59,7 +60,8 @@ internal import Wire
                 url: texts.keep(mail.url), user: mail.user.map { unsafe texts.keep($0) },
                 password: mail.password.map { unsafe texts.keep($0) }, demands_tls: mail.demandsTLS ? 1 : 0,
                 authority_file: mail.authorityFile.map { unsafe texts.keep($0) }, from: texts.keep("<\(mail.from)>"),
-                to: texts.keep("<\(mail.to)>"), headers: texts.keep(list: mail.headers), text: mail.isLoginOnly ? nil : texts.keep(mail.text),
+                to: texts.keep("<\(mail.to)>"), headers: texts.keep(list: mail.headers),
+                text: mail.isLoginOnly ? nil : texts.keep(mail.text),
                 html: texts.keep(mail.html), connect_milliseconds: 5_000,
                 answer_milliseconds: mail.answerMilliseconds, total_milliseconds: mail.totalMilliseconds)
             return unsafe ccurl_mail_new(group, &order, receiver)

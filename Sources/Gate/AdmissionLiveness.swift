@@ -80,7 +80,8 @@ extension Admission {
     func addIdentity(_ gate: RouteGate, _ decision: inout Decision) {
         guard let isEmailProven = decision.identity?.isEmailProven else { return }
         let view = IdentityView(
-            forwardsName: gate.forwardsName, forwardsEmail: gate.forwardsEmail, isEmailProven: isEmailProven, hidesEmail: decision.hidesEmail)
+            forwardsName: gate.forwardsName, forwardsEmail: gate.forwardsEmail, isEmailProven: isEmailProven,
+            hidesEmail: decision.hidesEmail)
         decision.identity?.fields.append(view, from: decision.identityLines, to: &decision.requestEdits)
         guard let tier = decision.tier else { return }
         let texts = policy.texts

@@ -128,8 +128,9 @@ extension Admission {
         // An upstream may heed the end of a path and not its case.
         room.removeAll()
         CanonicalPath.appendFolded(path, keepsEnd: true, to: &room)
-        guard case .route(let other) = policy.table.match(
-            host: bytes[head.host], path: room.readable, method: head.method, methodText: bytes[head.methodText]),
+        guard
+            case .route(let other) = policy.table.match(
+                host: bytes[head.host], path: room.readable, method: head.method, methodText: bytes[head.methodText]),
             !policy.gates[other].target.isLocal
         else { return false }
         return folded.isStricter(other, than: route)

@@ -38,12 +38,12 @@ extension Admission {
     func chargeSocket(
         _ route: Int, _ gate: RouteGate, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
     ) -> Bool {
-        guard gate.mostWebSockets > 0, let line = limits.socketLine(route) else { return true }
+        guard gate.maxWebSockets > 0, let line = limits.socketLine(route) else { return true }
         guard let (_, subject) = subject(line, head, bytes, &decision) else {
             decision.refuse(.badRequest(.repeatedField))
             return false
         }
-        decision.socket = SocketCharge(key: subject.combined(with: line.key), most: gate.mostWebSockets)
+        decision.socket = SocketCharge(key: subject.combined(with: line.key), most: gate.maxWebSockets)
         return true
     }
 

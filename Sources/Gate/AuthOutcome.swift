@@ -24,7 +24,8 @@ package enum AuthOutcome: UInt8, CaseIterable, Sendable {
 
 /// Reason of that result, from a closed set that can be a metric label.
 package enum AuthReason: UInt8, CaseIterable, Sendable {
-    case none, missing, severalAuthorizations, revoked, caller, actor, claims, tier, accountsUnavailable, refreshMismatch, refreshUnavailable
+    case none, missing, severalAuthorizations, revoked, caller, actor, claims, tier, accountsUnavailable, refreshMismatch,
+        refreshUnavailable
     case signInTooOld
     case foreignOrigin
     case tooLarge, malformed, duplicateMember, unsupportedAlgorithm, criticalExtension, wrongIssuer, algorithmNotAllowed

@@ -128,7 +128,7 @@ package struct Decision: ~Copyable {
     /// New tokens, which replace those that the caller sent.
     package internal(set) var refreshed: RefreshedTokens?
 
-    package internal(set) var cors = CORSStanding.off
+    package internal(set) var cors = OriginClass.off
     /// The CORS policy of the answer, an index in the policy's; -1 for none.
     var corsNumber = -1
 

@@ -21,7 +21,7 @@ package struct ClientMark: Equatable, Sendable {
 package struct DecisionRecord: ~Copyable {
     private let pin = AddressPin()
     /// Maximum bytes kept of one text.
-    private static let longestText = 1_024
+    private static let maxText = 1_024
 
     // Every request under way has one of these, so the fields stand in the order that leaves no gaps.
 
@@ -43,7 +43,7 @@ package struct DecisionRecord: ~Copyable {
     private(set) var hasOwnSession = false
     private(set) var offersRefresh = false
     private(set) var refreshRole = RefreshRole.none
-    private(set) var cors = CORSStanding.off
+    private(set) var cors = OriginClass.off
     private(set) var shadowed: ShadowSet = []
     private(set) var pathIsVerbatim = true
     /// Seconds since 1970.
@@ -60,7 +60,7 @@ package struct DecisionRecord: ~Copyable {
     private(set) var issuerIndex: Int32 = -1
     /// Index in `Policy.cors`; -1 for none.
     private(set) var corsNumber: Int32 = -1
-    private(set) var limits = InlineArray<4, LimitStanding>(repeating: LimitStanding())
+    private(set) var limits = InlineArray<4, LimitState>(repeating: LimitState())
 
     /// The texts, one behind the other in the order of `Text`, and the end of each.
     private var texts = ByteBuffer()
@@ -103,7 +103,11 @@ package struct DecisionRecord: ~Copyable {
         keep(bytes[head.host], as: .host)
         keep(bytes[head.path], as: .sentPath)
         keep(decision.pathBytes.isEmpty ? RawSpan() : decision.path, as: .path)
-        if let index = head.fields.first(.origin) { keep(bytes[head.fields[index].value], as: .origin) } else { keep(RawSpan(), as: .origin) }
+        if let index = head.fields.first(.origin) {
+            keep(bytes[head.fields[index].value], as: .origin)
+        } else {
+            keep(RawSpan(), as: .origin)
+        }
         keep(decision.subjectBytes.isEmpty ? RawSpan() : decision.subjectBytes.readable, as: .subject)
         keep(decision.identity == nil ? RawSpan() : decision.userID, as: .user)
         recordIdentity(decision)
@@ -140,7 +144,7 @@ package struct DecisionRecord: ~Copyable {
         limitResult = outcome.result
         guard outcome.result != .none else { return }
         tightestLimit = UInt8(outcome.index)
-        for index in 0..<verdict.count { limits[index] = LimitStanding(verdict[index]) }
+        for index in 0..<verdict.count { limits[index] = LimitState(verdict[index]) }
     }
 
     /// Changes the verdict to a refusal; `cause` is the log's word, or empty.
@@ -152,7 +156,7 @@ package struct DecisionRecord: ~Copyable {
     /// Keeps a text behind those before it.
     @inline(__always)
     private mutating func keep(_ text: RawSpan, as name: Text) {
-        if !text.isEmpty { texts.append(text.extracting(first: min(text.byteCount, Self.longestText))) }
+        if !text.isEmpty { texts.append(text.extracting(first: min(text.byteCount, Self.maxText))) }
         ends[name.rawValue] = UInt16(texts.count)
     }
 
@@ -206,7 +210,7 @@ package struct DecisionRecord: ~Copyable {
 }
 
 /// How one limit of a route stood for a request.
-struct LimitStanding {
+struct LimitState {
     /// Requests that would be admitted.
     private(set) var remaining: UInt32 = 0
     /// Seconds until one more is admitted, rounded up; 0 if `remaining` is not 0.

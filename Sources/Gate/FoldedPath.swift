@@ -30,7 +30,9 @@ extension CanonicalPath {
     }
 
     private static func needsFoldingBytewise(_ path: RawSpan) -> Bool {
-        for offset in 0..<path.byteCount where path[offset] == UInt8(ascii: "%") || path[offset] != path[offset].lowercasedASCII { return true }
+        for offset in 0..<path.byteCount where path[offset] == UInt8(ascii: "%") || path[offset] != path[offset].lowercasedASCII {
+            return true
+        }
         return false
     }
 

@@ -50,7 +50,7 @@ struct IdentityFields: Sendable {
     }
 
     /// Bytes of all lines of a token.
-    private static let mostBytes = 60_000
+    private static let maxBytes = 60_000
 
     /// By the header's raw value; empty for one that the token does not have.
     private var lines = InlineArray<11, Line>(repeating: Line())
@@ -74,7 +74,7 @@ struct IdentityFields: Sendable {
                 case .actorID: write(header, token.actorID, into: &edits)
                 case .userTier, .userPremium, .signedIdentity: true
                 }
-            guard isWritten, edits.http1.byteCount <= Self.mostBytes else { return nil }
+            guard isWritten, edits.http1.byteCount <= Self.maxBytes else { return nil }
         }
     }
 

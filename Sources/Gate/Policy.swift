@@ -171,7 +171,8 @@ package final class Policy: Sendable {
         let sources = zip(self.trust.issuers, tierSources).map { ($0.name, $1) }
         return try Policy(
             version: version, tiers: tiers, rules: rules, trust: trust, trustedProxies: trustedProxies,
-            internals: internals, realm: realm, upgradeURL: upgrade.first?.value, envelopes: envelopes, dialect: dialect, hasAccounts: hasAccounts,
+            internals: internals, realm: realm, upgradeURL: upgrade.first?.value, envelopes: envelopes, dialect: dialect,
+            hasAccounts: hasAccounts,
             refreshers: refreshers, tierSources: Dictionary(sources) { first, _ in first }, identitySigner: identitySigner,
             cors: defaultCORS < 0 ? nil : self.cors[defaultCORS].rule,
             ownOrigin: String(decoding: ownOrigin, as: UTF8.self), contractBases: contractBases)
@@ -273,7 +274,7 @@ struct RouteGate: Sendable {
     let streams: StreamRule
     let takesWebSockets: Bool
     /// Of one subject; 0 for no maximum.
-    let mostWebSockets: UInt32
+    let maxWebSockets: UInt32
     let dialect: Dialect
 
     init(_ rule: RouteRule, corsNumber: Int, trust: Trust, texts: inout [UInt8]) throws(RouteFault) {
@@ -308,7 +309,7 @@ struct RouteGate: Sendable {
         shadow = rule.shadow
         streams = rule.streams
         takesWebSockets = rule.takesWebSockets
-        mostWebSockets = rule.mostWebSockets ?? 0
+        maxWebSockets = rule.maxWebSockets ?? 0
         dialect = rule.errors
     }
 

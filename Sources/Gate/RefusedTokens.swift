@@ -8,10 +8,10 @@ import Wire
 /// entry is a 128-bit keyed hash of the whole token: clients cannot cause collisions, and one would refuse a token, never accept it.
 struct RefusedTokens {
     /// With the algorithm that the token names, for metrics.
-    private var algorithms = RecentTable<SigningAlgorithm>(capacity: Self.mostTokens)
+    private var algorithms = RecentTable<SigningAlgorithm>(capacity: Self.maxTokens)
     private let hash: KeyedHash
 
-    static let mostTokens = 4_096
+    static let maxTokens = 4_096
 
     /// `hash` must have a random key.
     init(hash: KeyedHash) { self.hash = hash }

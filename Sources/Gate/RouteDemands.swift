@@ -173,7 +173,9 @@ extension FoldedRoutes {
 
     /// Paths that differ from one of the rule in case, the last slash, or a blank at the end.
     private static func spellings(_ rule: RouteRule) throws(RouteFault) -> [[UInt8]] {
-        let path = Array(try RouteTable.foldedPattern(rule).literals.joined(separator: [UInt8(ascii: "x")])) + (rule.isPrefix ? [UInt8(ascii: "x")] : [])
+        let path =
+            Array(try RouteTable.foldedPattern(rule).literals.joined(separator: [UInt8(ascii: "x")]))
+            + (rule.isPrefix ? [UInt8(ascii: "x")] : [])
         // In upper case from each slash on: the rule that is hidden may lie below the one that hides it.
         let upper = path.indices.filter { path[$0] == UInt8(ascii: "/") }.map { start in
             Array(path[..<start]) + Array(String(decoding: path[start...], as: UTF8.self).uppercased().utf8)

@@ -106,7 +106,7 @@ package struct RouteRule: Sendable {
     /// Whether WebSocket handshakes pass (`websocket=on`).
     package var takesWebSockets: Bool
     /// WebSockets that one subject of `limitBy` may hold open on one gateway; nil for any number (`websocket-max=`).
-    package var mostWebSockets: UInt32?
+    package var maxWebSockets: UInt32?
     /// An endpoint of the gateway: also matches its path with a trailing slash, and refuses other methods even if a wider
     /// route would match. Not for prefixes.
     package var isEndpoint: Bool
@@ -151,7 +151,7 @@ package struct RouteRule: Sendable {
         cors = nil
         streams = StreamRule()
         takesWebSockets = false
-        mostWebSockets = nil
+        maxWebSockets = nil
         isEndpoint = false
         isDocument = false
     }

@@ -36,7 +36,7 @@ struct SignedIdentities: ~Copyable {
     private static let slotsOfSet = 8
 
     /// The most slots, a power of two.
-    private let mostSlots: Int
+    private let maxSlots: Int
     /// Empty until the first JWT.
     private var slots: [Slot] = []
     /// The rendered field of each slot.
@@ -46,7 +46,7 @@ struct SignedIdentities: ~Copyable {
     init(capacity: Int) {
         var slots = Self.slotsOfSet
         while slots < min(capacity, 1 << 24) { slots *= 2 }
-        mostSlots = slots
+        maxSlots = slots
     }
 
     /// Entries, stale ones included.
@@ -67,7 +67,7 @@ struct SignedIdentities: ~Copyable {
 
     /// Keeps a field that was just signed. `line` is the whole field, as HTTP/1 writes it.
     mutating func insert(_ key: Key, _ line: RawSpan, at now: Int64) {
-        if (used + 1) * 2 > slots.count, slots.count < mostSlots { grow(at: now) }
+        if (used + 1) * 2 > slots.count, slots.count < maxSlots { grow(at: now) }
         put(key, line.array, signedAt: now)
     }
 

@@ -43,7 +43,7 @@ struct SubjectCache {
     private static let unknownSeconds: Int64 = 10
     private static let unavailableSeconds: Int64 = 1
     /// Changed accounts that are remembered; then everything is looked up again.
-    private static let mostChanged = 8_192
+    private static let maxChanged = 8_192
 
     private var entries: RecentTable<Entry>
     private var changed = KeyTable<UInt64>()
@@ -80,7 +80,7 @@ struct SubjectCache {
     /// An account changed, or was deleted.
     mutating func accountChanged(_ id: UUID, _ hash: KeyedHash) {
         guard entries.count > 0 else { return }
-        if changed.count >= Self.mostChanged { removeAll() }
+        if changed.count >= Self.maxChanged { removeAll() }
         changes += 1
         changed.set(changes, for: Self.key(id, hash))
     }

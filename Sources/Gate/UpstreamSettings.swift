@@ -26,7 +26,7 @@ package struct UpstreamSettings: Hashable, Sendable {
     /// Retries for a hundred requests.
     package var retryPercent = 20
     /// Retries under way in all workers below which another may always be made.
-    package var leastRetries = 3
+    package var minRetries = 3
     /// When addresses are ejected, and how they come back.
     package var outliers = OutlierRules()
     /// Whether `Host` is the address's own and not the client's.
@@ -50,13 +50,13 @@ package struct OutlierRules: Hashable, Sendable {
     /// Milliseconds of a first ejection, of a window, and until a step of the back-off is forgotten.
     package var interval: UInt64 = 10_000
     /// Percentage of the addresses that may be ejected at a time; above 0 it is at least one address.
-    package var mostEjected = 10
+    package var maxEjected = 10
     /// Percentage of the addresses below which absences are ignored.
     package var panic = 50
     /// Milliseconds in which the load of an address that is new or has come back rises.
     package var slowStart: UInt64 = 0
     /// Percentage of successes below which an address is ejected; nil for any.
-    package var leastSuccess: Int? = 85
+    package var minSuccess: Int? = 85
     package var latency: LatencyRule?
 
     package init() {}

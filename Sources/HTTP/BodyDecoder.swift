@@ -39,10 +39,10 @@ package struct BodyDecoder: Sendable {
         case ended, broken
     }
 
-    static let mostSizeDigits: UInt8 = 16
-    static let mostExtensionBytes: UInt16 = 256
+    static let maxSizeDigits: UInt8 = 16
+    static let maxExtensionBytes: UInt16 = 256
     static let wasteAllowance: UInt32 = 16384
-    package static let longestTrailers = 8192
+    package static let maxTrailers = 8192
 
     /// Content bytes still to come, of the message or of the chunk.
     private var left: UInt64 = 0
@@ -58,7 +58,7 @@ package struct BodyDecoder: Sendable {
     private let mostTrailers: Int
 
     /// - Parameter mostTrailers: the longest trailer section, in bytes; a longer one is a fault.
-    package init(_ framing: BodyFraming, mostTrailers: Int = Self.longestTrailers) {
+    package init(_ framing: BodyFraming, mostTrailers: Int = Self.maxTrailers) {
         self.mostTrailers = mostTrailers
         switch framing {
         case .none: phase = .ended
@@ -184,7 +184,7 @@ package struct BodyDecoder: Sendable {
     /// One to 16 hexadecimal digits, then the extension or the line end, without white space.
     private mutating func readSizeByte(_ byte: UInt8) -> HTTPFault.Reason? {
         if let digit = byte.hexValue {
-            guard sizeDigits < Self.mostSizeDigits else { return .chunkSize }
+            guard sizeDigits < Self.maxSizeDigits else { return .chunkSize }
             left = left &<< 4 | UInt64(digit)
             sizeDigits &+= 1
             phase = .chunkSize
@@ -207,7 +207,7 @@ package struct BodyDecoder: Sendable {
             return nil
         }
         extensionBytes &+= 1
-        guard extensionBytes <= Self.mostExtensionBytes else { return .chunkExtension }
+        guard extensionBytes <= Self.maxExtensionBytes else { return .chunkExtension }
         return ByteClass.isControl(byte) && byte != ByteClass.tab ? .chunkExtension : nil
     }
 

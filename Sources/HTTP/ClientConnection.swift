@@ -42,7 +42,7 @@ package struct ClientConnection: ~Copyable {
     }
 
     /// Interim answers before the final one; a server that sends more is faulty.
-    package static let mostInterim: UInt8 = 16
+    package static let maxInterim: UInt8 = 16
 
     private let pin = AddressPin()
     private var phase = Phase.idle
@@ -134,7 +134,7 @@ package struct ClientConnection: ~Copyable {
             phase = .ended
             return .upgraded
         case .complete where head.isInterim:
-            guard interimCount < Self.mostInterim else { return fail(HTTPFault(.statusLine).ofResponse) }
+            guard interimCount < Self.maxInterim else { return fail(HTTPFault(.statusLine).ofResponse) }
             interimCount += 1
             headBegun = false
             return .interim

@@ -25,7 +25,7 @@ struct ConnectionOptions {
 
 extension FieldTable {
     /// Names in `Connection` beyond which it is a fault: each costs a search of all fields.
-    static let mostNominations = 32
+    static let maxNominations = 32
 
     /// Reads all `Connection` fields (RFC 9110 §7.6.1) and marks the fields that they name.
     @inline(__always)
@@ -51,7 +51,7 @@ extension FieldTable {
                     options.keepAlive = true
                 } else {
                     nominations += 1
-                    guard nominations <= Self.mostNominations else { throw .fault(.connection) }
+                    guard nominations <= Self.maxNominations else { throw .fault(.connection) }
                     try nominate(element, bytes)
                 }
             }

@@ -16,7 +16,8 @@ package struct EmbeddedSite: Sendable {
     /// `file` gives the file of a number from 0, nil behind the last. `fill` completes the text of `index.html`; it gets the version of
     /// all files.
     package init(
-        _ file: (Int) -> (name: String, body: [UInt8])?, fill: (_ document: String, _ version: String) -> String = { document, _ in document }
+        _ file: (Int) -> (name: String, body: [UInt8])?,
+        fill: (_ document: String, _ version: String) -> String = { document, _ in document }
     ) {
         var number = 0
         while let (name, body) = file(number) {
@@ -27,7 +28,9 @@ package struct EmbeddedSite: Sendable {
         if let document = files["index.html"] { add("index.html", Array(fill(document.body.rawBytes.text, version).utf8)) }
     }
 
-    private mutating func add(_ name: String, _ body: [UInt8]) { files[name] = File(type: Self.type(of: name), body: body, tag: Self.tag(of: body)) }
+    private mutating func add(_ name: String, _ body: [UInt8]) {
+        files[name] = File(type: Self.type(of: name), body: body, tag: Self.tag(of: body))
+    }
 
     /// A hash of all files.
     package var version: String { Self.tag(of: Array(names.compactMap { files[$0]?.tag }.joined().utf8)) }

@@ -15,10 +15,10 @@ public struct FieldEdits: ~Copyable {
     @inlinable public init() {}
 
     /// Memory that is kept for the next message, in bytes; more is freed.
-    @usableFromInline static var mostKept: Int { 16_384 }
+    @usableFromInline static var maxKept: Int { 16_384 }
 
     @inlinable public mutating func removeAll() {
-        if lines.capacity > Self.mostKept { lines = ByteBuffer() } else { lines.removeAll() }
+        if lines.capacity > Self.maxKept { lines = ByteBuffer() } else { lines.removeAll() }
         removed = 0
         losesCORS = false
     }
@@ -93,7 +93,9 @@ public struct FieldEdits: ~Copyable {
     package mutating func append(percentEncoded piece: RawSpan) { PercentEncoding.encode(piece, into: &lines) }
     @inlinable public mutating func append(_ piece: StaticString) { lines.append(piece) }
     @inlinable public mutating func append(decimal value: UInt64) { lines.append(decimal: value) }
-    @inlinable @inline(__always) public mutating func append(lowBytes word: UInt64, count: Int) { lines.append(lowBytes: word, count: count) }
+    @inlinable @inline(__always) public mutating func append(lowBytes word: UInt64, count: Int) {
+        lines.append(lowBytes: word, count: count)
+    }
 
     /// Ends the field.
     @inlinable public mutating func end() { lines.append("\r\n" as StaticString) }

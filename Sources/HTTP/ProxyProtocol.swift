@@ -20,8 +20,8 @@ package enum ProxyOutcome: Equatable, Sendable {
 /// On a listener that expects it, it is mandatory: guessing would let any client name its own address. Version 1 is
 /// bounded by 107 bytes, version 2 by 4 KiB; its extensions (TLVs) and checksums are skipped.
 package enum ProxyProtocol {
-    static let longestText = 107
-    static let longestBinary = 4096
+    static let maxText = 107
+    static let maxBinary = 4096
     private static let signature: StaticString = "\r\n\r\n\0\r\nQUIT\n"
     private static let textPrefix: StaticString = "PROXY "
 
@@ -42,9 +42,9 @@ package enum ProxyProtocol {
     // MARK: Version 1
 
     private static func parseText(_ bytes: RawSpan) -> ProxyOutcome {
-        let window = bytes.extracting(0..<min(bytes.byteCount, longestText))
+        let window = bytes.extracting(0..<min(bytes.byteCount, maxText))
         guard let end = window.firstIndex(of: UInt8(ascii: "\n")) else {
-            return window.byteCount < longestText ? .incomplete : .invalid
+            return window.byteCount < maxText ? .incomplete : .invalid
         }
         guard bytes[end - 1] == UInt8(ascii: "\r") else { return .invalid }
         let line = bytes.extracting(textPrefix.utf8CodeUnitCount..<end - 1)
@@ -99,7 +99,7 @@ package enum ProxyProtocol {
         if bytes.byteCount > 12, bytes[12] != 0x20 && bytes[12] != 0x21 { return .invalid }
         guard bytes.byteCount >= 16 else { return .incomplete }
         let length = Int(bytes[14]) << 8 | Int(bytes[15])
-        guard length <= longestBinary - 16 else { return .invalid }
+        guard length <= maxBinary - 16 else { return .invalid }
         guard bytes.byteCount >= 16 + length else { return .incomplete }
         let isLocal = bytes[12] == 0x20
         guard let source = isLocal ? .local : source(family: bytes[13], bytes.extracting(16..<16 + length)) else {

@@ -2,7 +2,7 @@ import Wire
 
 extension RequestHead {
     /// Longer than any registered method; a longer one is answered 501 (RFC 9110 §9.1).
-    static let longestMethod = 32
+    static let maxMethod = 32
 
     /// Reads the request line (RFC 9112 §3); returns the offset of the first field line.
     @inline(__always)
@@ -16,7 +16,7 @@ extension RequestHead {
     }
 
     /// So many empty lines before a request are harmless: some clients send one after a body (RFC 9112 §2.2).
-    package static let mostEmptyLines = 2
+    package static let maxEmptyLines = 2
 
     /// Whether `bytes` begin with an empty line.
     package static func isEmptyLine(_ bytes: RawSpan) -> Bool {
@@ -32,7 +32,7 @@ extension RequestHead {
     private static func skipEmptyLines(_ bytes: RawSpan) throws(HeadStop) -> Int {
         var start = 0
         while start < bytes.byteCount, bytes[start] == ByteClass.carriageReturn {
-            guard start < 2 * mostEmptyLines else { throw .fault(.requestLine) }
+            guard start < 2 * maxEmptyLines else { throw .fault(.requestLine) }
             start = try bytes.endOfLine(at: start)
         }
         return start
@@ -47,9 +47,9 @@ extension RequestHead {
             return start &+ 4
         }
         var end = start
-        let bound = min(bytes.byteCount, start &+ Self.longestMethod &+ 1)
+        let bound = min(bytes.byteCount, start &+ Self.maxMethod &+ 1)
         while end < bound, ByteClass.isToken(bytes[end]) { end &+= 1 }
-        guard end &- start <= Self.longestMethod else { throw .fault(.method) }
+        guard end &- start <= Self.maxMethod else { throw .fault(.method) }
         guard end < bytes.byteCount else { throw .incomplete }
         guard bytes[end] == ByteClass.space, end > start else { throw .fault(.requestLine) }
         try setMethod(Slice(from: start, to: end), bytes)
@@ -66,7 +66,7 @@ extension RequestHead {
 
     /// Takes a request line whose parts are known.
     mutating func takeRequestLine(_ line: RequestLineSlices, _ bytes: RawSpan, _ limits: HeadLimits) throws(HeadStop) {
-        guard line.method.count <= Self.longestMethod else { throw .fault(.method) }
+        guard line.method.count <= Self.maxMethod else { throw .fault(.method) }
         try setMethod(line.method, bytes)
         guard line.target.count <= limits.targetBytes else { throw .fault(.targetTooLong) }
         guard !line.target.isEmpty else { throw .fault(.requestLine) }

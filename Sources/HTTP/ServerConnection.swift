@@ -119,7 +119,7 @@ package struct ServerConnection: ~Copyable {
     /// - Returns: whether there were no more than a client may send.
     private mutating func skipEmptyLines(_ input: inout ByteBuffer) -> Bool {
         while RequestHead.isEmptyLine(input.readable) {
-            guard emptyLines < RequestHead.mostEmptyLines else { return false }
+            guard emptyLines < RequestHead.maxEmptyLines else { return false }
             emptyLines += 1
             input.discard(2)
         }

@@ -65,7 +65,8 @@ package final class ExternalRefresher: Sendable {
         pauses.withLock { $0.note(answer.status, answer.retryAfter, of: order.issuer, from: address, at: SystemClock.now().monotonic) }
         let outcome = Self.outcome(answer, server.form, order)
         if case .unavailable = outcome {
-            let why = answer.problem ?? (answer.status / 100 == 2 ? "the answer is not understood" : "the answer has the status \(answer.status)")
+            let why =
+                answer.problem ?? (answer.status / 100 == 2 ? "the answer is not understood" : "the answer has the status \(answer.status)")
             onFailure(order.issuer, why)
         }
         return outcome

@@ -30,6 +30,7 @@ struct IssuerPauses {
         guard let seconds = retryAfter.flatMap({ UInt64($0) }), seconds > 0 else { return }
         if until.count >= Self.capacity { until = until.filter { now < $0.value } }
         guard until.count < Self.capacity else { return }
-        until[Subject(issuer: issuer, address: status == 503 ? nil : address)] = now.advanced(milliseconds: min(seconds, Self.longest) * 1_000)
+        until[Subject(issuer: issuer, address: status == 503 ? nil : address)] = now.advanced(
+            milliseconds: min(seconds, Self.longest) * 1_000)
     }
 }

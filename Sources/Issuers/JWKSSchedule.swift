@@ -10,7 +10,7 @@ package struct JWKSSchedule: Equatable, Sendable {
     /// The bounds of a `max-age`.
     package static let refreshBounds: ClosedRange<UInt64> = 60_000...3_600_000
     /// How long keys stay valid after the last successful fetch.
-    package static let longestStale: UInt64 = 86_400_000
+    package static let maxStale: UInt64 = 86_400_000
     /// The minimum interval of fetches that unknown keys cause, so that forged tokens cannot cause a storm.
     package static let unknownKeyPause: UInt64 = 10_000
     /// The back-off after failures: doubles from the lower to the upper bound.
@@ -39,8 +39,8 @@ package struct JWKSSchedule: Equatable, Sendable {
     /// Starts with a fetch. `cachedAge` is the age of keys in the disk cache; nil for none.
     package init(now: MonotonicTime, cachedAge: UInt64? = nil) {
         phase = .waiting(until: now)
-        if let cachedAge, cachedAge < Self.longestStale {
-            staleAt = now.advanced(milliseconds: Self.longestStale - cachedAge)
+        if let cachedAge, cachedAge < Self.maxStale {
+            staleAt = now.advanced(milliseconds: Self.maxStale - cachedAge)
         }
     }
 
@@ -54,7 +54,7 @@ package struct JWKSSchedule: Equatable, Sendable {
 
     /// The time since the last successful fetch; nil without keys.
     package func keyAge(now: MonotonicTime) -> UInt64? {
-        staleAt.map { Self.longestStale - min(Self.longestStale, $0.nanoseconds(since: now) / 1_000_000) }
+        staleAt.map { Self.maxStale - min(Self.maxStale, $0.nanoseconds(since: now) / 1_000_000) }
     }
 
     /// The next action. Call it after each event and deadline, until it returns `wait`.
@@ -78,7 +78,7 @@ package struct JWKSSchedule: Equatable, Sendable {
     /// A usable key set arrived; `maxAge` is its `Cache-Control`, in milliseconds.
     package mutating func fetched(now: MonotonicTime, maxAge: UInt64?) {
         failures = 0
-        staleAt = now.advanced(milliseconds: Self.longestStale)
+        staleAt = now.advanced(milliseconds: Self.maxStale)
         let pause = maxAge.map { min(max($0, Self.refreshBounds.lowerBound), Self.refreshBounds.upperBound) }
         wait(until: now.advanced(milliseconds: pause ?? Self.defaultRefresh))
     }

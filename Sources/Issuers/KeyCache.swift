@@ -21,7 +21,7 @@ package struct KeyCache: Sendable {
     package func load(_ name: String, url: String, now: WallTime) -> Kept? {
         guard let bytes = read(name), let (from, fetchedAt, jwks) = Self.parse(bytes), from == url else { return nil }
         let age = now.microseconds - fetchedAt * 1_000_000
-        guard age < Int64(JWKSSchedule.longestStale) * 1000, let keys = Self.keys(jwks) else { return nil }
+        guard age < Int64(JWKSSchedule.maxStale) * 1000, let keys = Self.keys(jwks) else { return nil }
         return Kept(keys: keys, fetchedAt: WallTime(seconds: fetchedAt))
     }
 

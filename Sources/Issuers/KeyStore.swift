@@ -14,7 +14,7 @@ package struct KeyStoreFault: Error, Equatable, Sendable, CustomStringConvertibl
 /// rotate at the same time end up with the same keys. Blocks; for the control plane.
 package struct KeyStore: Sendable {
     /// The maximum lifetime of an own access token, in seconds. A retired key verifies that long plus the leeway.
-    package static let longestTokenSeconds: Int64 = 7 * 86_400
+    package static let maxTokenSeconds: Int64 = 7 * 86_400
     /// The maximum size of the file in bytes.
     private static let largestFile = 1 << 20
 
@@ -58,7 +58,10 @@ package struct KeyStore: Sendable {
         do {
             return try SigningKeyRing(parsing: bytes.rawBytes)
         } catch {
-            throw KeyStoreFault(description: "the signing keys in \(path) cannot be read: \(error.message); restore the file, or move it away to start with new keys (tokens signed with the old ones are then refused)")
+            throw KeyStoreFault(
+                description:
+                    "the signing keys in \(path) cannot be read: \(error.message); restore the file, or move it away to start with new keys (tokens signed with the old ones are then refused)"
+            )
         }
     }
 
@@ -83,7 +86,7 @@ package struct KeyStore: Sendable {
                 try save(ring)
                 return ring
             }
-            let lifetime = Self.longestTokenSeconds + clockSkewSeconds
+            let lifetime = Self.maxTokenSeconds + clockSkewSeconds
             ring = try Self.mappingFault { () throws(KeyFault) in
                 var next = ring
                 try next.rotate(to: algorithm, lifetimeSeconds: lifetime, now: now)

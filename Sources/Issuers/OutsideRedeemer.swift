@@ -23,7 +23,7 @@ package struct RedeemingIssuer: Sendable {
 /// app gets ours.
 package struct OutsideRedeemer: Sendable {
     /// Bytes of a refresh token at most.
-    private static let longestToken = 8_192
+    private static let maxToken = 8_192
 
     private let issuers: @Sendable () -> [RedeemingIssuer]
     private let refreshes: TokenRefreshes
@@ -44,10 +44,12 @@ package struct OutsideRedeemer: Sendable {
 
     /// `address` is the client's, which may hold a share of the flights.
     package func redeem(_ token: String, _ contract: ContractID, from address: IPAddress?) async -> OutsideRefresh.Outcome {
-        guard RefreshedTokens.isSendable(Array(token.utf8)), token.utf8.count <= Self.longestToken,
+        guard RefreshedTokens.isSendable(Array(token.utf8)), token.utf8.count <= Self.maxToken,
             let asked = issuer(of: token, contract)
         else { return .refused }
-        if let seconds = refresher.pause(of: asked.issuer.name, from: address?.limitPrefix) { return .paused(retryAfterSeconds: Int(seconds)) }
+        if let seconds = refresher.pause(of: asked.issuer.name, from: address?.limitPrefix) {
+            return .paused(retryAfterSeconds: Int(seconds))
+        }
         let order = RefreshOrder(issuer: asked.issuer.name, isOwn: false, user: "", session: "", token: Array(token.utf8))
         let answer = await withCheckedContinuation { continuation in
             refreshes.refresh(order, from: address) { continuation.resume(returning: $0) }

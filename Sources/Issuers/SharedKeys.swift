@@ -22,7 +22,7 @@ package struct SharedKeys: Sendable {
     /// The age from which all gateways have read a key, in seconds, also if their clocks differ.
     private static let publicationAge: Int64 = 60
     private static let missing = KeyStoreFault(description: "the database no longer has the signing keys")
-    private static let longestCopy = 1 << 20
+    private static let maxCopy = 1 << 20
 
     private let location: StoreLocation
     private let box: SealedBox
@@ -74,7 +74,7 @@ package struct SharedKeys: Sendable {
     package func rotate(
         to algorithm: SigningAlgorithm, clockSkewSeconds: Int64, now: WallTime
     ) throws(KeyStoreFault) -> SigningKeyRing {
-        let lifetime = KeyStore.longestTokenSeconds + clockSkewSeconds
+        let lifetime = KeyStore.maxTokenSeconds + clockSkewSeconds
         _ = try openRing(algorithm, now: now)
         // The next key that was waited for.
         var published: String?
@@ -186,7 +186,8 @@ package struct SharedKeys: Sendable {
     private func opened(_ sealed: [UInt8], _ name: String) throws(KeyStoreFault) -> [UInt8] {
         if let secret = box.open(sealed, as: name) { return secret }
         throw KeyStoreFault(
-            description: "the \(name) in the database cannot be opened, sealed with another TOLLGATE_KEY_SECRET: set the one of the other gateways")
+            description:
+                "the \(name) in the database cannot be opened, sealed with another TOLLGATE_KEY_SECRET: set the one of the other gateways")
     }
 
     private func fault(_ fault: StoreFault) -> KeyStoreFault {
@@ -221,7 +222,7 @@ package struct SharedKeys: Sendable {
 
     private func copy(_ name: String) -> [UInt8]? {
         do throws(SystemFault) {
-            return try FileBytes.read(copyPath(name), limit: Self.longestCopy)
+            return try FileBytes.read(copyPath(name), limit: Self.maxCopy)
         } catch {
             return nil
         }

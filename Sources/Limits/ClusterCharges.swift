@@ -71,7 +71,7 @@ struct ClusterCharges: ~Copyable {
     /// How long after the latest sign of it a slot is taken to be moving, in milliseconds.
     private static let movingTime: UInt64 = 1_000
     /// A moved slot, then a call divided, then ASK.
-    static let mostRepeats = 3
+    static let maxRepeats = 3
 
     // MARK: gathering
 
@@ -104,7 +104,7 @@ struct ClusterCharges: ~Copyable {
 
     private mutating func gather(_ part: Part, _ tag: HashTag, keys: Int, _ now: MonotonicTime) {
         var call = gathering[Int(tag.number)]
-        if call < 0 || calls[Int(call)].parts == GCRAScript.mostCharges || isDivided(tag, now) {
+        if call < 0 || calls[Int(call)].parts == GCRAScript.maxCharges || isDivided(tag, now) {
             call = beginCall(tag, now)
             gathering[Int(tag.number)] = call
         }
@@ -154,7 +154,7 @@ struct ClusterCharges: ~Copyable {
     /// Whether the call may be sent again: `deadline` milliseconds after it was first sent it may not.
     mutating func mayRepeat(_ call: Int, deadline: UInt64, _ now: MonotonicTime) -> Bool {
         calls[call].repeats += 1
-        return calls[call].repeats <= Self.mostRepeats && now < calls[call].sentAt.advanced(milliseconds: deadline)
+        return calls[call].repeats <= Self.maxRepeats && now < calls[call].sentAt.advanced(milliseconds: deadline)
     }
 
     /// Replaces a call by calls with a single key each, which are next to be sent, and does the same with later calls of its tag for

@@ -176,7 +176,7 @@ extension SharedCounting {
             guard surplus > 0 else { continue }
             limitClient.inFlight(id, counts: 1 << UInt8(index), into: &limitCommand)
             guard let node = nodes.owner(limitCommand.tag(0)) else { continue }
-            let units = Int(min(surplus, Self.mostGivenBack))
+            let units = Int(min(surplus, Self.maxGivenBack))
             call.begin(refundScript, keys: units)
             for _ in 0..<units {
                 call.arguments.append(byteCount: limitCommand.keyLength(0)) { limitCommand.writeTaggedKey(0, into: &$0) }
@@ -188,7 +188,7 @@ extension SharedCounting {
     }
 
     /// Grants that are returned at most, of a lease that another count did not allow; the rest stays charged.
-    private static var mostGivenBack: UInt32 { 64 }
+    private static var maxGivenBack: UInt32 { 64 }
 
     // MARK: redirects
 

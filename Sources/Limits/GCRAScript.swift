@@ -87,7 +87,7 @@ package enum GCRAScript {
     }
 
     /// Maximum charges per command. The server does nothing else meanwhile, some 10 µs per count.
-    package static let mostCharges = 32
+    package static let maxCharges = 32
 
     /// Length of a Redis key in bytes.
     package static var keyLength: Int { 44 }

@@ -89,7 +89,8 @@ extension SharedLimitClient {
     package mutating func inFlight(_ id: UInt64) -> (counts: Int, at: MonotonicTime, next: UInt64?)? {
         guard let queue = queue(asking: id) else { return nil }
         return (
-            counts: queues.items[queue].charge.count, at: MonotonicTime(nanoseconds: queues.items[queue].sentAt * 1_000), next: queues.items[queue].nextInCall
+            counts: queues.items[queue].charge.count, at: MonotonicTime(nanoseconds: queues.items[queue].sentAt * 1_000),
+            next: queues.items[queue].nextInCall
         )
     }
 

@@ -59,7 +59,8 @@ package struct SharedCounting: ~Copyable {
     ///   - counts: whether this worker sends the heartbeat.
     ///   - connect: makes the connections, with these scripts.
     package init(
-        _ settings: SharedLimitClient.Settings, limiter: SharedLimiter, gateways: GatewayCount, lease leaseScript: RedisScript, counts: Bool,
+        _ settings: SharedLimitClient.Settings, limiter: SharedLimiter, gateways: GatewayCount, lease leaseScript: RedisScript,
+        counts: Bool,
         now: MonotonicTime, connect: (RedisScripts) -> RedisNodes
     ) {
         var scripts = RedisScripts()
@@ -99,7 +100,7 @@ package struct SharedCounting: ~Copyable {
             let first = limitCommand.id
             beginTake()
             var count = 1
-            while count < GCRAScript.mostCharges, limitClient.nextCommand(now, behind: limitCommand.id, into: &limitCommand) {
+            while count < GCRAScript.maxCharges, limitClient.nextCommand(now, behind: limitCommand.id, into: &limitCommand) {
                 charges.append(&limitCommand, to: &call)
                 count += 1
             }

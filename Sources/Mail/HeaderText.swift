@@ -25,7 +25,7 @@ enum HeaderText {
     }
 
     /// The maximum length of an encoded word without its frame; 75 with it (RFC 2047 §2).
-    private static let longestWord = 63
+    private static let maxWord = 63
 
     /// Encoded words `=?utf-8?Q?…?=`, one on each folded line, none with an incomplete scalar.
     private static func encodedWords(_ text: String) -> String {
@@ -33,7 +33,7 @@ enum HeaderText {
         var word = ""
         for scalar in text.unicodeScalars {
             let letters = Array(String(scalar).utf8).map(encoded).joined()
-            if word.utf8.count + letters.utf8.count > longestWord {
+            if word.utf8.count + letters.utf8.count > maxWord {
                 words.append(word)
                 word = ""
             }

@@ -28,7 +28,8 @@ struct MailAddress: Sendable, Hashable {
 
     private static func isDomain(_ text: Substring) -> Bool {
         if text.hasPrefix("["), text.hasSuffix("]") {
-            return text.utf8.count > 2 && text.utf8.dropFirst().dropLast().allSatisfy { $0.isASCIIDigit || $0.isASCIILetter || $0 == 46 || $0 == 58 }
+            return text.utf8.count > 2
+                && text.utf8.dropFirst().dropLast().allSatisfy { $0.isASCIIDigit || $0.isASCIILetter || $0 == 46 || $0 == 58 }
         }
         let labels = text.split(separator: ".", omittingEmptySubsequences: false)
         return labels.allSatisfy { label in

@@ -57,7 +57,8 @@ struct MessageTemplates: Sendable, Equatable {
     }
 
     private func letter(_ code: String, _ words: CodeWords, _ seconds: Int64) -> Letter {
-        let note = "The code is valid for \(Self.span(seconds)) and for one use. Never share it, not even with someone who claims to be from \(signature). \(words.otherwise)"
+        let note =
+            "The code is valid for \(Self.span(seconds)) and for one use. Never share it, not even with someone who claims to be from \(signature). \(words.otherwise)"
         return Letter(
             subject: words.subject, blocks: [.text(words.invitation), .code(code), .note(note)], signature: signature)
     }
@@ -69,7 +70,8 @@ struct MessageTemplates: Sendable, Equatable {
         let way: [Letter.Block] =
             link.map { [.text("Choose a new one here:"), .link(url: $0, label: "Choose a new password")] }
             ?? [.text("To choose a new one, enter this in the app:"), .code(token)]
-        let note = "This is valid for \(Self.span(seconds)) and for one use. If you did not ask for it, ignore this mail: your password is unchanged."
+        let note =
+            "This is valid for \(Self.span(seconds)) and for one use. If you did not ask for it, ignore this mail: your password is unchanged."
         let letter = Letter(
             subject: "A new password for \(signature)",
             blocks: [.text("You, or someone who entered your address, asked to reset the password of your account.")] + way + [.note(note)],

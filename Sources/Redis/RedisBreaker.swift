@@ -13,18 +13,18 @@ package struct RedisBreaker: Equatable, Sendable {
         case halfOpen
     }
 
-    static let mostMisses = 5
+    static let maxMisses = 5
     /// Nanoseconds, as are the pauses.
     static let window: UInt64 = 1_000_000_000
     static let shortestPause: UInt64 = 375_000_000
-    static let longestPause: UInt64 = 625_000_000
+    static let maxPause: UInt64 = 625_000_000
 
     package private(set) var state = State.closed
     /// The latest timeouts, oldest first.
     private var misses: [MonotonicTime] = []
 
     package init() {
-        misses.reserveCapacity(Self.mostMisses)
+        misses.reserveCapacity(Self.maxMisses)
     }
 
     /// Whether all commands are admitted.
@@ -61,15 +61,15 @@ package struct RedisBreaker: Equatable, Sendable {
         case .halfOpen: open(now, random)
         case .closed:
             guard misses.last != now else { return }
-            if misses.count == Self.mostMisses { misses.removeFirst() }
+            if misses.count == Self.maxMisses { misses.removeFirst() }
             misses.append(now)
-            guard misses.count == Self.mostMisses, now.nanoseconds(since: misses[0]) <= Self.window else { return }
+            guard misses.count == Self.maxMisses, now.nanoseconds(since: misses[0]) <= Self.window else { return }
             open(now, random)
         }
     }
 
     private mutating func open(_ now: MonotonicTime, _ random: UInt64) {
-        let pause = Self.shortestPause + random % (Self.longestPause - Self.shortestPause + 1)
+        let pause = Self.shortestPause + random % (Self.maxPause - Self.shortestPause + 1)
         state = .open(probeAt: MonotonicTime(nanoseconds: now.nanoseconds &+ pause))
     }
 }

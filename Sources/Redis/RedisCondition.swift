@@ -29,10 +29,10 @@ struct RedisConditionLog {
     private static let quietAfter: UInt64 = 1_000_000_000
 
     private(set) var condition = RedisCondition.connecting {
-        didSet { isTold = false }
+        didSet { isReported = false }
     }
     /// Whether the condition was looked at since it was set.
-    private var isTold = true
+    private var isReported = true
     private var told = RedisCondition.connecting
     private var refusedAt = MonotonicTime(nanoseconds: 0)
 
@@ -55,8 +55,8 @@ struct RedisConditionLog {
     }
 
     mutating func takeChange() -> RedisCondition? {
-        guard !isTold else { return nil }
-        isTold = true
+        guard !isReported else { return nil }
+        isReported = true
         guard condition != told else { return nil }
         told = condition
         return condition

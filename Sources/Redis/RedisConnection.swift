@@ -13,8 +13,8 @@ package struct RedisConnectionSettings: Equatable, Sendable {
     /// Milliseconds for connecting, the TLS handshake and the greeting together.
     package var connectTimeout: UInt64 = 1_000
     /// Maximum unanswered commands, and their total bytes; beyond either, `append` returns `full`.
-    package var mostCommands = 16_384
-    package var mostBytes = 4 << 20
+    package var maxCommands = 16_384
+    package var maxBytes = 4 << 20
     package var replyLimits = RedisReplyLimits()
     /// Whether the server is a node of a cluster: then it has some of the keys, and an error about others is no outage.
     package var isClusterNode = false
@@ -149,7 +149,8 @@ package struct RedisConnection: ~Copyable {
         random = SplitMix64(seed: seed)
         self.scripts = LoadedScripts(scripts)
         reader = RedisReplyReader(limits: settings.replyLimits)
-        let greeting = (endpoint.password == nil ? 0 : 1) + (endpoint.database == 0 ? 0 : 1) + scripts.scripts.count
+        let greeting =
+            (endpoint.password == nil ? 0 : 1) + (endpoint.database == 0 ? 0 : 1) + scripts.scripts.count
             + (subscription == nil ? 0 : 1) + (endpoint.hasSentinels ? 1 : 0)
         state = RedisConnectionState(
             usesTLS: endpoint.usesTLS, greetingLength: greeting, connectTimeout: settings.connectTimeout, now: now)
@@ -237,7 +238,7 @@ package struct RedisConnection: ~Copyable {
 
     private mutating func admit(_ size: Int, _ now: MonotonicTime) -> RedisAdmission {
         guard isReady else { return .notReady }
-        guard unanswered.count < settings.mostCommands, output.bytes.count + size <= settings.mostBytes else { return .full }
+        guard unanswered.count < settings.maxCommands, output.bytes.count + size <= settings.maxBytes else { return .full }
         return breaker.admit(now) ? .accepted : .breakerOpen
     }
 

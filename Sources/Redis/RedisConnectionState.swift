@@ -41,7 +41,7 @@ struct RedisConnectionState: Equatable, Hashable, Sendable {
 
     /// Milliseconds.
     static let shortestWait: UInt64 = 50
-    static let longestWait: UInt64 = 2_000
+    static let maxWait: UInt64 = 2_000
     /// Milliseconds of service that reset the backoff.
     static let steadyAfter: UInt64 = 2_000
 
@@ -119,7 +119,7 @@ struct RedisConnectionState: Equatable, Hashable, Sendable {
         case .serving(let since):
             if now.nanoseconds(since: since) >= Self.steadyAfter * 1_000_000 { failures = 0 }
         }
-        let longest = min(Self.shortestWait << min(failures, 6), Self.longestWait) * 1_000_000
+        let longest = min(Self.shortestWait << min(failures, 6), Self.maxWait) * 1_000_000
         failures += 1
         phase = .waiting(until: MonotonicTime(nanoseconds: now.nanoseconds + longest / 2 + random % (longest / 2 + 1)))
         return .close

@@ -54,7 +54,8 @@ extension RedisFault: CustomStringConvertible {
         case .noAddress: "its name has no address yet"
         case .notReached(let reason): reason
         case .handshakeFailed(let reason): "the TLS handshake failed: \(reason)\(reason == Self.noTLSAnswer ? Self.adviceOnTLS : "")"
-        case .handshakeNotInTime(let milliseconds): "the TLS handshake took longer than \(DurationText.text(milliseconds))\(Self.adviceOnTLS)"
+        case .handshakeNotInTime(let milliseconds):
+            "the TLS handshake took longer than \(DurationText.text(milliseconds))\(Self.adviceOnTLS)"
         case .refused(let step, let text): "\(step) is refused: \(text)\(Self.advice(text))"
         case .notUnderstood(let reason): "it does not speak Redis's protocol: \(reason)"
         case .closed: "it closed the connection"

@@ -142,7 +142,8 @@ extension RedisEndpoint {
         guard options["user"] == nil || options["password"] != nil else { throw .userWithoutPassword }
         return RedisEndpoint(
             topology: .single(.unix(path: String(decoding: path, as: UTF8.self))), usesTLS: false,
-            credentials: Credentials(user: options["user"], password: options["password"]), database: try database(options["db", default: []][...]))
+            credentials: Credentials(user: options["user"], password: options["password"]),
+            database: try database(options["db", default: []][...]))
     }
 
     // MARK: parts

@@ -14,7 +14,7 @@ extension AdminTokenDeclaration: OptionTarget {
     package static let bare = Self(token: ScopedToken(name: "", bytes: [], scopes: []), origin: .builtIn)
 
     package static let options = table {
-        LineOption("token-file", "a file", "the token, \(ScopedToken.leastBytes) visible ASCII characters or more") { line, declaration in
+        LineOption("token-file", "a file", "the token, \(ScopedToken.minBytes) visible ASCII characters or more") { line, declaration in
             guard let path = line.text("token-file") else { return }
             let sources = line.context.sources
             let bytes = line.parse("token-file=\(path)", line.entry.origin.path(path)) { file throws(ParseError) in
@@ -24,10 +24,12 @@ extension AdminTokenDeclaration: OptionTarget {
         } value: { _, _ in
             nil
         }
-        LineOption("scope", list: \.token.scopes, AdminScope.allCases.map(\.rawValue).joined(separator: ","),
+        LineOption(
+            "scope", list: \.token.scopes, AdminScope.allCases.map(\.rawValue).joined(separator: ","),
             "what it may do, separated by commas; anything else is 403",
             part: { text throws(ParseError) in try TypedText.choice(text, scopes) },
-            join: { Set($0.compactMap(AdminScope.init(rawValue:))) }, show: { scopes in AdminScope.allCases.filter(scopes.contains).map(\.rawValue) })
+            join: { Set($0.compactMap(AdminScope.init(rawValue:))) },
+            show: { scopes in AdminScope.allCases.filter(scopes.contains).map(\.rawValue) })
     }
 
     /// nil if the line is empty or has no usable token.
@@ -49,8 +51,8 @@ extension AdminTokenDeclaration: OptionTarget {
         guard bytes.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
             throw ParseError("holds characters that a bearer token must not, use visible ASCII characters without spaces")
         }
-        guard bytes.count >= ScopedToken.leastBytes else {
-            throw ParseError("holds a token that is easy to guess, use \(ScopedToken.leastBytes) characters or more")
+        guard bytes.count >= ScopedToken.minBytes else {
+            throw ParseError("holds a token that is easy to guess, use \(ScopedToken.minBytes) characters or more")
         }
         return bytes
     }

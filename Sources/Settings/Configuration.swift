@@ -99,10 +99,11 @@ package struct Configuration: Sendable {
 
     /// A short keyed digest of each variable that is set, by its name: tells which values differ, and not what they are.
     package func fingerprints(key: [UInt8]) -> [String: String] {
-        Dictionary(uniqueKeysWithValues: texts.map { name, value in
-            let digest = Digest.hmacSHA256((Array("\(name)=".utf8) + value).rawBytes, key: key.rawBytes)
-            return (name, Base64URL.encode(Array(digest[..<9]).rawBytes))
-        })
+        Dictionary(
+            uniqueKeysWithValues: texts.map { name, value in
+                let digest = Digest.hmacSHA256((Array("\(name)=".utf8) + value).rawBytes, key: key.rawBytes)
+                return (name, Base64URL.encode(Array(digest[..<9]).rawBytes))
+            })
     }
 
     /// Whether own tokens have the names of their users: a route forwards them.

@@ -18,7 +18,8 @@ extension ConfigurationReader {
             (.adminListen, configuration.adminListeners), (.checkListen, configuration.checkListeners),
         ]
         if let first = configuration.checkListeners.first, configuration.trustedProxies.isEmpty {
-            let message = "has no proxy in \(Setting.trustedProxies.name), every client counts as the proxy that asks: name the proxies' addresses there"
+            let message =
+                "has no proxy in \(Setting.trustedProxies.name), every client counts as the proxy that asks: name the proxies' addresses there"
             findings.warn(Finding(first.origin, Setting.checkListen.name, message))
         }
         var used: [SocketAddress: Setting] = [:]
@@ -45,7 +46,8 @@ extension ConfigurationReader {
     /// Warns of proxies that are everybody.
     mutating func checkProxies() {
         for network in configuration.trustedProxies where network.isWholeFamily {
-            let message = "contains all of \(network.isIPv4 ? "IPv4" : "IPv6") (\(network.text)), so every client is believed about the address it comes from: name the proxies' networks alone"
+            let message =
+                "contains all of \(network.isIPv4 ? "IPv4" : "IPv6") (\(network.text)), so every client is believed about the address it comes from: name the proxies' networks alone"
             findings.warn(Finding(configuration.origin(of: .trustedProxies), Setting.trustedProxies.name, message))
         }
     }
@@ -107,7 +109,10 @@ extension ConfigurationReader {
                     && other.refresh?.contract == trust.refresh?.contract
             }
             if let rival, trust.name < rival.name {
-                findings.warn(trust, "and \(rival.variable) both have accounts=on and refresh-contract=\(trust.refresh?.contract.name ?? ""): only refresh tokens that are JWTs with the iss of one of them are redeemed")
+                findings.warn(
+                    trust,
+                    "and \(rival.variable) both have accounts=on and refresh-contract=\(trust.refresh?.contract.name ?? ""): only refresh tokens that are JWTs with the iss of one of them are redeemed"
+                )
             }
         }
     }
@@ -127,7 +132,9 @@ extension ConfigurationReader {
             configuration.routes[number].rule.upstreamPathsAreExact = configuration.upstreams[index].pathsAreExact
             configuration.routes[number].rule.upstreamSpeaksHTTP2 = configuration.upstreams[index].speaksHTTP2
             if route.rule.takesWebSockets, configuration.upstreams[index].speaksHTTP2 {
-                findings.fault(route, "has websocket=on, which needs an upstream over HTTP/1.1, and \(route.upstream) has http2=on: name another upstream")
+                findings.fault(
+                    route,
+                    "has websocket=on, which needs an upstream over HTTP/1.1, and \(route.upstream) has http2=on: name another upstream")
             }
         } else if !route.upstream.isEmpty {
             let nearest = nearestName(to: route.upstream, in: names)
@@ -141,7 +148,10 @@ extension ConfigurationReader {
         guard configuration.jwtSecret != nil || configuration.signingAlgorithm.isSymmetric else { return }
         let setting = configuration.jwtSecret != nil ? Setting.jwtSecret.name : "\(Setting.plain(\.signingAlgorithm).name)=HS256"
         for route in configuration.routes where route.rule.signsIdentity {
-            findings.fault(route, "has identity=signed, which needs a key pair: with \(setting) an upstream that could verify the identity could also sign tokens of any user; remove \(setting), or identity=signed")
+            findings.fault(
+                route,
+                "has identity=signed, which needs a key pair: with \(setting) an upstream that could verify the identity could also sign tokens of any user; remove \(setting), or identity=signed"
+            )
         }
     }
 

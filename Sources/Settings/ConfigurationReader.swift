@@ -95,9 +95,11 @@ extension ConfigurationReader {
     mutating func family(_ setting: Setting) -> [(name: String, entry: EnvEntry)] {
         values.family(setting).filter { name, entry in
             let suffix = entry.name.utf8.dropFirst(setting.name.utf8.count)
-            let isPlain = suffix.count <= 64 && suffix.allSatisfy { byte in
-                byte.isASCIIDigit || byte == UInt8(ascii: "_") || (65...90).contains(byte)
-            }
+            let isPlain =
+                suffix.count <= 64
+                && suffix.allSatisfy { byte in
+                    byte.isASCIIDigit || byte == UInt8(ascii: "_") || (65...90).contains(byte)
+                }
             if !isPlain {
                 let message = "has a name with more than capitals, digits and _, write one like \(setting.name)MY_API"
                 findings.fault(Finding(entry.origin, entry.name, message))

@@ -13,11 +13,14 @@ extension InternalDeclaration: OptionTarget {
     package static let bare = Self(caller: InternalCaller(name: ""), origin: .builtIn)
 
     package static let options = table {
-        LineOption("key-sha256", ifSet: \.caller.keySHA256, .digest, "64 hex digits", "the SHA-256 of the key that it sends as `X-Internal-Key`")
         LineOption(
-            "cidr", list: \.caller.networks, "10.0.0.0/8", "the network of its address; several are separated by commas", part: TypedText.network,
+            "key-sha256", ifSet: \.caller.keySHA256, .digest, "64 hex digits", "the SHA-256 of the key that it sends as `X-Internal-Key`")
+        LineOption(
+            "cidr", list: \.caller.networks, "10.0.0.0/8", "the network of its address; several are separated by commas",
+            part: TypedText.network,
             join: { $0 }, show: { $0.map(\.text) })
-        LineOption("cert-san", ifSet: \.caller.certificateName, .text, "spiffe://…",
+        LineOption(
+            "cert-san", ifSet: \.caller.certificateName, .text, "spiffe://…",
             "a DNS name or URI in its client certificate; needs `TOLLGATE_TLS_CLIENT_CA`")
     }
 

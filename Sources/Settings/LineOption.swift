@@ -85,7 +85,9 @@ extension LineOption {
     init<Value>(_ key: String, _ path: Path<Value>, _ form: OptionForm<Value>, values: String? = nil, _ doc: String) {
         let shown = form.show(Target.bare[keyPath: path], .standard)?.words.first ?? ""
         let words = form.choices.isEmpty ? shown : alternatives([shown] + form.choices.filter { $0 != shown })
-        self.init(key, values ?? words, doc, kind: form.kind, read: Self.read(key, form) { $0[keyPath: path] = $1 }) { form.show($0[keyPath: path], $1) }
+        self.init(key, values ?? words, doc, kind: form.kind, read: Self.read(key, form) { $0[keyPath: path] = $1 }) {
+            form.show($0[keyPath: path], $1)
+        }
     }
 
     /// An option without which nothing is set.
@@ -123,7 +125,8 @@ extension LineOption {
 
     /// An option with parts that commas separate, each with its own fault.
     init<Value, Part>(
-        _ key: String, list path: Path<Value>, _ values: String, _ doc: String, part: @escaping @Sendable (String) throws(ParseError) -> Part,
+        _ key: String, list path: Path<Value>, _ values: String, _ doc: String,
+        part: @escaping @Sendable (String) throws(ParseError) -> Part,
         join: @escaping @Sendable ([Part]) -> Value, show: @escaping @Sendable (Value) -> [String]
     ) {
         self.init(key, values, doc, kind: .list) { line, target in
@@ -133,7 +136,10 @@ extension LineOption {
         }
     }
 
-    init(_ key: String, list path: Path<[String]>, _ values: String, _ doc: String, _ part: @escaping @Sendable (String) throws(ParseError) -> String) {
+    init(
+        _ key: String, list path: Path<[String]>, _ values: String, _ doc: String,
+        _ part: @escaping @Sendable (String) throws(ParseError) -> String
+    ) {
         self.init(key, list: path, values, doc, part: part, join: { $0 }, show: { $0 })
     }
 
@@ -141,12 +147,13 @@ extension LineOption {
     init(_ key: String, flags: [(word: String, path: Path<Bool>)], _ values: String, _ doc: String) {
         let words = flags.map(\.word)
         self.init(key, values, doc, kind: .list) { line, target in
-            let named: [String] = line.list(key) { text throws(ParseError) -> String in
-                guard words.contains(text) else {
-                    throw ParseError("is not known, write \(words.joined(separator: ", ")) or several with commas")
-                }
-                return text
-            } ?? []
+            let named: [String] =
+                line.list(key) { text throws(ParseError) -> String in
+                    guard words.contains(text) else {
+                        throw ParseError("is not known, write \(words.joined(separator: ", ")) or several with commas")
+                    }
+                    return text
+                } ?? []
             for flag in flags where named.contains(flag.word) { target[keyPath: flag.path] = true }
         } value: { target, _ in
             OptionValue(list: flags.filter { target[keyPath: $0.path] }.map(\.word))

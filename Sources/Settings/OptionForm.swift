@@ -80,7 +80,9 @@ extension OptionForm where Value: Equatable {
             let word = try TypedText.choice(text, words)
             return cases.first { $0.word == word }!.value
         } show: { value, _ in
-            cases.firstIndex { $0.value == value }.map { OptionValue(cases[$0].word, isFlag ? .flag(cases[$0].value as? Bool == true) : nil) }
+            cases.firstIndex { $0.value == value }.map {
+                OptionValue(cases[$0].word, isFlag ? .flag(cases[$0].value as? Bool == true) : nil)
+            }
         }
         form.choices = words
         return form.of(isFlag ? .flag : .text)

@@ -26,50 +26,79 @@ extension RouteDeclaration: OptionTarget {
         LineOption("upstream", \.upstream, .plain { $0.lowercased() }, values: "a name", "the upstream of the requests; required").column
         LineOption("auth", \.rule.auth, .choice(AuthMode.allCases, \.name), "the authentication that the route requires").column
         LineOption("tier", ifSet: \.rule.tier, .tier, "a tier", "the lowest tier that may pass; others get 403").column
-        LineOption("limit", each: \.rule.limits, .limit, "60/m, or free:60/m,premium:600/m", most: LimitCharge.capacity, isText: true,
-            "the rate limit; `+burst=10` sets the burst, `+by=address` overrides `limit-by`; up to \(LimitCharge.capacity) limits, all of which must admit").column
+        LineOption(
+            "limit", each: \.rule.limits, .limit, "60/m, or free:60/m,premium:600/m", most: LimitCharge.capacity, isText: true,
+            "the rate limit; `+burst=10` sets the burst, `+by=address` overrides `limit-by`; up to \(LimitCharge.capacity) limits, all of which must admit"
+        ).column
         LineOption("limit-by", \.rule.limitBy, .limitBy, values: LimitBy.forms, "the key of limits without `+by=`")
-            .when { !$0.rule.limits.isEmpty || $0.rule.mostWebSockets != nil }.column { !$0.rule.limits.isEmpty }
-        LineOption("claims", list: \.rule.claims, "name=value,name=value", "claims that the token must have", part: claim, join: { $0 },
+            .when { !$0.rule.limits.isEmpty || $0.rule.maxWebSockets != nil }.column { !$0.rule.limits.isEmpty }
+        LineOption(
+            "claims", list: \.rule.claims, "name=value,name=value", "claims that the token must have", part: claim, join: { $0 },
             show: { $0.map { "\($0.name)=\($0.value)" } })
-        LineOption("max-age", ifSet: \.rule.maxAgeSeconds, .duration(1_000...31_536_000_000, unit: 1_000), "5m",
-            "how long ago the user may have signed in; older sign-ins, and tokens without `auth_time`, get 401 `insufficient_user_authentication` (RFC 9470)")
-        LineOption("identity", \.rule.signsIdentity, .choice([("headers", false), ("signed", true)]),
+        LineOption(
+            "max-age", ifSet: \.rule.maxAgeSeconds, .duration(1_000...31_536_000_000, unit: 1_000), "5m",
+            "how long ago the user may have signed in; older sign-ins, and tokens without `auth_time`, get 401 `insufficient_user_authentication` (RFC 9470)"
+        )
+        LineOption(
+            "identity", \.rule.signsIdentity, .choice([("headers", false), ("signed", true)]),
             "`signed` adds `X-Tollgate-Identity`, a JWT of the gateway's key for this route's upstream")
-        LineOption("forward",
+        LineOption(
+            "forward",
             flags: [("authorization", \.rule.forwardsAuthorization), ("email", \.rule.forwardsEmail), ("name", \.rule.forwardsName)],
             "authorization, email, name or several with commas",
-            "`authorization` keeps the bearer token for the upstream; `email` also sends unverified emails, each with `X-User-Email-Verified`; `name` sends the user's display name as `X-User-Name`")
-        LineOption("keep", list: \.rule.keptFields, "NAME,NAME",
-            "fields to pass on that are otherwise removed because upstreams trust them or route by them, such as `X-Original-URL`", part: kept,
+            "`authorization` keeps the bearer token for the upstream; `email` also sends unverified emails, each with `X-User-Email-Verified`; `name` sends the user's display name as `X-User-Name`"
+        )
+        LineOption(
+            "keep", list: \.rule.keptFields, "NAME,NAME",
+            "fields to pass on that are otherwise removed because upstreams trust them or route by them, such as `X-Original-URL`",
+            part: kept,
             join: { KeptFields($0) }, show: { $0.text.split(separator: ",").map(String.init) })
         LineOption("strip", ifSet: \.rule.strip, .plain(strip), "a path", "a prefix to remove from the path")
-        LineOption("timeout", ifSet: \.rule.timeoutMilliseconds, .duration(1...86_400_000), "the upstream's",
+        LineOption(
+            "timeout", ifSet: \.rule.timeoutMilliseconds, .duration(1...86_400_000), "the upstream's",
             "the time until the first byte of the response, and between its parts")
         LineOption("body-limit", \.rule.bodyLimit, .size(), "the maximum size of a request body")
-        LineOption("retries", ifSet: \.rule.retries, .count(0...5), "the upstream's", "the number of retries of an idempotent request, up to 5")
-        LineOption("errors", \.rule.errors, .choice(ContractID.allCases.map { ($0.name, Dialect($0)) } + [("problem", .problem)]), "the format of refusals")
-        LineOption("encoded-slash", \.rule.encodedSlashPasses, .choice([("refuse", false), ("pass", true)]),
+        LineOption(
+            "retries", ifSet: \.rule.retries, .count(0...5), "the upstream's", "the number of retries of an idempotent request, up to 5")
+        LineOption(
+            "errors", \.rule.errors, .choice(ContractID.allCases.map { ($0.name, Dialect($0)) } + [("problem", .problem)]),
+            "the format of refusals")
+        LineOption(
+            "encoded-slash", \.rule.encodedSlashPasses, .choice([("refuse", false), ("pass", true)]),
             "whether `%2F` in a path is passed on undecoded")
-        LineOption("filter", each: \.rule.filters, .filter, "tier, or results[].tier", most: FilterPlan.capacity,
-            "removes from JSON responses what is above the caller's tier: objects with that field at any depth, or elements of the named array, including those without the field; up to \(FilterPlan.capacity) times")
-        LineOption("filter-strict", \.rule.filterIsStrict, .flag([("on", true), ("off", false)]),
-            "whether a response with a body that is not JSON becomes 502").when { !$0.rule.filters.isEmpty }
-        LineOption("filter-unlabelled", \.rule.unlabelled, .unlabelled, values: "keep, drop or a tier",
-            "the rule for elements without the field: by default `filter=tier` keeps them and a path drops them; a tier counts them as labelled with it")
-        LineOption("shadow", flags: [("limit", \.rule.shadow[.limit]), ("tier", \.rule.shadow[.tier]), ("filter", \.rule.shadow[.filter])],
+        LineOption(
+            "filter", each: \.rule.filters, .filter, "tier, or results[].tier", most: FilterPlan.capacity,
+            "removes from JSON responses what is above the caller's tier: objects with that field at any depth, or elements of the named array, including those without the field; up to \(FilterPlan.capacity) times"
+        )
+        LineOption(
+            "filter-strict", \.rule.filterIsStrict, .flag([("on", true), ("off", false)]),
+            "whether a response with a body that is not JSON becomes 502"
+        ).when { !$0.rule.filters.isEmpty }
+        LineOption(
+            "filter-unlabelled", \.rule.unlabelled, .unlabelled, values: "keep, drop or a tier",
+            "the rule for elements without the field: by default `filter=tier` keeps them and a path drops them; a tier counts them as labelled with it"
+        )
+        LineOption(
+            "shadow", flags: [("limit", \.rule.shadow[.limit]), ("tier", \.rule.shadow[.tier]), ("filter", \.rule.shadow[.filter])],
             "limit,tier,filter", "checks that are decided, counted and logged, but not enforced")
-        LineOption("stream-expiry", \.rule.streams.expiry, .choice(StreamExpiry.allCases) { "\($0)" },
-            "the end of streams: with their token unless the session is refreshed (`extend`), with their token (`close`), or not before the upstream's or the client's (`keep`); but for `keep` also when their session ends or their tier falls")
-        LineOption("stream-warning", ifSet: \.rule.streams.warningMilliseconds, .duration(1_000...86_400_000), "60s",
+        LineOption(
+            "stream-expiry", \.rule.streams.expiry, .choice(StreamExpiry.allCases) { "\($0)" },
+            "the end of streams: with their token unless the session is refreshed (`extend`), with their token (`close`), or not before the upstream's or the client's (`keep`); but for `keep` also when their session ends or their tier falls"
+        )
+        LineOption(
+            "stream-warning", ifSet: \.rule.streams.warningMilliseconds, .duration(1_000...86_400_000), "60s",
             "sends event streams `event: token-expiring` so long before their end")
-        LineOption("sse-heartbeat", ifSet: \.rule.streams.heartbeatMilliseconds, .duration(100...86_400_000), "15s",
+        LineOption(
+            "sse-heartbeat", ifSet: \.rule.streams.heartbeatMilliseconds, .duration(100...86_400_000), "15s",
             "sends event streams a comment when the upstream is silent so long, which then does not count against `timeout`")
         LineOption("websocket", \.rule.takesWebSockets, .flag(), "whether WebSocket handshakes are passed on")
-        LineOption("websocket-max", ifSet: \.rule.mostWebSockets, .count(1...1_000_000), "a number",
+        LineOption(
+            "websocket-max", ifSet: \.rule.maxWebSockets, .count(1...1_000_000), "a number",
             "how many WebSockets one user, or what `limit-by` names, may hold open on one gateway")
-        LineOption("cors", "https://app.example.org,https://*.example.org",
-            "the origins whose pages may call the route, `*` for all, or `off`; by default as `TOLLGATE_CORS` says", read: CORSOptions.readChoice
+        LineOption(
+            "cors", "https://app.example.org,https://*.example.org",
+            "the origins whose pages may call the route, `*` for all, or `off`; by default as `TOLLGATE_CORS` says",
+            read: CORSOptions.readChoice
         ) { route, _ in
             route.rule.cors.map { OptionValue($0.origins.text) } ?? (route.cors.choice == .off ? .inTextAlone("off") : nil)
         }.json("cors.origins").when { $0.rule.cors != nil || $0.cors.choice == .off }
@@ -77,12 +106,16 @@ extension RouteDeclaration: OptionTarget {
             .json("cors.credentials").when(hasCORS)
         LineOption(
             "cors-headers", list: \.cors.rule.requestFields, "NAME,NAME", "request fields that those pages may send besides the usual ones",
-            CORSOptions.fieldName).json("cors.headers").when(hasCORS)
+            CORSOptions.fieldName
+        ).json("cors.headers").when(hasCORS)
         LineOption(
             "cors-expose", list: \.cors.rule.furtherExposed, "NAME,NAME", "response fields of the upstream that those pages may read",
-            CORSOptions.fieldName).json("cors.expose").when(hasCORS)
-        LineOption("cors-max-age", \.cors.rule.maxAgeSeconds, .duration(0...86_400_000, unit: 1_000, isNumber: true),
-            "the time for which a browser may remember the answer to a preflight").json("cors.max_age_s").when(hasCORS)
+            CORSOptions.fieldName
+        ).json("cors.expose").when(hasCORS)
+        LineOption(
+            "cors-max-age", \.cors.rule.maxAgeSeconds, .duration(0...86_400_000, unit: 1_000, isNumber: true),
+            "the time for which a browser may remember the answer to a preflight"
+        ).json("cors.max_age_s").when(hasCORS)
     }
 
     private static func hasCORS(_ route: Self) -> Bool { route.rule.cors != nil }
@@ -183,7 +216,9 @@ extension OptionForm where Value == LimitBy {
 extension OptionForm where Value == FilterPath {
     fileprivate static var filter: Self {
         Self(plain: { text throws(ParseError) in
-            do throws(FilterPath.Fault) { return try FilterPath(parsing: text) } catch { throw ParseError("is no filter: \(error.message)") }
+            do throws(FilterPath.Fault) { return try FilterPath(parsing: text) } catch {
+                throw ParseError("is no filter: \(error.message)")
+            }
         }) { OptionValue($0.text) }
     }
 }
@@ -243,7 +278,9 @@ extension RouteDeclaration {
     }
 
     private static func checkFilter(_ line: inout OptionLine, _ rule: RouteRule) {
-        if line.has("limit-by"), !line.has("limit"), !line.has("websocket-max") { line.fault("limit-by= needs a limit, add limit=60/m or remove it") }
+        if line.has("limit-by"), !line.has("limit"), !line.has("websocket-max") {
+            line.fault("limit-by= needs a limit, add limit=60/m or remove it")
+        }
         if Set(rule.filters).count < rule.filters.count { line.fault("filter= names the same twice, keep one of them") }
         guard !line.has("filter") else { return }
         if rule.shadow.contains(.filter) { line.fault("shadow=filter needs a filter, add filter=tier or remove it") }
@@ -275,14 +312,18 @@ extension RouteDeclaration {
                 line.fault("forward=\(key) does not go with auth=none, which ignores the identity, write auth=required")
             }
             if line.has("filter") {
-                line.fault("filter= does not go with auth=none, which ignores the identity, write auth=optional: callers without a token get the lowest tier's view")
+                line.fault(
+                    "filter= does not go with auth=none, which ignores the identity, write auth=optional: callers without a token get the lowest tier's view"
+                )
             }
         }
         if rule.takesWebSockets {
             if !rule.methods.isEmpty, !rule.methods.contains("GET") {
                 line.fault("websocket=on needs the method GET, add it")
             }
-            if line.has("filter") { line.fault("filter= does not go with websocket=on, whose messages are not filtered, use a route for each") }
+            if line.has("filter") {
+                line.fault("filter= does not go with websocket=on, whose messages are not filtered, use a route for each")
+            }
         } else if line.has("websocket-max") {
             line.fault("websocket-max= needs websocket=on, add it or remove websocket-max=")
         }

@@ -109,7 +109,9 @@ extension Setting {
     }
 
     private static let prefix = "TOLLGATE_"
-    private static let bareNames = all.filter { !$0.name.hasPrefix(prefix) }.flatMap { $0.isSecret ? [$0.name, $0.name + "_FILE"] : [$0.name] }
+    private static let bareNames = all.filter { !$0.name.hasPrefix(prefix) }.flatMap {
+        $0.isSecret ? [$0.name, $0.name + "_FILE"] : [$0.name]
+    }
 
     /// The smallest edit distance of a prefix of `word` that ends in an underscore to the family's name. Plus 2: since the rest is
     /// free, a family must be closer than a full name.

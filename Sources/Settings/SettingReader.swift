@@ -33,7 +33,11 @@ struct SettingReader: Sendable {
         let value = { @Sendable (configuration: Configuration) in configuration.values[name] as? Value ?? initial }
         return Self { reader, setting in
             if let value = reader.parse(setting, form) { reader.configuration.values[name] = value }
-        } isSame: { value($0) == value($1) } keep: { $0.values[name] = $1.values[name] }
+        } isSame: {
+            value($0) == value($1)
+        } keep: {
+            $0.values[name] = $1.values[name]
+        }
         .changed { $0.choices = form.choices }
     }
 
@@ -139,7 +143,8 @@ struct SettingReader: Sendable {
 
     static let maxSessions = SettingReader(\.maxSessions) { reader, setting in
         let tiers = reader.configuration.tiers
-        return reader.parse(setting, reader.text(setting)) { text throws(ParseError) in try TypedText.countByTier(text, 1...100_000, tiers) }
+        return reader.parse(setting, reader.text(setting)) { text throws(ParseError) in try TypedText.countByTier(text, 1...100_000, tiers)
+        }
     }
 
     static let cors = SettingReader(\.cors) { reader, setting in
@@ -159,7 +164,8 @@ struct SettingReader: Sendable {
     static let certificates = SettingReader { reader, setting in
         let certificates = reader.paths(setting), keys = reader.paths(.tlsKey)
         if certificates.count != keys.count {
-            let message = "names \(counted(keys.count, "file")) and TOLLGATE_TLS_CERT \(counted(certificates.count, "file")), give one key for each certificate"
+            let message =
+                "names \(counted(keys.count, "file")) and TOLLGATE_TLS_CERT \(counted(certificates.count, "file")), give one key for each certificate"
             reader.fault(keys.isEmpty ? setting : .tlsKey, keys.isEmpty ? "has no key beside it, set TOLLGATE_TLS_KEY" : message)
         }
         let origin = reader.values.entry(setting).origin

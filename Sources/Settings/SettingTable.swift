@@ -8,7 +8,8 @@ package struct PlainSettings: Sendable {
 
     package let dataDirectory = ValueSetting<String>(
         "TOLLGATE_DATA_DIR", .path, default: "./data", restart: true,
-        "The folder of the signing keys, the embedded database of accounts and the last key sets of outside issuers. Created with mode 0700 if missing.")
+        "The folder of the signing keys, the embedded database of accounts and the last key sets of outside issuers. Created with mode 0700 if missing."
+    )
     package let publicURL = ValueSetting<String>(
         "TOLLGATE_PUBLIC_URL", .url, default: "http://localhost:8000",
         "The URL under which clients reach the gateway.")
@@ -22,12 +23,15 @@ package struct PlainSettings: Sendable {
         "TOLLGATE_CLOCK_SKEW", .duration(0...600_000, unit: 1_000), default: "30s", "Leeway on `exp` and `nbf`, up to 10 minutes.")
     package let rateLimitFailure = ValueSetting<LimitFailureMode>(
         "TOLLGATE_RATE_LIMIT_FAILURE", .choice([.local, .open, .closed], \.name), default: "local", restart: true,
-        "The failure mode of limits when Redis does not answer within `TOLLGATE_REDIS_TIMEOUT`: `local` enforces this gateway's share of the limit; `open` lets requests pass; `closed` answers 503.")
+        "The failure mode of limits when Redis does not answer within `TOLLGATE_REDIS_TIMEOUT`: `local` enforces this gateway's share of the limit; `open` lets requests pass; `closed` answers 503."
+    )
     package let redisTimeoutMilliseconds = ValueSetting<UInt32>(
         "TOLLGATE_REDIS_TIMEOUT", .duration(5...1_000), default: "25ms", restart: true,
-        "The time for Redis to answer about a limit, after which `TOLLGATE_RATE_LIMIT_FAILURE` applies. A request waits at most this long for it.")
+        "The time for Redis to answer about a limit, after which `TOLLGATE_RATE_LIMIT_FAILURE` applies. A request waits at most this long for it."
+    )
     package let tokenCacheEntries = ValueSetting<Int>(
-        "TOLLGATE_TOKEN_CACHE", .count(0...16_777_216), default: "65536", restart: true, "The size of each worker's cache of verified tokens, in entries.")
+        "TOLLGATE_TOKEN_CACHE", .count(0...16_777_216), default: "65536", restart: true,
+        "The size of each worker's cache of verified tokens, in entries.")
     package let headerTimeoutMilliseconds = ValueSetting<UInt32>(
         "TOLLGATE_HEADER_TIMEOUT", .duration(100...3_600_000), default: "10s",
         "The time for a whole request head, from its first byte, and for the TLS handshake. Further bytes do not extend it.")
@@ -36,13 +40,16 @@ package struct PlainSettings: Sendable {
         "The time after which a request body must have arrived at 1 KiB/s on average, so that a slow drip does not extend it.")
     package let bodyRate = ValueSetting<Int>(
         "TOLLGATE_BODY_MIN_RATE", .count(0...1_073_741_824), default: "240",
-        "The bytes a second at which a request body must have arrived on average after 10 s, or it gets 408; `0` for any. Time in which the upstream or the connection's window takes no more does not count; calls of gRPC, and clients whose response has begun, may be silent.")
+        "The bytes a second at which a request body must have arrived on average after 10 s, or it gets 408; `0` for any. Time in which the upstream or the connection's window takes no more does not count; calls of gRPC, and clients whose response has begun, may be silent."
+    )
     package let cancelsOnHalfClose = ValueSetting<Bool>(
         "TOLLGATE_HALF_CLOSE", .choice([("wait", false), ("cancel", true)]), default: "wait",
-        "What a client's end of its side (FIN) means before an upstream's response has begun: `wait` sends the response all the same; `cancel` ends the request, also at the upstream. See [streams](streams.md#clients-that-end-their-side).")
+        "What a client's end of its side (FIN) means before an upstream's response has begun: `wait` sends the response all the same; `cancel` ends the request, also at the upstream. See [streams](streams.md#clients-that-end-their-side)."
+    )
     package let sendTimeoutMilliseconds = ValueSetting<UInt32>(
         "TOLLGATE_SEND_TIMEOUT", .duration(100...86_400_000), default: "60s",
-        "The time within which a client must read part of a waiting response, and after which it must have read 1 KiB/s on average, so that a slow drip does not extend it.")
+        "The time within which a client must read part of a waiting response, and after which it must have read 1 KiB/s on average, so that a slow drip does not extend it."
+    )
     package let idleTimeoutMilliseconds = ValueSetting<UInt32>(
         "TOLLGATE_IDLE_TIMEOUT", .duration(100...86_400_000), default: "75s",
         "The time for which a client connection is kept open between requests.")
@@ -51,39 +58,48 @@ package struct PlainSettings: Sendable {
         "The time for requests under way to finish after SIGTERM before they are cut off.")
     package let maxConnections = ValueSetting<Int>(
         "TOLLGATE_MAX_CONNECTIONS", .count(1...16_777_216), default: "100000",
-        "The maximum number of client connections, over all workers; at most half of the descriptors that the process may have. When it is reached, idle ones are closed and further ones wait in the kernel's queue.")
+        "The maximum number of client connections, over all workers; at most half of the descriptors that the process may have. When it is reached, idle ones are closed and further ones wait in the kernel's queue."
+    )
     package let maxRequests = ValueSetting<Int>(
         "TOLLGATE_MAX_REQUESTS", .count(1...16_777_216), default: "20000",
-        "The maximum number of requests under way, over all workers; beyond it new ones get 503 with `Retry-After` at once. Streams (`tollgate_streams_open`) do not count, nor does the admin listener.")
+        "The maximum number of requests under way, over all workers; beyond it new ones get 503 with `Retry-After` at once. Streams (`tollgate_streams_open`) do not count, nor does the admin listener."
+    )
     package let maxLocalRequests = ValueSetting<Int>(
         "TOLLGATE_MAX_LOCAL_REQUESTS", .count(1...1_000_000), default: "1000",
-        "The maximum number of requests to the gateway's own endpoints (sign-in and the like) at work, over all workers, each from the last byte of its content to the answer; beyond it, and while nine tenths of `TOLLGATE_MAX_REQUESTS` are under way, they get 503 with `Retry-After`. Refreshes have as many of their own, and so have the documents under `/.well-known/`.")
+        "The maximum number of requests to the gateway's own endpoints (sign-in and the like) at work, over all workers, each from the last byte of its content to the answer; beyond it, and while nine tenths of `TOLLGATE_MAX_REQUESTS` are under way, they get 503 with `Retry-After`. Refreshes have as many of their own, and so have the documents under `/.well-known/`."
+    )
     package let clientShare = ValueSetting<Int>(
         "TOLLGATE_CLIENT_SHARE", .percentage(1...100), default: "80%",
-        "How much of what clients share one of them may hold while no other holds any: an address, or the /64 of an IPv6 address. Each further one may hold as much of what is left. Holds for the bounds above and for `max-requests=`, `max-pending=` and `max-connections=` of upstreams; beyond it, 503 with `Retry-After`. `100%`: no share.")
+        "How much of what clients share one of them may hold while no other holds any: an address, or the /64 of an IPv6 address. Each further one may hold as much of what is left. Holds for the bounds above and for `max-requests=`, `max-pending=` and `max-connections=` of upstreams; beyond it, 503 with `Retry-After`. `100%`: no share."
+    )
     package let maxBuffers = ValueSetting<Int>(
         "TOLLGATE_MAX_BUFFERS", .size((1 << 20)...(1 << 42)), default: "1GiB",
-        "The memory that heads and bodies on their way may take, over all workers, as counted twice a second; beyond it new requests get 503 with `Retry-After`.")
+        "The memory that heads and bodies on their way may take, over all workers, as counted twice a second; beyond it new requests get 503 with `Retry-After`."
+    )
     package let dnsRefreshMilliseconds = ValueSetting<UInt32>(
         "TOLLGATE_DNS_REFRESH", .duration(1_000...86_400_000), default: "30s",
-        "How often names of upstreams are looked up; after a failure it is tried again within 5 s, and the last known addresses stay in use.")
+        "How often names of upstreams are looked up; after a failure it is tried again within 5 s, and the last known addresses stay in use."
+    )
     package let http2Streams = ValueSetting<Int>(
         "TOLLGATE_HTTP2_STREAMS", .count(1...1_000), default: "100",
         "The maximum number of requests under way on one HTTP/2 connection of a client; further ones are refused and may be tried again.")
     package let http2StreamWindow = ValueSetting<Int>(
         "TOLLGATE_HTTP2_STREAM_WINDOW", .size(65_536...(16 << 20)), default: "512KiB",
-        "The maximum window of one HTTP/2 upload. It begins with 64 KiB and grows while the upstream keeps up; twice this in a round trip is the fastest upload.")
+        "The maximum window of one HTTP/2 upload. It begins with 64 KiB and grows while the upstream keeps up; twice this in a round trip is the fastest upload."
+    )
     package let http2ConnectionWindow = ValueSetting<Int>(
         "TOLLGATE_HTTP2_CONNECTION_WINDOW", .size(65_536...(64 << 20)), default: "1MiB",
         "The window of all uploads of an HTTP/2 connection. At most twice this is held for slow upstreams, in memory.")
     package let logLevel = ValueSetting<LogLevel>(
-        "TOLLGATE_LOG", .choice(LogLevel.allCases) { $0.text.description }, default: "info", "The minimum level of the log on standard error.")
+        "TOLLGATE_LOG", .choice(LogLevel.allCases) { $0.text.description }, default: "info",
+        "The minimum level of the log on standard error.")
     package let accessLog = ValueSetting<AccessLogFormat>(
         "TOLLGATE_ACCESS_LOG", .choice(AccessLogFormat.allCases, \.rawValue), default: "json", restart: true,
         "The format of the access log on standard output, one line for each request.")
     package let databaseSchema = ValueSetting<String>(
         "TOLLGATE_DATABASE_SCHEMA", .plain(TypedText.schemaName), default: "tollgate", restart: true,
-        "The schema of PostgreSQL in which a new installation keeps its tables; it is made if it is missing. With the default an older installation, which has its tables in the default search path, stays where it is.")
+        "The schema of PostgreSQL in which a new installation keeps its tables; it is made if it is missing. With the default an older installation, which has its tables in the default search path, stays where it is."
+    )
     package let mustConfirmEmail = ValueSetting<Bool>(
         "TOLLGATE_REQUIRE_CONFIRMED_EMAIL", .flag([("false", false), ("true", true)]), default: "false",
         "Whether an account of the `dlauth` contract gets a session only once its email is verified.")
@@ -101,7 +117,8 @@ package struct PlainSettings: Sendable {
         "The time for which a tier stays in force after its end (`until`), for subscriptions that renew late; up to 31 days.")
     package let hasConsoleOnMain = ValueSetting<Bool>(
         "TOLLGATE_CONSOLE_ON_MAIN", .flag([("false", false), ("true", true)]), default: "false",
-        "Whether the console and the admin API are served on the main listeners, too, under addresses, `localhost`, the host of `TOLLGATE_PUBLIC_URL` and the names in `TOLLGATE_ADMIN_HOSTS`.")
+        "Whether the console and the admin API are served on the main listeners, too, under addresses, `localhost`, the host of `TOLLGATE_PUBLIC_URL` and the names in `TOLLGATE_ADMIN_HOSTS`."
+    )
     package let mailFrom = ValueSetting<String>(
         "TOLLGATE_MAIL_FROM", .text, "The sender of mails, `Example <no-reply@example.org>`. Needed with `SMTP_URL`.")
     package let appName = ValueSetting<String>(
@@ -113,13 +130,15 @@ package struct PlainSettings: Sendable {
 extension Setting {
     package static let listen = Setting(
         "TOLLGATE_LISTEN", .listeners(\.listeners, allowing: [.proxy, .h2c]), default: "127.0.0.1:8000", restart: true,
-        "Addresses for plain HTTP, separated by spaces: `127.0.0.1:8000`, `[::1]:8000` or `unix:/path`; a `;proxy` after one requires the PROXY protocol, a `;h2c` allows HTTP/2 by prior knowledge. Empty for none.")
+        "Addresses for plain HTTP, separated by spaces: `127.0.0.1:8000`, `[::1]:8000` or `unix:/path`; a `;proxy` after one requires the PROXY protocol, a `;h2c` allows HTTP/2 by prior knowledge. Empty for none."
+    )
     package static let listenTLS = Setting(
         "TOLLGATE_LISTEN_TLS", .listeners(\.tlsListeners, allowing: [.proxy]), restart: true,
         "Addresses for HTTPS, with `;proxy` as above; HTTP/2 is negotiated. Needs `TOLLGATE_TLS_CERT` and `TOLLGATE_TLS_KEY`.")
     package static let tlsCert = Setting(
         "TOLLGATE_TLS_CERT", .certificates,
-        "PEM files with a certificate and its chain, one for each host name (chosen by SNI; the first is the default). A changed file is reloaded without a restart.")
+        "PEM files with a certificate and its chain, one for each host name (chosen by SNI; the first is the default). A changed file is reloaded without a restart."
+    )
     package static let tlsKey = Setting(
         "TOLLGATE_TLS_KEY", .readByAnotherRow.emptyIsNone, "PEM files with the private keys, in the order of `TOLLGATE_TLS_CERT`.")
     package static let adminListen = Setting(
@@ -127,18 +146,22 @@ extension Setting {
         "Addresses for `/livez`, `/readyz`, `/metrics` and the admin API. Empty for none.")
     package static let checkListen = Setting(
         "TOLLGATE_CHECK_LISTEN", .listeners(\.checkListeners, allowing: [.proxy, .h2c]), restart: true,
-        "Addresses for forward-auth, with `;proxy` and `;h2c` as above: proxies that you trust ask there whether a request may pass. See [forward-auth](forward-auth.md).")
+        "Addresses for forward-auth, with `;proxy` and `;h2c` as above: proxies that you trust ask there whether a request may pass. See [forward-auth](forward-auth.md)."
+    )
     package static let adminToken = Setting(
         "TOLLGATE_ADMIN_TOKEN", .secret(\.adminToken), shown: "generated, printed once", secret: true,
         "The bearer token of the admin API. A generated one is kept in `TOLLGATE_DATA_DIR`.")
     package static let scopedAdminToken = Setting(
         "TOLLGATE_ADMIN_TOKEN_", .lines(\.scopedAdminTokens),
-        "A further token of the admin API, for one program: `token-file=F scope=users:read,tier` opens only what its scopes name (`users:read`, `users:write`, `tier`, `sessions`, `delete`, `gateway:read`); the audit log has the name. See [the admin API](admin-api.md#tokens-with-scopes).")
+        "A further token of the admin API, for one program: `token-file=F scope=users:read,tier` opens only what its scopes name (`users:read`, `users:write`, `tier`, `sessions`, `delete`, `gateway:read`); the audit log has the name. See [the admin API](admin-api.md#tokens-with-scopes)."
+    )
     package static let adminHosts = Setting(
         "TOLLGATE_ADMIN_HOSTS", .words(\.adminHosts, TypedText.hostName), shown: "addresses and `localhost`",
-        "Further host names that the admin listener accepts; a request for any other name gets 421, except at `/livez`, `/readyz` and `/metrics`.")
+        "Further host names that the admin listener accepts; a request for any other name gets 421, except at `/livez`, `/readyz` and `/metrics`."
+    )
     package static let workers = Setting(
-        "TOLLGATE_WORKERS", .value(ifSet: \.workers, .count(1...1024)), shown: "cores", restart: true, "The number of event loops, each on its own thread.")
+        "TOLLGATE_WORKERS", .value(ifSet: \.workers, .count(1...1024)), shown: "cores", restart: true,
+        "The number of event loops, each on its own thread.")
     package static let jwtSecret = Setting(
         "TOLLGATE_JWT_SECRET", .secret(\.jwtSecret), secret: true,
         "Signs own tokens with HS256 and this shared secret, 32 bytes or more, in place of generated keys.")
@@ -146,37 +169,46 @@ extension Setting {
         "TOLLGATE_TIERS", .tiers, default: "free premium", "The tiers in ascending order; the first is the default.")
     package static let trust = Setting(
         "TOLLGATE_TRUST_", .lines(\.trusts),
-        "An outside issuer: `issuer=URL audience=A jwks=URL-or-file algorithms=RS256,ES256`, or `secret-file=F algorithms=HS256`; then `user-claim=sub tier-claim=tier tier-from=claim tier-url=URL tier-max-age=60s email-claim=email max-lifetime=7d refresh=URL refresh-contract=password`, and `accounts=on` lets its subjects be imported accounts, whose sessions go on. Without `issuer=` it matches only tokens without `iss`; only `audience=any` accepts any `aud`.")
+        "An outside issuer: `issuer=URL audience=A jwks=URL-or-file algorithms=RS256,ES256`, or `secret-file=F algorithms=HS256`; then `user-claim=sub tier-claim=tier tier-from=claim tier-url=URL tier-max-age=60s email-claim=email max-lifetime=7d refresh=URL refresh-contract=password`, and `accounts=on` lets its subjects be imported accounts, whose sessions go on. Without `issuer=` it matches only tokens without `iss`; only `audience=any` accepts any `aud`."
+    )
     package static let upstream = Setting(
         "TOLLGATE_UPSTREAM_", .lines(\.upstreams),
-        "One or more base URLs (`http://`, `https://`, `srv+http://` and `srv+https://` with a name that has DNS SRV records, `unix:/path`), then `key=value …`: `tollgate help routes` lists the keys with their defaults, [upstreams](upstreams.md) explains them.")
+        "One or more base URLs (`http://`, `https://`, `srv+http://` and `srv+https://` with a name that has DNS SRV records, `unix:/path`), then `key=value …`: `tollgate help routes` lists the keys with their defaults, [upstreams](upstreams.md) explains them."
+    )
     package static let route = Setting(
         "TOLLGATE_ROUTE_", .lines(\.routes),
         "`[METHODS] [HOST]/PATH upstream=NAME key=value …`; `tollgate help routes` lists the keys.")
     package static let internalCaller = Setting(
         "TOLLGATE_INTERNAL_", .lines(\.internals),
-        "An internal caller for `auth=internal` and transparent refresh, identified by `key-sha256=HEX`, `cidr=10.0.0.0/8` and/or `cert-san=spiffe://…`; all that are given must match.")
+        "An internal caller for `auth=internal` and transparent refresh, identified by `key-sha256=HEX`, `cidr=10.0.0.0/8` and/or `cert-san=spiffe://…`; all that are given must match."
+    )
     package static let trustedProxies = Setting(
         "TOLLGATE_TRUSTED_PROXIES", .words(\.trustedProxies, TypedText.network).emptyIsNone,
-        "Networks of proxies whose `X-Forwarded-For`, `Forwarded` and `X-Request-Id` are trusted. `0.0.0.0/0` or `::/0` would let every client name its own address, of which `check` warns.")
+        "Networks of proxies whose `X-Forwarded-For`, `Forwarded` and `X-Request-Id` are trusted. `0.0.0.0/0` or `::/0` would let every client name its own address, of which `check` warns."
+    )
     package static let redisURL = Setting(
         "REDIS_URL", .secretText(\.redisURL), shown: "counters in process", secret: true, restart: true,
-        "The Redis in which several gateways share their limits: `redis://[user][:password]@host[:port][/database]`, `rediss://` with TLS, or `unix:/path?db=0`; `redis+cluster://[user][:password]@host[:port],host[:port]` names some nodes of a Redis Cluster; `redis+sentinel://[user][:password]@sentinel,sentinel/master-name[/database]` follows the primary that the sentinels name.")
+        "The Redis in which several gateways share their limits: `redis://[user][:password]@host[:port][/database]`, `rediss://` with TLS, or `unix:/path?db=0`; `redis+cluster://[user][:password]@host[:port],host[:port]` names some nodes of a Redis Cluster; `redis+sentinel://[user][:password]@sentinel,sentinel/master-name[/database]` follows the primary that the sentinels name."
+    )
     package static let upgradeURL = Setting(
         "TOLLGATE_UPGRADE_URL", .value(ifSet: \.upgradeURL, .url), "The page where a caller whose tier was too low can upgrade.")
     package static let cors = Setting(
         "TOLLGATE_CORS", .cors, shown: "`off`",
-        "The origins whose pages may call routes without `cors=`, the contracts, and paths without a route: `https://app.example.org`, `https://*.example.org` for every subdomain, or `*`.")
+        "The origins whose pages may call routes without `cors=`, the contracts, and paths without a route: `https://app.example.org`, `https://*.example.org` for every subdomain, or `*`."
+    )
 
     package static let contracts = Setting(
-        "TOLLGATE_CONTRACTS", .words(\.contracts) { $0 }.emptyIsNone, default: "password@/api/v1 provider@/whateat/api/v1 apple@/ dlauth@/ anonymous@/",
+        "TOLLGATE_CONTRACTS", .words(\.contracts) { $0 }.emptyIsNone,
+        default: "password@/api/v1 provider@/whateat/api/v1 apple@/ dlauth@/ anonymous@/",
         "The client contracts that the gateway serves, each as `id@base`. Empty for none.")
     package static let dlauthPath = Setting(
         "TOLLGATE_DLAUTH_PATH_", .entries(\.dlauthPaths),
-        "Overrides a path of the `dlauth` contract, below its base: `SIGN_UP`, `SIGN_IN`, `SIGN_OUT`, `USER`, `RESEND_OTP`, `VERIFY_OTP`, `FORGOT_PASSWORD`, `RESET_PASSWORD`, `UPDATE_PASSWORD` or `REFRESH_SESSION`.")
+        "Overrides a path of the `dlauth` contract, below its base: `SIGN_UP`, `SIGN_IN`, `SIGN_OUT`, `USER`, `RESEND_OTP`, `VERIFY_OTP`, `FORGOT_PASSWORD`, `RESET_PASSWORD`, `UPDATE_PASSWORD` or `REFRESH_SESSION`."
+    )
     package static let provider = Setting(
         "TOLLGATE_PROVIDER_", .lines(\.providers),
-        "Sign-in with ID tokens of `APPLE` or `GOOGLE`: `client-ids=A,B` are the accepted audiences; `issuer=… jwks=URL-or-file` override the provider's own.")
+        "Sign-in with ID tokens of `APPLE` or `GOOGLE`: `client-ids=A,B` are the accepted audiences; `issuer=… jwks=URL-or-file` override the provider's own."
+    )
     package static let ownDatabaseURL = Setting(
         "TOLLGATE_DATABASE_URL", .secretText(\.ownDatabaseURL), shown: "`DATABASE_URL`", secret: true, restart: true,
         "The database of accounts, where `DATABASE_URL` is another program's: it wins.")
@@ -185,48 +217,60 @@ extension Setting {
         "The server beside `TOLLGATE_DATABASE_URL`; it wins over `DATABASE_URL_DIRECT`.")
     package static let databaseURL = Setting(
         "DATABASE_URL", .secretText(\.commonDatabaseURL), shown: "embedded SQLite", secret: true, restart: true,
-        "The database of accounts: `postgres://user:password@host/database` or `sqlite:///path/to/file`; by default a SQLite file in `TOLLGATE_DATA_DIR`.")
+        "The database of accounts: `postgres://user:password@host/database` or `sqlite:///path/to/file`; by default a SQLite file in `TOLLGATE_DATA_DIR`."
+    )
     package static let databaseDirectURL = Setting(
         "DATABASE_URL_DIRECT", .secretText(\.commonDatabaseDirectURL), shown: "`DATABASE_URL`", secret: true, restart: true,
-        "The PostgreSQL server itself, `postgres://…`, where `DATABASE_URL` names a pooler in transaction mode: its notifications come from there.")
+        "The PostgreSQL server itself, `postgres://…`, where `DATABASE_URL` names a pooler in transaction mode: its notifications come from there."
+    )
     package static let accessLifetime = Setting(
         "TOLLGATE_ACCESS_TTL_", .entries(\.accessLifetimes), shown: "the contract's",
-        "The lifetime of a contract's access tokens, like `TOLLGATE_ACCESS_TTL_DLAUTH=15m`; at most what its document says: `PASSWORD` and `APPLE` 7 d, `PROVIDER` and `DLAUTH` 1 h, `ANONYMOUS` 15 min.")
+        "The lifetime of a contract's access tokens, like `TOLLGATE_ACCESS_TTL_DLAUTH=15m`; at most what its document says: `PASSWORD` and `APPLE` 7 d, `PROVIDER` and `DLAUTH` 1 h, `ANONYMOUS` 15 min."
+    )
     package static let refreshLifetime = Setting(
         "TOLLGATE_REFRESH_TTL_", .entries(\.refreshLifetimes), shown: "the contract's",
-        "The time for which a session can be refreshed, from its last refresh (for `PASSWORD` from the sign-in); at most what the contract's document says: `PASSWORD`, `PROVIDER` and `DLAUTH` 30 d, `ANONYMOUS` 7 d. `APPLE` has no refresh tokens. Sessions that are open already keep their time until the next refresh.")
+        "The time for which a session can be refreshed, from its last refresh (for `PASSWORD` from the sign-in); at most what the contract's document says: `PASSWORD`, `PROVIDER` and `DLAUTH` 30 d, `ANONYMOUS` 7 d. `APPLE` has no refresh tokens. Sessions that are open already keep their time until the next refresh."
+    )
     package static let maxSessions = Setting(
         "TOLLGATE_MAX_SESSIONS", .maxSessions, default: "100",
-        "The maximum number of sessions of one account, or by tier like `free:5,premium:20`; a sign-in beyond it ends the one that was not used for longest. A tier that is left out has the number of the nearest lower one.")
+        "The maximum number of sessions of one account, or by tier like `free:5,premium:20`; a sign-in beyond it ends the one that was not used for longest. A tier that is left out has the number of the nearest lower one."
+    )
     package static let tlsClientCA = Setting(
         "TOLLGATE_TLS_CLIENT_CA", .oneFile(\.tlsClientAuthority),
-        "PEM file of the CA of internal callers (mTLS): a client certificate is requested but optional, and must chain to this CA. A changed file is reloaded without a restart.")
+        "PEM file of the CA of internal callers (mTLS): a client certificate is requested but optional, and must chain to this CA. A changed file is reloaded without a restart."
+    )
     package static let keySecret = Setting(
         "TOLLGATE_KEY_SECRET", .secret(\.keySecret), secret: true, restart: true,
-        "A secret of 32 bytes or more that several gateways share. It seals the signing keys in PostgreSQL, keys the hashes of limits in Redis, and authenticates the gateways' messages there.")
+        "A secret of 32 bytes or more that several gateways share. It seals the signing keys in PostgreSQL, keys the hashes of limits in Redis, and authenticates the gateways' messages there."
+    )
     package static let smtpURL = Setting(
         "SMTP_URL", .secretText(\.smtpURL), shown: "development outbox", secret: true,
-        "The mail server: `smtps://user:password@host:465` (implicit TLS) or `smtp://user:password@host:587` (STARTTLS if offered; required if a password would leave the machine). `?tls-ca=FILE` trusts the CAs in that file, in place of the system's. Without it mail goes to the outbox that `tollgate outbox` prints.")
+        "The mail server: `smtps://user:password@host:465` (implicit TLS) or `smtp://user:password@host:587` (STARTTLS if offered; required if a password would leave the machine). `?tls-ca=FILE` trusts the CAs in that file, in place of the system's. Without it mail goes to the outbox that `tollgate outbox` prints."
+    )
     package static let smsURL = Setting(
         "TOLLGATE_SMS_URL", .secretURL(\.smsURL), shown: "development outbox", secret: true,
         "The HTTP webhook that sends SMS: a `POST` with `{\"to\",\"text\"}`; any 2xx is success.")
     package static let resetURL = Setting(
-        "TOLLGATE_RESET_URL", .value(ifSet: \.resetURL, .plain(TypedText.linkURL)), "The link in a reset mail, of the web or of an app's scheme (`myapp://reset`), to which `token` is appended, or which has an empty `token=` in its query. Without it the mail contains the bare token.")
+        "TOLLGATE_RESET_URL", .value(ifSet: \.resetURL, .plain(TypedText.linkURL)),
+        "The link in a reset mail, of the web or of an app's scheme (`myapp://reset`), to which `token` is appended, or which has an empty `token=` in its query. Without it the mail contains the bare token."
+    )
 
     private static let plain = PlainSettings.rows
 
-    package static let all: [Setting] = [
-        listen, listenTLS, tlsCert, tlsKey, adminListen, checkListen, adminToken, scopedAdminToken, adminHosts, workers,
-        plain.dataDirectory.row, plain.publicURL.row, plain.issuer.row, plain.audience.row, jwtSecret, plain.signingAlgorithm.row,
-        plain.clockSkewSeconds.row, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, plain.rateLimitFailure.row,
-        plain.redisTimeoutMilliseconds.row, plain.tokenCacheEntries.row, contracts, dlauthPath, provider, databaseURL, databaseDirectURL,
-        ownDatabaseURL, ownDatabaseDirectURL, plain.databaseSchema.row, plain.mustConfirmEmail.row, maxSessions,
-        plain.signUpLimit.row, accessLifetime, refreshLifetime, plain.refreshGraceSeconds.row, plain.tierGraceSeconds.row,
-        plain.headerTimeoutMilliseconds.row, plain.bodyTimeoutMilliseconds.row, plain.bodyRate.row, plain.cancelsOnHalfClose.row,
-        plain.sendTimeoutMilliseconds.row, plain.idleTimeoutMilliseconds.row, plain.drainTimeoutMilliseconds.row,
-        plain.maxConnections.row, plain.maxRequests.row, plain.maxLocalRequests.row, plain.maxBuffers.row, plain.clientShare.row,
-        plain.dnsRefreshMilliseconds.row, plain.http2Streams.row, plain.http2StreamWindow.row, plain.http2ConnectionWindow.row,
-        upgradeURL, cors, plain.logLevel.row, plain.accessLog.row, smtpURL, plain.mailFrom.row, plain.appName.row, smsURL,
-        plain.smsBudget.row, resetURL, tlsClientCA, plain.hasConsoleOnMain.row, keySecret,
-    ] + traces
+    package static let all: [Setting] =
+        [
+            listen, listenTLS, tlsCert, tlsKey, adminListen, checkListen, adminToken, scopedAdminToken, adminHosts, workers,
+            plain.dataDirectory.row, plain.publicURL.row, plain.issuer.row, plain.audience.row, jwtSecret, plain.signingAlgorithm.row,
+            plain.clockSkewSeconds.row, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, plain.rateLimitFailure.row,
+            plain.redisTimeoutMilliseconds.row, plain.tokenCacheEntries.row, contracts, dlauthPath, provider, databaseURL,
+            databaseDirectURL,
+            ownDatabaseURL, ownDatabaseDirectURL, plain.databaseSchema.row, plain.mustConfirmEmail.row, maxSessions,
+            plain.signUpLimit.row, accessLifetime, refreshLifetime, plain.refreshGraceSeconds.row, plain.tierGraceSeconds.row,
+            plain.headerTimeoutMilliseconds.row, plain.bodyTimeoutMilliseconds.row, plain.bodyRate.row, plain.cancelsOnHalfClose.row,
+            plain.sendTimeoutMilliseconds.row, plain.idleTimeoutMilliseconds.row, plain.drainTimeoutMilliseconds.row,
+            plain.maxConnections.row, plain.maxRequests.row, plain.maxLocalRequests.row, plain.maxBuffers.row, plain.clientShare.row,
+            plain.dnsRefreshMilliseconds.row, plain.http2Streams.row, plain.http2StreamWindow.row, plain.http2ConnectionWindow.row,
+            upgradeURL, cors, plain.logLevel.row, plain.accessLog.row, smtpURL, plain.mailFrom.row, plain.appName.row, smsURL,
+            plain.smsBudget.row, resetURL, tlsClientCA, plain.hasConsoleOnMain.row, keySecret,
+        ] + traces
 }

@@ -44,7 +44,8 @@ extension Setting {
         "Whether no traces are recorded, whatever the rest says.")
     static let otlpEndpoint = Setting(
         "OTEL_EXPORTER_OTLP_ENDPOINT", .traceEndpoint(\.tracing.endpoint), shown: "no traces",
-        "The collector of traces, by its base URL: `http://127.0.0.1:4318`; spans are posted to `/v1/traces` below it. See [traces](traces.md).")
+        "The collector of traces, by its base URL: `http://127.0.0.1:4318`; spans are posted to `/v1/traces` below it. See [traces](traces.md)."
+    )
     static let otlpTracesEndpoint = Setting(
         "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", .traceEndpoint(\.tracing.tracesEndpoint), shown: "the one above, and `/v1/traces`",
         "The collector's whole URL for traces, path included.")
@@ -56,11 +57,13 @@ extension Setting {
         "PEM file of the CAs that the collector's certificate is checked against. A changed file counts from the next connection.")
     package static let otlpClientCertificate = Setting(
         "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", .traceFile(\.tracing.clientCertificate), shown: "no certificate",
-        "PEM file of the certificate, with its chain, that this gateway shows to a collector that asks for one (mTLS). A changed file counts from the next connection.")
+        "PEM file of the certificate, with its chain, that this gateway shows to a collector that asks for one (mTLS). A changed file counts from the next connection."
+    )
     package static let otlpClientKey = Setting(
         "OTEL_EXPORTER_OTLP_CLIENT_KEY", .traceFile(\.tracing.clientKey), "PEM file of that certificate's key, without a passphrase.")
     package static let otlpTracesClientCertificate = Setting(
-        "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE", .traceFile(\.tracing.clientCertificate), shown: "`OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE`",
+        "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE", .traceFile(\.tracing.clientCertificate),
+        shown: "`OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE`",
         "In place of it, for traces alone.")
     package static let otlpTracesClientKey = Setting(
         "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", .traceFile(\.tracing.clientKey), shown: "`OTEL_EXPORTER_OTLP_CLIENT_KEY`",
@@ -72,7 +75,8 @@ extension Setting {
         "OTEL_EXPORTER_OTLP_PROTOCOL", .traceProtocol, default: "http/json",
         "The form of what the collector gets. Only `http/json`, which collectors take where they take `http/protobuf`.")
     static let serviceName = Setting(
-        "OTEL_SERVICE_NAME", .traceServiceName, shown: "`service.name` of `OTEL_RESOURCE_ATTRIBUTES`, else `tollgate`", "The name of this service in traces.")
+        "OTEL_SERVICE_NAME", .traceServiceName, shown: "`service.name` of `OTEL_RESOURCE_ATTRIBUTES`, else `tollgate`",
+        "The name of this service in traces.")
     static let resourceAttributes = Setting(
         "OTEL_RESOURCE_ATTRIBUTES", .traceResource,
         "Further attributes of all spans: `deployment.environment.name=prod,k8s.pod.name=a`, values percent-encoded.")
@@ -96,7 +100,8 @@ extension Setting {
 
     static let traces = [
         sdkDisabled, otlpEndpoint, otlpTracesEndpoint, otlpHeaders, otlpCertificate, otlpClientCertificate, otlpClientKey,
-        otlpTracesClientCertificate, otlpTracesClientKey, otlpTimeout, otlpProtocol, serviceName, resourceAttributes, tracesSampler, tracesSamplerArgument, spanDelay, spanQueue, spanBatch, spanTimeout,
+        otlpTracesClientCertificate, otlpTracesClientKey, otlpTimeout, otlpProtocol, serviceName, resourceAttributes, tracesSampler,
+        tracesSamplerArgument, spanDelay, spanQueue, spanBatch, spanTimeout,
     ]
 }
 
@@ -120,9 +125,12 @@ extension SettingReader {
     fileprivate static func traceFile(_ path: Path<String?>) -> SettingReader {
         SettingReader(path) { reader, setting in
             let entry = reader.values.entry(setting)
-            guard !entry.value.isEmpty, let url = reader.configuration.tracing.url else { return .some(reader.configuration[keyPath: path]) }
+            guard !entry.value.isEmpty, let url = reader.configuration.tracing.url else {
+                return .some(reader.configuration[keyPath: path])
+            }
             if url.hasPrefix("http://") {
-                reader.findings.warn(Finding(entry.origin, entry.name, "has no effect on a collector over plain HTTP, write https:// in its URL"))
+                reader.findings.warn(
+                    Finding(entry.origin, entry.name, "has no effect on a collector over plain HTTP, write https:// in its URL"))
             }
             return .some(entry.origin.path(entry.value))
         }
@@ -132,7 +140,8 @@ extension SettingReader {
     fileprivate static let traceProtocol = SettingReader { reader, setting in
         let name = reader.text(setting)
         guard name != "http/json", reader.configuration.tracing.url != nil else { return }
-        reader.fault(setting, "\(quoted(name)) is not spoken here, write http/json; collectors take it where they take http/protobuf, at port 4318")
+        reader.fault(
+            setting, "\(quoted(name)) is not spoken here, write http/json; collectors take it where they take http/protobuf, at port 4318")
     }
 
     fileprivate static let traceServiceName = SettingReader(\.tracing.serviceName) { reader, setting in
@@ -192,7 +201,9 @@ enum TraceFieldList {
     static func checkHeader(_ field: TraceField) throws(ParseError) {
         let isToken = field.name.utf8.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || "!#$%&'*+-.^_`|~".utf8.contains($0) }
         let isText = field.value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 9 }
-        guard isToken, isText else { throw ParseError("has a name or a value that no field of HTTP has, write like authorization=Bearer%20KEY") }
+        guard isToken, isText else {
+            throw ParseError("has a name or a value that no field of HTTP has, write like authorization=Bearer%20KEY")
+        }
     }
 }
 

@@ -46,8 +46,10 @@ extension TrustDeclaration: OptionTarget {
 
     package static let options = table {
         LineOption("issuer", ifSet: \.issuer, .text, "the exact `iss`", "without it the line matches only tokens that have no `iss`").column
-        LineOption("audience", \.audiences, .audiences, values: "accepted `aud` values, or any",
-            "one of them must match; `any` leaves `aud` unchecked").json("audiences").column
+        LineOption(
+            "audience", \.audiences, .audiences, values: "accepted `aud` values, or any",
+            "one of them must match; `any` leaves `aud` unchecked"
+        ).json("audiences").column
         LineOption("jwks", "a URL or a file", "the issuer's keys as a JWK Set") { line, trust in
             if let text = line.text("jwks") { trust.keySource = jwksSource(&line, text) }
         } value: { trust, _ in
@@ -57,25 +59,38 @@ extension TrustDeclaration: OptionTarget {
             trust.secretFile.map { OptionValue($0) }
         }.column
         LineOption(
-            "algorithms", list: \.algorithms, "RS256,ES256", "the accepted algorithms: by default all that the keys allow, HS256 for a secret",
-            part: algorithm, join: { AlgorithmSet($0) }, show: { $0.members.map(\.name) }).column
+            "algorithms", list: \.algorithms, "RS256,ES256",
+            "the accepted algorithms: by default all that the keys allow, HS256 for a secret",
+            part: algorithm, join: { AlgorithmSet($0) }, show: { $0.members.map(\.name) }
+        ).column
         LineOption("user-claim", \.userClaim, .text, "the claim with the user's id")
         LineOption("tier-claim", \.tierClaim, .text, "the claim with the tier")
-        LineOption("tier-from", \.tierSource, .choice([("claim", .claim), ("account", .account), ("lookup", .lookup)]),
-            "the source of the tier: the claim, the account that `user set-tier` or an import made for the subject, or the server at `tier-url`").column
-        LineOption("tier-url", ifSet: \.tierURL, .url, "a URL",
+        LineOption(
+            "tier-from", \.tierSource, .choice([("claim", .claim), ("account", .account), ("lookup", .lookup)]),
+            "the source of the tier: the claim, the account that `user set-tier` or an import made for the subject, or the server at `tier-url`"
+        ).column
+        LineOption(
+            "tier-url", ifSet: \.tierURL, .url, "a URL",
             "with `tier-from=lookup`: `GET URL?issuer=…&subject=…` is answered by `{\"tier\":…}`")
-        LineOption("tier-max-age", \.tierMaxAgeSeconds, .duration(1_000...86_400_000, unit: 1_000), values: "60s",
-            "how long an answer counts before the server is asked again").when { $0.tierSource == .lookup }
+        LineOption(
+            "tier-max-age", \.tierMaxAgeSeconds, .duration(1_000...86_400_000, unit: 1_000), values: "60s",
+            "how long an answer counts before the server is asked again"
+        ).when { $0.tierSource == .lookup }
         LineOption("email-claim", \.emailClaim, .text, "the claim with the email")
-        LineOption("max-lifetime", ifSet: \.maxLifetimeSeconds, .duration(1_000...315_360_000_000, unit: 1_000), "unbounded",
+        LineOption(
+            "max-lifetime", ifSet: \.maxLifetimeSeconds, .duration(1_000...315_360_000_000, unit: 1_000), "unbounded",
             "the maximum of `exp` minus `iat`")
-        LineOption("refresh", ifSet: \.refreshURL, .url, "a URL",
+        LineOption(
+            "refresh", ifSet: \.refreshURL, .url, "a URL",
             "the endpoint that refreshes internal callers' expired tokens, and with `accounts=on` those of apps")
         LineOption(
-            "refresh-contract", \.refreshContract, .choice(ContractID.allCases.filter { $0.sessionPolicy.refresh != .none }, \.name), "the request format of that endpoint").when { $0.refreshURL != nil }
-        LineOption("accounts", \.hasAccounts, .flag(),
-            "`on`: the subject is the id of an imported account, or an imported identity whose provider is this line; contracts take the issuer's tokens until they end")
+            "refresh-contract", \.refreshContract, .choice(ContractID.allCases.filter { $0.sessionPolicy.refresh != .none }, \.name),
+            "the request format of that endpoint"
+        ).when { $0.refreshURL != nil }
+        LineOption(
+            "accounts", \.hasAccounts, .flag(),
+            "`on`: the subject is the id of an imported account, or an imported identity whose provider is this line; contracts take the issuer's tokens until they end"
+        )
     }
 }
 

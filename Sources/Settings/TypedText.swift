@@ -36,7 +36,8 @@ package enum TypedText {
 
     /// A percentage in `range`.
     package static func percentage(_ text: String, _ range: ClosedRange<Int>) throws(ParseError) -> Int {
-        guard text.hasSuffix("%"), text.utf8.count <= 5, text.utf8.dropLast().allSatisfy({ $0.isASCIIDigit }), let value = Int(text.dropLast())
+        guard text.hasSuffix("%"), text.utf8.count <= 5, text.utf8.dropLast().allSatisfy({ $0.isASCIIDigit }),
+            let value = Int(text.dropLast())
         else {
             throw ParseError("is no percentage, write one from \(range.lowerBound)% to \(range.upperBound)%")
         }
@@ -52,7 +53,8 @@ package enum TypedText {
             throw ParseError("is no duration, write one like 500ms, 10s, 5m, 24h or 30d")
         }
         guard range.contains(value) else {
-            throw ParseError("is out of range, write a duration from \(DurationText.text(range.lowerBound)) to \(DurationText.text(range.upperBound))")
+            throw ParseError(
+                "is out of range, write a duration from \(DurationText.text(range.lowerBound)) to \(DurationText.text(range.upperBound))")
         }
         return value
     }
@@ -85,9 +87,12 @@ package enum TypedText {
 
     /// A schema of PostgreSQL: a plain identifier that is not one of the server's, nor that which programs share.
     package static func schemaName(_ text: String) throws(ParseError) -> String {
-        let isPlain = (1...48).contains(text.utf8.count) && text.utf8.first?.isASCIIDigit == false
+        let isPlain =
+            (1...48).contains(text.utf8.count) && text.utf8.first?.isASCIIDigit == false
             && text.utf8.allSatisfy { $0.isASCIIDigit || $0 == UInt8(ascii: "_") || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) }
-        guard isPlain else { throw ParseError("is no name of a schema, write up to 48 lower-case letters, digits and _, not a digit first") }
+        guard isPlain else {
+            throw ParseError("is no name of a schema, write up to 48 lower-case letters, digits and _, not a digit first")
+        }
         guard !text.hasPrefix("pg_"), text != "information_schema", text != "public" else {
             throw ParseError("is a schema of PostgreSQL's or of all programs, write a name of Tollgate's own, such as tollgate")
         }
@@ -115,9 +120,12 @@ package enum TypedText {
 
     /// A URL that a mail may link to: of the web, or of an app's own scheme (`myapp://reset`), unchanged.
     package static func linkURL(_ text: String) throws(ParseError) -> String {
-        guard let end = text.firstRange(of: "://"), !["http", "https"].contains(text[..<end.lowerBound].lowercased()) else { return try webURL(text) }
+        guard let end = text.firstRange(of: "://"), !["http", "https"].contains(text[..<end.lowerBound].lowercased()) else {
+            return try webURL(text)
+        }
         let scheme = text[..<end.lowerBound]
-        let isScheme = scheme.utf8.first?.isASCIILetter == true
+        let isScheme =
+            scheme.utf8.first?.isASCIILetter == true
             && scheme.utf8.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || "+-.".utf8.contains($0) }
         guard isScheme, !["javascript", "data", "vbscript", "file", "ftp"].contains(scheme.lowercased()) else {
             throw ParseError("is no URL, write one like https://example.org/path or myapp://path")

@@ -51,43 +51,68 @@ extension UpstreamDeclaration: OptionTarget {
     package static let bare = Self(name: "", bases: [], origin: .builtIn)
 
     package static let options = table {
-        LineOption("balance", \.settings.balance, .choice([("least", .leastOutstanding), ("round", .roundRobin)]),
-            "the address with the fewest requests under way, or round robin").column
-        LineOption("health", ifSet: \.settings.health, .healthCheck, "a path, or grpc",
-            "probed every few seconds; an address that fails the probe gets no requests. `grpc` is the standard health service of gRPC and needs `http2=on`").column
-        LineOption("timeout", \.settings.timeout, .duration(1...86_400_000, isNumber: true),
-            "the time until the first byte of the response, and between its parts").json("timeout_ms")
-        LineOption("connect-timeout", \.settings.connectTimeout, .duration(1...600_000, isNumber: true),
-            "the time for the connection and the TLS handshake").json("connect_timeout_ms")
-        LineOption("retries", \.settings.retries, .count(0...5), "the number of retries of an idempotent request that got no response, up to 5")
-        LineOption("max-connections", \.settings.maxConnections, .bound(1...1_000_000), values: "unbounded",
+        LineOption(
+            "balance", \.settings.balance, .choice([("least", .leastOutstanding), ("round", .roundRobin)]),
+            "the address with the fewest requests under way, or round robin"
+        ).column
+        LineOption(
+            "health", ifSet: \.settings.health, .healthCheck, "a path, or grpc",
+            "probed every few seconds; an address that fails the probe gets no requests. `grpc` is the standard health service of gRPC and needs `http2=on`"
+        ).column
+        LineOption(
+            "timeout", \.settings.timeout, .duration(1...86_400_000, isNumber: true),
+            "the time until the first byte of the response, and between its parts"
+        ).json("timeout_ms")
+        LineOption(
+            "connect-timeout", \.settings.connectTimeout, .duration(1...600_000, isNumber: true),
+            "the time for the connection and the TLS handshake"
+        ).json("connect_timeout_ms")
+        LineOption(
+            "retries", \.settings.retries, .count(0...5), "the number of retries of an idempotent request that got no response, up to 5")
+        LineOption(
+            "max-connections", \.settings.maxConnections, .bound(1...1_000_000), values: "unbounded",
             "the maximum number of connections of all workers to all addresses, health checks excepted; beyond it 503")
         LineOption(
-            "http2", \.speaksHTTP2, .flag(), "HTTP/2, many requests on one connection: by ALPN over https://, by prior knowledge otherwise").column
-        LineOption("host", \.settings.sendsOwnHost, .choice([("client", false), ("upstream", true)]),
+            "http2", \.speaksHTTP2, .flag(), "HTTP/2, many requests on one connection: by ALPN over https://, by prior knowledge otherwise"
+        ).column
+        LineOption(
+            "host", \.settings.sendsOwnHost, .choice([("client", false), ("upstream", true)]),
             "the `Host` that the upstream receives: the client's, or the address's own")
-        LineOption("paths", \.pathsAreExact, .flag([("loose", false), ("exact", true)]),
-            "`exact` if it tells paths apart by case, last slash and blanks at the end; otherwise a path that differs only in these from one of a stricter route is refused").json("paths_exact")
+        LineOption(
+            "paths", \.pathsAreExact, .flag([("loose", false), ("exact", true)]),
+            "`exact` if it tells paths apart by case, last slash and blanks at the end; otherwise a path that differs only in these from one of a stricter route is refused"
+        ).json("paths_exact")
         LineOption("tls-ca", ifSet: \.authorityFile, .path, "a PEM file", "the CA of its certificate; the system's CAs by default")
-        LineOption("eject-failures", orOff: \.settings.outliers.failures, .count(1...1_000),
+        LineOption(
+            "eject-failures", orOff: \.settings.outliers.failures, .count(1...1_000),
             "the number of failures in a row that eject an address: no response, 502, 503, 504, or `UNAVAILABLE` of gRPC")
-        LineOption("eject-after", \.settings.outliers.interval, .duration(1_000...300_000),
-            "the time of the first ejection, which doubles each time up to 5 minutes; also the window of `eject-success` and `eject-latency`")
-        LineOption("eject-max", \.settings.outliers.mostEjected, .percentage(),
+        LineOption(
+            "eject-after", \.settings.outliers.interval, .duration(1_000...300_000),
+            "the time of the first ejection, which doubles each time up to 5 minutes; also the window of `eject-success` and `eject-latency`"
+        )
+        LineOption(
+            "eject-max", \.settings.outliers.maxEjected, .percentage(),
             "the share of the addresses that may be ejected at a time, at least one unless it is 0%; one always stays")
-        LineOption("eject-success", orOff: \.settings.outliers.leastSuccess, .percentage(1...100),
+        LineOption(
+            "eject-success", orOff: \.settings.outliers.minSuccess, .percentage(1...100),
             "the share of successes in a window below which an address is ejected, if the others are above it")
-        LineOption("eject-latency", orOff: \.settings.outliers.latency, .latency, values: "off, 3x or 500ms",
-            "the median time to the head of a response above which an address is ejected: so many times that of the others, or so much while the others are below")
+        LineOption(
+            "eject-latency", orOff: \.settings.outliers.latency, .latency, values: "off, 3x or 500ms",
+            "the median time to the head of a response above which an address is ejected: so many times that of the others, or so much while the others are below"
+        )
         LineOption("panic", \.settings.outliers.panic, .percentage(), "the share of available addresses below which all are used")
-        LineOption("slow-start", \.settings.outliers.slowStart, .duration(0...3_600_000),
+        LineOption(
+            "slow-start", \.settings.outliers.slowStart, .duration(0...3_600_000),
             "the time in which the share of an address that is new or comes back rises from a tenth")
-        LineOption("max-requests", \.settings.maxRequests, .bound(1...1_000_000), values: "unbounded",
+        LineOption(
+            "max-requests", \.settings.maxRequests, .bound(1...1_000_000), values: "unbounded",
             "the maximum number of requests of all workers under way; beyond it 503")
-        LineOption("max-pending", \.settings.maxPending, .bound(1...1_000_000), values: "unbounded",
+        LineOption(
+            "max-pending", \.settings.maxPending, .bound(1...1_000_000), values: "unbounded",
             "the maximum number of those that wait for a connection; beyond it 503")
         LineOption("retry-budget", \.settings.retryPercent, .percentage(), "the retries that requests earn; ten are saved in each worker")
-        LineOption("retry-min", \.settings.leastRetries, .count(0...1_000), "the number of retries under way up to which the budget is not asked")
+        LineOption(
+            "retry-min", \.settings.minRetries, .count(0...1_000), "the number of retries under way up to which the budget is not asked")
     }
 }
 

@@ -5,7 +5,7 @@ package import Wire
 /// Accounts in an SQL database. The statements are shared; the differences are behind `SQLDatabase` and `SQLDialect`.
 package final class SQLStore: AccountStore {
     /// How many reasons of skipped rows are remembered; after so many no other one is reported.
-    private static let mostReasons = 100
+    private static let maxReasons = 100
 
     let database: any SQLDatabase
     private let report: @Sendable (StoreOutcome) -> Void
@@ -28,7 +28,7 @@ package final class SQLStore: AccountStore {
     /// Rows of a reading were skipped for these reasons. Each is reported once, for the rows stay.
     func skipped(_ reasons: [String]) {
         for reason in reasons {
-            let isNew = reported.withLock { $0.count < Self.mostReasons && $0.insert(reason).inserted }
+            let isNew = reported.withLock { $0.count < Self.maxReasons && $0.insert(reason).inserted }
             if isNew { report(.skippedRow(reason)) }
         }
     }

@@ -58,7 +58,8 @@ package enum StoreLocation: Sendable, Equatable {
         case .sqlite: nil
         case .postgres(let url, let schema):
             PostgresListener(
-                url: url, schema: PostgresSchema(schema), isDirect: isDirect, primary: primary, start: start, heard: heard, changed: changed)
+                url: url, schema: PostgresSchema(schema), isDirect: isDirect, primary: primary, start: start, heard: heard, changed: changed
+            )
         }
     }
 

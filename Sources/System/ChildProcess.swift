@@ -21,6 +21,7 @@ package struct ChildProcess: Sendable {
         unsafe clinux_spawn_closing_from(&actions, Self.givenDescriptor + 1)
         var words = unsafe ([program] + arguments).map { unsafe strdup($0) } + [nil]
         var pairs = unsafe variables.map { unsafe strdup("\($0.name)=\($0.value)") } + [nil]
+        // swift-format-ignore
         defer { for unsafe text in unsafe words + pairs { unsafe free(text) } }
         var pid: pid_t = 0
         let number = unsafe posix_spawnp(&pid, program, &actions, nil, &words, &pairs)

@@ -13,9 +13,9 @@ package final class DescriptorChannel: Sendable {
     }
 
     /// Descriptors that one message can carry; the kernel allows no more.
-    package static let mostDescriptors = Int(CLINUX_MOST_DESCRIPTORS)
+    package static let maxDescriptors = Int(CLINUX_MOST_DESCRIPTORS)
     /// Bytes of the longest message.
-    package static let longestMessage = 1_024
+    package static let maxMessage = 1_024
 
     package let descriptor: Int32
 
@@ -39,10 +39,10 @@ package final class DescriptorChannel: Sendable {
         return (DescriptorChannel(unchecked: ends[0]), DescriptorChannel(unchecked: ends[1]))
     }
 
-    /// Sends a message of 1 to `longestMessage` bytes and at most `mostDescriptors` descriptors, which stay open here as well. Never blocks.
+    /// Sends a message of 1 to `maxMessage` bytes and at most `maxDescriptors` descriptors, which stay open here as well. Never blocks.
     package func send(_ message: String, _ descriptors: [Int32] = []) throws(SystemFault) {
         let bytes = Array(message.utf8)
-        precondition((1...Self.longestMessage).contains(bytes.count) && descriptors.count <= Self.mostDescriptors)
+        precondition((1...Self.maxMessage).contains(bytes.count) && descriptors.count <= Self.maxDescriptors)
         let sent = unsafe clinux_send_descriptors(descriptor, bytes, bytes.count, descriptors, Int32(descriptors.count))
         guard sent == bytes.count else { throw SystemFault("send to the other process") }
     }
@@ -51,8 +51,8 @@ package final class DescriptorChannel: Sendable {
     package func receive(milliseconds: Int32) -> Received {
         var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         guard unsafe poll(&entry, 1, milliseconds) == 1 else { return .nothing }
-        var bytes = [UInt8](repeating: 0, count: Self.longestMessage)
-        var descriptors = [Int32](repeating: -1, count: Self.mostDescriptors)
+        var bytes = [UInt8](repeating: 0, count: Self.maxMessage)
+        var descriptors = [Int32](repeating: -1, count: Self.maxDescriptors)
         var count: Int32 = 0
         let received = unsafe clinux_receive_descriptors(descriptor, &bytes, bytes.count, &descriptors, &count)
         guard received > 0 else { return received < 0 && (errno == EINTR || errno == EAGAIN) ? .nothing : .closed }

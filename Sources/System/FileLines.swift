@@ -5,7 +5,7 @@ package import Wire
 /// Line reader of a file of any size. Blocking; every error names the path.
 package struct FileLines: ~Copyable {
     /// Longer lines are truncated.
-    package static let longestLine = 1 << 20
+    package static let maxLine = 1 << 20
 
     private let path: String
     private let descriptor: Int32
@@ -47,7 +47,7 @@ package struct FileLines: ~Copyable {
     }
 
     private func keep(_ count: Int, of line: inout ByteBuffer) {
-        line.append(chunk.readable.extracting(0..<min(count, max(0, Self.longestLine - line.count))))
+        line.append(chunk.readable.extracting(0..<min(count, max(0, Self.maxLine - line.count))))
     }
 
     private mutating func fill() throws(SystemFault) {

@@ -35,7 +35,7 @@ struct ServiceAnswer {
     private static let typeSRV = 33
     private static let classInternet = 1
     /// Bytes of a name on the wire (RFC 1035 §2.3.4).
-    private static let longestName = 255
+    private static let maxName = 255
 
     private let bytes: [UInt8]
     private var place = 0
@@ -105,7 +105,7 @@ struct ServiceAnswer {
                 place = end ?? at + 1
                 return String(decoding: text, as: UTF8.self)
             case 1...63:
-                guard bytes.count - at > length, text.count + length + 2 <= Self.longestName else { throw .malformed }
+                guard bytes.count - at > length, text.count + length + 2 <= Self.maxName else { throw .malformed }
                 if !text.isEmpty { text.append(UInt8(ascii: ".")) }
                 for byte in bytes[at + 1...at + length] { text.append(try Self.nameByte(byte)) }
                 at += length + 1

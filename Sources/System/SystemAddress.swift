@@ -34,7 +34,7 @@ extension SocketAddress {
         case .unix(let path):
             var system = sockaddr_un()
             system.sun_family = sa_family_t(AF_UNIX)
-            let bytes = Array(path.utf8.prefix(Self.longestPath))
+            let bytes = Array(path.utf8.prefix(Self.maxPath))
             unsafe withUnsafeMutableBytes(of: &system.sun_path) { unsafe $0.copyBytes(from: bytes) }
             // An abstract name begins with a zero byte and ends with the length; a path ends with a zero byte.
             let isAbstract = bytes.first == UInt8(ascii: "@")

@@ -4,7 +4,8 @@ package import Wire
 /// email, and of the query only whether there was one.
 package enum AccessField: Sendable {
     case requestID, method, host, route, proto, upstream, authOutcome, authReason, issuer, kid, alg
-    case userID, sessionID, tier, tierSource, cache, limitPolicy, limitOutcome, limitSource, limitKeys, limitLine, refresh, dialect, userAgent, tlsVersion
+    case userID, sessionID, tier, tierSource, cache, limitPolicy, limitOutcome, limitSource, limitKeys, limitLine, refresh, dialect,
+        userAgent, tlsVersion
     case instance, error, code, upstreamAddress
     case stream, streamEvent, streamEnd
     case status, upstreamStatus, attempts, tokenAgeSeconds, limitRemaining, limitAt, bytesIn, bytesOut, connectionID
@@ -85,7 +86,7 @@ package struct AccessLogLine: Sendable {
     package init(_ format: LogFormat) { line = LogLine(format) }
 
     /// Longer values are truncated, in bytes, which bounds a line whatever a peer sends.
-    package static let longestValue = 1_024
+    package static let maxValue = 1_024
 
     /// `now` is the request's arrival.
     package func begin(at now: WallTime, into out: inout ByteBuffer) {
@@ -97,7 +98,7 @@ package struct AccessLogLine: Sendable {
     /// Adds the field, unless `value` is empty.
     package func add(_ field: AccessField, _ value: RawSpan, to out: inout ByteBuffer) {
         guard value.byteCount > 0 else { return }
-        line.add(field.name, value.extracting(0..<min(value.byteCount, Self.longestValue)), to: &out)
+        line.add(field.name, value.extracting(0..<min(value.byteCount, Self.maxValue)), to: &out)
     }
 
     package func add(_ field: AccessField, _ value: StaticString, to out: inout ByteBuffer) {
@@ -129,7 +130,7 @@ package struct AccessLogLine: Sendable {
 
     /// Adds the path, and of the query only whether there was one, because queries carry codes and tokens.
     package func addPath(_ path: RawSpan, hasQuery: Bool, to out: inout ByteBuffer) {
-        let shown = path.extracting(0..<min(path.byteCount, Self.longestValue))
+        let shown = path.extracting(0..<min(path.byteCount, Self.maxValue))
         guard hasQuery else { return line.add("path", shown, to: &out) }
         line.add("path", shown, suffix: "?[redacted]", to: &out)
     }

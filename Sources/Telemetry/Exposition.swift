@@ -27,7 +27,9 @@ extension ExpositionWriter {
             guard description.shows(cells, ofSeries: series, snapshot.labels) else { continue }
             let place = shape.values(ofSeries: series)
             let places = [place.0, place.1, place.2, place.3]
-            if description.dimensions.indices.contains(where: { description.dimensions[$0].isFormer(places[$0], snapshot.labels) }) { continue }
+            if description.dimensions.indices.contains(where: { description.dimensions[$0].isFormer(places[$0], snapshot.labels) }) {
+                continue
+            }
             let labels = description.dimensions.indices.map { (description.dimensions[$0].label, values[$0][places[$0]]) }
             let exemplars = family == .requestDuration ? snapshot.exemplars : Exemplars()
             write(cells, description, labels, exemplars, route: series)

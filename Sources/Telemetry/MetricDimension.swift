@@ -101,7 +101,8 @@ enum MetricDimension {
         case .upstream: labels.upstreams.isCurrent(index)
         case .tier: labels.tiers.isCurrent(index)
         case .issuer: labels.issuers.isCurrent(index)
-        case .codeClass, .upstreamCodeClass, .connectionState, .upstreamState, .handshake, .tlsVersion, .retryReason, .ejectionReason, .upstreamBound,
+        case .codeClass, .upstreamCodeClass, .connectionState, .upstreamState, .handshake, .tlsVersion, .retryReason, .ejectionReason,
+            .upstreamBound,
             .authOutcome, .limitOutcome, .refreshResult, .refreshSource, .overload, .redisNode:
             true
         case .method, .authReason, .result, .algorithm, .phase, .limitSource, .redisCommand, .redisResult, .redisRedirect, .filterAction,

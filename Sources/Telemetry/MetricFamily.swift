@@ -56,9 +56,12 @@ extension MetricFamily {
         case .requests:
             .init("http_requests_total", .counter, [.route, .method, .codeClass, .tier], "Requests answered.")
         case .refusals:
-            .init("refusals_total", .counter, [.route, .refusalCode], "Requests that the gateway refused or could not have answered, by the code of the refusal.")
+            .init(
+                "refusals_total", .counter, [.route, .refusalCode],
+                "Requests that the gateway refused or could not have answered, by the code of the refusal.")
         case .requestDuration:
-            .init("http_request_duration_seconds", .histogram(.latency), [.route],
+            .init(
+                "http_request_duration_seconds", .histogram(.latency), [.route],
                 "Time from the first byte of a request to the last of its answer.")
         case .requestsInFlight:
             .init("http_requests_in_flight", .gauge, [], "Requests begun and not yet answered in full.")
@@ -77,43 +80,54 @@ extension MetricFamily {
         case .http2Streams:
             .init("http2_streams", .gauge, [], "Streams of clients' HTTP/2 connections open now.")
         case .http2Ends:
-            .init("http2_connections_ended_total", .counter, [.http2End],
+            .init(
+                "http2_connections_ended_total", .counter, [.http2End],
                 "HTTP/2 connections that the gateway ended because the client broke a rule or a bound, by which.")
         case .overloadSheds:
-            .init("overload_sheds_total", .counter, [.overload],
+            .init(
+                "overload_sheds_total", .counter, [.overload],
                 "Requests refused at once because a bound of the gateway was reached, by which; for connections, pauses of accepting.")
         case .upstreamRequests:
-            .init("upstream_requests_total", .counter, [.upstream, .upstreamCodeClass],
-                "Attempts to have a request answered by an upstream, by its status; error without one, cancelled if the client left or the gateway answered before.")
+            .init(
+                "upstream_requests_total", .counter, [.upstream, .upstreamCodeClass],
+                "Attempts to have a request answered by an upstream, by its status; error without one, cancelled if the client left or the gateway answered before."
+            )
         case .upstreamDuration:
-            .init("upstream_duration_seconds", .histogram(.latency), [.upstream],
+            .init(
+                "upstream_duration_seconds", .histogram(.latency), [.upstream],
                 "Time from an attempt's begin to the head of the upstream's answer, or to its end without one.")
         case .upstreamConnections:
             .init("upstream_connections", .gauge, [.upstream, .upstreamState], "Connections to upstreams open now.")
         case .upstreamRetries:
             .init("upstream_retries_total", .counter, [.upstream, .retryReason], "Requests sent to an upstream again.")
         case .upstreamHealthy:
-            .init("upstream_healthy", .lowestGauge, [.upstream],
+            .init(
+                "upstream_healthy", .lowestGauge, [.upstream],
                 "Addresses of an upstream that get requests, as the worker that sees the fewest has it.")
         case .upstreamEjections:
             .init("upstream_ejections_total", .counter, [.upstream, .ejectionReason], "Addresses ejected, and why.")
         case .upstreamEjected:
             .init("upstream_ejected", .highestGauge, [.upstream], "Addresses of an upstream that are ejected now.")
         case .upstreamPanic:
-            .init("upstream_panic", .highestGauge, [.upstream],
+            .init(
+                "upstream_panic", .highestGauge, [.upstream],
                 "1 while so few addresses of an upstream are available that all are used.")
         case .upstreamRefusals:
-            .init("upstream_refused_total", .counter, [.upstream, .upstreamBound],
+            .init(
+                "upstream_refused_total", .counter, [.upstream, .upstreamBound],
                 "Requests that were refused, or not retried, because of a bound of the upstream, and which.")
         case .upstreamInFlight:
             .init("upstream_requests_in_flight", .gauge, [.upstream], "Requests to an upstream under way.")
         case .checks:
-            .init("forward_auth_checks_total", .counter, [.checkKind, .codeClass],
+            .init(
+                "forward_auth_checks_total", .counter, [.checkKind, .codeClass],
                 "Requests that a proxy had checked, by the endpoint and the verdict. They are among the requests, too.")
         case .authDecisions:
             .init("auth_decisions_total", .counter, [.route, .authOutcome, .authReason], "Who may pass, and why not.")
         case .tokenVerifications:
-            .init("token_verifications_total", .counter, [.algorithm, .result], "Tokens verified, or refused again for the same bad signature; cache hits are none.")
+            .init(
+                "token_verifications_total", .counter, [.algorithm, .result],
+                "Tokens verified, or refused again for the same bad signature; cache hits are none.")
         case .tokenVerificationDuration:
             .init("token_verification_seconds", .histogram(.work), [.algorithm], "Time to verify one token.")
         case .tokenCacheHits:
@@ -127,12 +141,15 @@ extension MetricFamily {
         case .unknownKeyIDs:
             .init("jwks_unknown_kid_total", .counter, [.issuer], "Tokens that name a key which their issuer's set lacks.")
         case .filterItems:
-            .init("filter_items_total", .counter, [.route, .filterAction],
-                "Elements that the tier filter judged: kept and dropped, or shadow_dropped where it only watches; and how many of both had no tier, and left for that.")
+            .init(
+                "filter_items_total", .counter, [.route, .filterAction],
+                "Elements that the tier filter judged: kept and dropped, or shadow_dropped where it only watches; and how many of both had no tier, and left for that."
+            )
         case .filterFailures:
             .init("filter_failures_total", .counter, [.filterFailure], "Answers that the tier filter refused or cut.")
         case .streamsOpen:
-            .init("streams_open", .gauge, [.route, .streamKind],
+            .init(
+                "streams_open", .gauge, [.route, .streamKind],
                 "Streams open now: WebSockets, event streams, gRPC calls of more than a second, other answers of more than a minute.")
         case .streamsEnded:
             .init("streams_ended_total", .counter, [.route, .streamKind, .streamEnd], "Streams that ended, and why.")
@@ -157,7 +174,9 @@ extension MetricFamily {
         case .redisNodes:
             .init("redis_nodes", .highestGauge, [.redisNode], "Primaries of Redis: one, or those of a cluster.")
         case .redisRedirects:
-            .init("redis_redirects_total", .counter, [.redisRedirect], "Calls that a node of a cluster did not serve, and that were sent again.")
+            .init(
+                "redis_redirects_total", .counter, [.redisRedirect],
+                "Calls that a node of a cluster did not serve, and that were sent again.")
         }
     }
 }

@@ -12,7 +12,7 @@ package struct LabelID: Hashable, Sendable {
 
 /// Values of one label, in order of first declaration. Values are only added.
 ///
-/// Bounds the cardinality: beyond `mostValues`, new names share the value `other`.
+/// Bounds the cardinality: beyond `maxValues`, new names share the value `other`.
 package struct LabelValues: Equatable, Sendable {
     /// All values ever declared; the first stands for "none".
     private(set) var names: [String]
@@ -21,7 +21,7 @@ package struct LabelValues: Equatable, Sendable {
     private var currentNames: Set<Int> = []
 
     /// Room for a thousand routes and years of renaming.
-    static let mostValues = 4_096
+    static let maxValues = 4_096
 
     init(none: String) { names = [none] }
 
@@ -35,9 +35,9 @@ package struct LabelValues: Equatable, Sendable {
     mutating func declare(_ declared: [String]) {
         var known = Dictionary(uniqueKeysWithValues: names.enumerated().map { ($1, $0) })
         current = declared.map { name in
-            let wanted = known[name] ?? (names.count < Self.mostValues - 1 ? nil : known["other"])
+            let wanted = known[name] ?? (names.count < Self.maxValues - 1 ? nil : known["other"])
             if let wanted { return LabelID(index: wanted) }
-            let added = names.count < Self.mostValues - 1 ? name : "other"
+            let added = names.count < Self.maxValues - 1 ? name : "other"
             names.append(added)
             known[added] = names.count - 1
             return LabelID(index: names.count - 1)

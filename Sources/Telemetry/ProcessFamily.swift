@@ -52,12 +52,14 @@ enum ProcessFamily: CaseIterable {
         case .overloadLimit:
             .init(
                 "overload_limit", "gauge", ["reason"],
-                "The bounds in force: client connections, requests under way, those of them to own endpoints, and bytes of heads and bodies.")
+                "The bounds in force: client connections, requests under way, those of them to own endpoints, and bytes of heads and bodies."
+            )
         case .spansExported: .init("spans_exported_total", "counter", [], "Spans that the collector of traces has taken.")
         case .spansDropped:
             .init(
                 "spans_dropped_total", "counter", ["reason"],
-                "Spans lost: a worker's buffer or the queue was full, the collector refused them or was away for too long, or the gateway ended.")
+                "Spans lost: a worker's buffer or the queue was full, the collector refused them or was away for too long, or the gateway ended."
+            )
         case .spansQueued: .init("spans_queued", "gauge", [], "Spans that wait for the collector, those of the batch under way included.")
         case .limitEvictions:
             .init(
@@ -66,7 +68,8 @@ enum ProcessFamily: CaseIterable {
         case .refusedAttempts:
             .init(
                 "attempts_refused_total", "counter", ["bucket"],
-                "Sign-ins, codes, messages and new accounts for which a bucket had no room. A sign-in may have been let in by the next one.")
+                "Sign-ins, codes, messages and new accounts for which a bucket had no room. A sign-in may have been let in by the next one."
+            )
         }
     }
 }

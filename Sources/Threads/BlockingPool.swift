@@ -18,11 +18,11 @@ package final class BlockingPool<Resource>: Sendable {
         case closed
     }
 
-    /// Ends what calls have begun together, when no other call or task waits, or after `mostTogether` of them. Returns after how many
+    /// Ends what calls have begun together, when no other call or task waits, or after `maxTogether` of them. Returns after how many
     /// microseconds at the latest it is to be called again; nil if nothing is left.
     package typealias Flush = @Sendable (inout Resource) -> Int?
 
-    private static var mostTogether: Int { 128 }
+    private static var maxTogether: Int { 128 }
 
     private let queue: JobQueue<Resource>
     private let threads: [ThreadEnd]
@@ -35,7 +35,7 @@ package final class BlockingPool<Resource>: Sendable {
         let queue = JobQueue<Resource>(capacity: capacity)
         self.queue = queue
         threads = (0..<count).compactMap { _ in
-            start(name) { queue.serve(make(), mostTogether: Self.mostTogether, flush) }
+            start(name) { queue.serve(make(), maxTogether: Self.maxTogether, flush) }
         }
         if threads.isEmpty { return nil }
     }

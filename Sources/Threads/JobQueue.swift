@@ -42,7 +42,8 @@ internal import Wire
         unsafe condition = .allocate(capacity: 1)
         // Pauses are measured by the monotonic clock.
         var attributes = pthread_condattr_t()
-        let made = unsafe pthread_mutex_init(lock, nil) == 0 && pthread_condattr_init(&attributes) == 0
+        let made =
+            unsafe pthread_mutex_init(lock, nil) == 0 && pthread_condattr_init(&attributes) == 0
             && pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 && pthread_cond_init(condition, &attributes) == 0
         unsafe pthread_condattr_destroy(&attributes)
         precondition(made, "the system gives no lock")
@@ -89,14 +90,14 @@ internal import Wire
     }
 
     /// Serves the queue on the calling thread until it is closed and empty.
-    func serve(_ resource: consuming Resource, mostTogether: Int, _ flush: BlockingPool<Resource>.Flush) {
+    func serve(_ resource: consuming Resource, maxTogether: Int, _ flush: BlockingPool<Resource>.Flush) {
         // `run` of a task on this thread finds the resource by `current`.
         let place = UnsafeMutablePointer<Resource>.allocate(capacity: 1)
         unsafe place.initialize(to: resource)
         var here = unsafe ThreadPlace(owner: ObjectIdentifier(self), resource: place)
         unsafe withUnsafeMutablePointer(to: &here) { here in
             unsafe ThreadPlace.set(here)
-            unsafe serve(place, mostTogether, flush)
+            unsafe serve(place, maxTogether, flush)
             unsafe ThreadPlace.set(nil)
         }
         unsafe place.deinitialize(count: 1)
@@ -104,11 +105,11 @@ internal import Wire
     }
 
     @unsafe private func serve(
-        _ place: UnsafeMutablePointer<Resource>, _ mostTogether: Int, _ flush: BlockingPool<Resource>.Flush
+        _ place: UnsafeMutablePointer<Resource>, _ maxTogether: Int, _ flush: BlockingPool<Resource>.Flush
     ) {
         var (together, pause): (Int, Int?) = (0, nil)
         while true {
-            if together < mostTogether, let work = next(within: together > 0 ? 0 : pause) {
+            if together < maxTogether, let work = next(within: together > 0 ? 0 : pause) {
                 switch work {
                 case .job(let job): unsafe job.run(&place.pointee)
                 case .task(let part): part.run()

@@ -7,7 +7,7 @@ import Wire
 ///
 /// A reader that stops reading must not block the gateway: lines beyond 8 MiB of backlog are dropped and counted.
 package final class LineSink: Sendable {
-    private static let mostWaiting = 8 << 20
+    private static let maxWaiting = 8 << 20
     /// PIPE_BUF: so many bytes go into a pipe whole (pipe(7)), and into a stream socket as well.
     private static let atomicBytes = 4_096
 
@@ -39,7 +39,7 @@ package final class LineSink: Sendable {
     /// Appends whole lines. Any thread; only blocks for other writers.
     package func write(_ lines: RawSpan) {
         let fits = waiting.withLock { buffer in
-            guard buffer.count + lines.byteCount <= Self.mostWaiting else { return false }
+            guard buffer.count + lines.byteCount <= Self.maxWaiting else { return false }
             buffer.append(lines)
             return true
         }

@@ -51,6 +51,7 @@ package struct CertificateFacts: Equatable, Sendable {
         else { return "the system's root certificates cannot be read" }
         let untrusted = unsafe tls_stack_new()
         defer { unsafe tls_stack_free(untrusted) }
+        // swift-format-ignore
         for unsafe link in unsafe chain { _ = unsafe tls_stack_push(untrusted, link) }
         unsafe X509_STORE_CTX_set0_untrusted(context, untrusted)
         guard unsafe X509_verify_cert(context) != 1 else { return nil }

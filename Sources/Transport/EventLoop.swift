@@ -97,7 +97,9 @@ package struct EventLoop: ~Copyable {
         _ = clinux_epoll_ctl(epoll, Int32(CLINUX_REMOVE), socket.descriptor, 0, 0)
     }
 
-    private func control(_ operation: Int32, _ socket: Socket, _ token: UInt64, _ interest: Interest)
+    private func control(
+        _ operation: Int32, _ socket: Socket, _ token: UInt64, _ interest: Interest
+    )
         throws(SystemFault)
     {
         var events: UInt32 = 0

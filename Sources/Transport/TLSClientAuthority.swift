@@ -17,6 +17,7 @@ final class TLSClientAuthority: Sendable {
             throw TLSFault("\(path) holds no certificate", right: "it should be PEM text with -----BEGIN CERTIFICATE-----")
         }
         var fingerprint: [UInt8] = []
+        // swift-format-ignore
         for unsafe certificate in unsafe found {
             _ = unsafe X509_STORE_add_cert(store, certificate)
             fingerprint += unsafe Self.digest(certificate)
@@ -38,6 +39,7 @@ final class TLSClientAuthority: Sendable {
     func ask(_ context: OpaquePointer) -> Bool {
         unsafe tls_judge_tickets(context)
         // The names tell a client with several certificates which one to send.
+        // swift-format-ignore
         for unsafe certificate in unsafe certificates where unsafe SSL_CTX_add_client_CA(context, certificate) != 1 { return false }
         return unsafe tls_ask_clients(context, store) == 1
     }

@@ -68,7 +68,9 @@ package final class TLSServerContext: Sendable {
         unsafe leaves = unsafe other.leaves
         unsafe protocols = .allocate(capacity: other.protocols.count)
         _ = unsafe protocols.initialize(fromContentsOf: other.protocols)
+        // swift-format-ignore
         for unsafe context in unsafe contexts { unsafe SSL_CTX_up_ref(context) }
+        // swift-format-ignore
         for unsafe leaf in unsafe leaves { unsafe X509_up_ref(leaf) }
     }
 
@@ -90,6 +92,7 @@ package final class TLSServerContext: Sendable {
             return unsafe server.choose(session)
         }
         unsafe TLSTicketKeys.listen(contexts[0])
+        // swift-format-ignore
         for unsafe context in unsafe contexts {
             unsafe SSL_CTX_set_alpn_select_cb(
                 context,
@@ -113,7 +116,7 @@ package final class TLSServerContext: Sendable {
         // An exact name precedes a wildcard, whatever the order of the pairs.
         let flags = UInt32(tls_host_flags())
         for flags in [flags | UInt32(tls_host_flag_exact()), flags] {
-            for unsafe (index, leaf) in unsafe leaves.enumerated() {
+            for unsafe(index, leaf) in unsafe leaves.enumerated() {
                 guard unsafe X509_check_host(leaf, name, count, flags, nil) == 1 else { continue }
                 if index > 0 { unsafe SSL_set_SSL_CTX(session, contexts[index]) }
                 return SSL_TLSEXT_ERR_OK
@@ -136,6 +139,7 @@ package final class TLSServerContext: Sendable {
         let name = Array("tollgate".utf8)
         unsafe SSL_CTX_set_session_id_context(context, name, UInt32(name.count))
         var works = unsafe SSL_CTX_use_certificate(context, certificate.leaf) == 1
+        // swift-format-ignore
         for unsafe link in unsafe certificate.chain where works { works = unsafe tls_add_chain(context, link) == 1 }
         works = unsafe works && SSL_CTX_use_PrivateKey(context, certificate.key) == 1
         if let clients { works = unsafe works && clients.ask(context) }

@@ -115,7 +115,8 @@ package enum Base64URL {
         var values = (bits >> 40) << 32 | (bits >> 16 & 0xFF_FFFF)
         values = (values & 0x00FF_F000_00FF_F000) << 4 | (values & 0x0000_0FFF_0000_0FFF)
         values = (values & 0x0FC0_0FC0_0FC0_0FC0) << 2 | (values & 0x003F_003F_003F_003F)
-        let word = values &+ 65 &* ones &+ atLeast(26, values) &* 6 &- atLeast(52, values) &* 75
+        let word =
+            values &+ 65 &* ones &+ atLeast(26, values) &* 6 &- atLeast(52, values) &* 75
             &- atLeast(62, values) &* 13 &+ atLeast(63, values) &* 49
         return word.byteSwapped
     }

@@ -116,7 +116,7 @@ extension IPAddress {
     }
 
     private func writeHextets(into out: inout ByteBuffer) {
-        let zeros = longestZeros()
+        let zeros = maxZeros()
         var index = 0
         while index < 8 {
             if index == zeros.lowerBound && !zeros.isEmpty {
@@ -132,7 +132,7 @@ extension IPAddress {
     }
 
     /// The first of the longest runs of at least two zero hextets; empty if there is none.
-    private func longestZeros() -> Range<Int> {
+    private func maxZeros() -> Range<Int> {
         var best = 0..<0
         var start = 0
         for index in 0...8 where index == 8 || hextet(index) != 0 {

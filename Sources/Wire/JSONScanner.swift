@@ -21,7 +21,7 @@ package struct JSONScanner: ~Copyable {
     /// The maximum number of open arrays and objects.
     package static let maximumDepth = 128
     /// The maximum number of bytes copied of a name or string that was cut or escaped.
-    package static let longestText = 255
+    package static let maxText = 255
 
     /// The names to stop at: a 64-bit set of `PlainWord.bit`. A collision only costs the caller a comparison.
     var watchedNames: UInt64 = 0
@@ -65,7 +65,7 @@ package struct JSONScanner: ~Copyable {
     var keepsText = false
     /// Whether the text is in `spelled` because it was cut or has escapes.
     var isSpelled = false
-    /// Whether the text just read exceeded `longestText`.
+    /// Whether the text just read exceeded `maxText`.
     package internal(set) var isTooLong = false
     /// Whether the string just read holds half a surrogate pair; in a name that is a fault.
     package internal(set) var hasHalves = false

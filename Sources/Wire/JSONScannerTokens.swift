@@ -159,13 +159,13 @@ extension JSONScanner {
 
     mutating func spell(_ text: RawSpan) {
         guard keepsText, !text.isEmpty else { return }
-        guard spelled.count + text.byteCount <= Self.longestText else { return isTooLong = true }
+        guard spelled.count + text.byteCount <= Self.maxText else { return isTooLong = true }
         spelled.append(text)
     }
 
     mutating func spell(_ escape: JSONEscape) {
         if escape.isHalf { hasHalves = true }
-        guard keepsText, spelled.count + 4 <= Self.longestText else { return isTooLong = true }
+        guard keepsText, spelled.count + 4 <= Self.maxText else { return isTooLong = true }
         spelled.append(scalar: Unicode.Scalar(escape.scalar) ?? "\u{FFFD}")
     }
 }

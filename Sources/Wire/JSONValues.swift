@@ -93,8 +93,7 @@ struct JSONNumber {
         var magnitude: UInt64? = 0
         for offset in 0..<end where text[offset].isASCIIDigit {
             let digit = UInt64(text[offset] - 48)
-            if position < wholeDigits { magnitude = Self.append(digit, to: magnitude) }
-            else if digit != 0 { isWhole = false }
+            if position < wholeDigits { magnitude = Self.append(digit, to: magnitude) } else if digit != 0 { isWhole = false }
             position += 1
         }
         // A zero stays zero however many zeros follow; anything else overflows within twenty steps.

@@ -9,7 +9,7 @@ package enum SocketAddress: Hashable, Sendable {
     package init?(parsing text: String) {
         if text.hasPrefix("unix:") {
             let path = text.dropFirst(5)
-            guard path.hasPrefix("/") || path.hasPrefix("@"), (2...Self.longestPath).contains(path.utf8.count),
+            guard path.hasPrefix("/") || path.hasPrefix("@"), (2...Self.maxPath).contains(path.utf8.count),
                 !path.utf8.contains(0)
             else { return nil }
             self = .unix(String(path))
@@ -54,7 +54,7 @@ package enum SocketAddress: Hashable, Sendable {
     }
 
     /// The longest unix path in bytes: `sun_path` without its NUL.
-    package static let longestPath = 107
+    package static let maxPath = 107
 
     private static func port(_ digits: Substring) -> UInt16? {
         guard (1...5).contains(digits.utf8.count), digits.utf8.allSatisfy(\.isASCIIDigit) else { return nil }

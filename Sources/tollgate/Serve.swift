@@ -77,8 +77,9 @@ enum EchoServer {
             let passages = DemoPassages.render(path: request.path)
             return LocalResponse(
                 status: 200, contentType: "application/json",
-                body: passages ?? EchoAnswer.render(
-                    method: request.method, target: request.target, headers: request.fields, body: request.body.rawBytes))
+                body: passages
+                    ?? EchoAnswer.render(
+                        method: request.method, target: request.target, headers: request.fields, body: request.body.rawBytes))
         }
         let everything = RouteRule(name: "echo", path: "/", isPrefix: true, target: .local(0), auth: .none)
         let policy = try Policy(rules: [everything], trust: Trust(issuers: []), envelopes: Catalogue.envelopes)

@@ -9,7 +9,7 @@ import Wire
 /// Codes by mail and SMS, and whom they lead where.
 @Suite struct CodeTests {
     private func verify(
-        _ office: Office, _ code: String, _ purpose: CodePurpose, _ recipient: Recipient, _ proof: ContactProof,
+        _ office: AccountsFixture, _ code: String, _ purpose: CodePurpose, _ recipient: Recipient, _ proof: ContactProof,
         _ contract: ContractID = .dlauth, session: CallerSession? = nil
     ) async throws -> Sessions.Granted {
         try await office.codes.verify(
@@ -19,7 +19,7 @@ import Wire
     private func email(_ text: String) throws -> Recipient { .email(try EmailAddress(text)) }
 
     @Test func aCodeIsSixDigitsAndWorksOnce() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let first = try await office.signUp("a@x")
         let recipient = try email("a@x")
         try await office.codes.send(.email, to: recipient, .holders, caller: office.caller)
@@ -32,7 +32,7 @@ import Wire
     }
 
     @Test func aSignUpThatCannotSendItsCodeIsNoFailure() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("a@x")
         office.store.fail([.unavailable("gone")])
         await office.codes.sendForSignUp(to: try EmailAddress("a@x"), caller: office.caller)
@@ -44,7 +44,7 @@ import Wire
     /// Redeeming the code of one's own sign-up keeps the password just chosen, whatever purpose the app names.
     @Test(arguments: [CodePurpose.signUp, .email, .recovery])
     func completingTheSignUpKeepsThePasswordAndEndsTheOlderSessions(_ triedAs: CodePurpose) async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let first = try await office.signUp("a@x")
         let recipient = try email("a@x")
         try await office.codes.send(.signUp, to: recipient, .holders, caller: office.caller)
@@ -61,7 +61,7 @@ import Wire
 
     @Test(arguments: [CodePurpose.signUp, .email, .recovery])
     func aSignedInCallerConfirmsTheirAccountUnchanged(_ purpose: CodePurpose) async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let first = try await office.signUp("a@x")
         let other = try await office.signIn("a@x", "password123")
         let recipient = try email("a@x")
@@ -76,7 +76,7 @@ import Wire
 
     /// Five guesses at all codes together, in whatever order of types.
     @Test func fiveGuessesCountOverAllTypesOfACode() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("a@x")
         let recipient = try email("a@x")
         var codes: [CodePurpose: String] = [:]
@@ -94,7 +94,7 @@ import Wire
     }
 
     @Test func fiveWrongTriesKillACode() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("a@x")
         let recipient = try email("a@x")
         try await office.codes.send(.email, to: recipient, .holders, caller: office.caller)
@@ -102,12 +102,14 @@ import Wire
         for _ in 0..<5 {
             #expect(await fault { try await verify(office, wrong, .email, recipient, .signIn(caller: nil)) } == CodeRefusal.invalidCode)
         }
-        #expect(await fault { try await verify(office, office.recorder.code, .email, recipient, .signIn(caller: nil)) } == CodeRefusal.invalidCode)
+        #expect(
+            await fault { try await verify(office, office.recorder.code, .email, recipient, .signIn(caller: nil)) }
+                == CodeRefusal.invalidCode)
         #expect(office.limiter.counted(.accountFailures) == 6)
     }
 
     @Test func aNewCodeKillsTheOlderOne() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("a@x")
         let recipient = try email("a@x")
         try await office.codes.send(.email, to: recipient, .holders, caller: office.caller)
@@ -120,7 +122,7 @@ import Wire
     }
 
     @Test func aCodeLivesTenMinutesForItsPurposeAndRecipient() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("a@x")
         _ = try await office.signUp("b@x")
         let recipient = try email("a@x")
@@ -134,7 +136,7 @@ import Wire
     }
 
     @Test func onlyAccountsGetCodesUnlessAnyoneMay() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let recipient = try email("nobody@x")
         try await office.codes.send(.email, to: recipient, .holders, caller: office.caller)
         #expect(office.recorder.sent.isEmpty)
@@ -144,7 +146,7 @@ import Wire
 
     /// `ADA@x` may be another mailbox than `ada@x`: codes go to the address as the account spells it.
     @Test func aCodeForAnAccountGoesToItsEmailAsTheAccountSpellsIt() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("ada@x")
         for (purpose, audience) in [(CodePurpose.email, Codes.Audience.holders), (.link, .anyone)] {
             try await office.codes.send(purpose, to: try email("ADA@x"), audience, caller: office.caller)
@@ -154,7 +156,7 @@ import Wire
 
     /// An account created with another person's email: when its owner proves it, the creator keeps nothing.
     @Test func provingAnEmailTakesOverAnAccountThatNeverProvedIt() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let squatter = try await office.signUp("owner@x", contract: .password)
         let recipient = try email("owner@x")
         try await office.codes.send(.link, to: recipient, .anyone, caller: office.caller)
@@ -163,14 +165,16 @@ import Wire
         #expect(!owner.account.hasPassword)
         #expect(await fault { try await office.signIn("owner@x", "password123") } == SignInRefusal.invalidCredentials)
         let token = squatter.grant?.tokens.refresh ?? ""
-        #expect(await fault { try await office.sessions.refresh(token, contract: .password, caller: office.caller) } == RefreshTokenRefusal.invalid)
+        #expect(
+            await fault { try await office.sessions.refresh(token, contract: .password, caller: office.caller) }
+                == RefreshTokenRefusal.invalid)
         #expect(await office.recorder.ended.map(\.id) == [squatter.callerSession.session])
         #expect(await office.recorder.ended.map(\.reason) == [.accountTaken])
         _ = try await office.sessions.current(owner.callerSession)
     }
 
     @Test func anAnonymousAccountGetsItsEmail() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let caller = try await office.anonymous.open(contract: .anonymous, caller: office.caller)
         let recipient = try email("a@x")
         try await office.codes.send(.link, to: recipient, .anyone, caller: office.caller)
@@ -185,7 +189,7 @@ import Wire
     }
 
     @Test func theOwnerOfAnEmailIsSignedInToTheAccountThatHasIt() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let recipient = try email("a@x")
         let first = try await office.anonymous.open(contract: .anonymous, caller: office.caller)
         try await office.codes.send(.link, to: recipient, .anyone, caller: office.caller)
@@ -201,14 +205,16 @@ import Wire
     }
 
     @Test func withoutAnAccountThereIsNothingToSignInTo() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let recipient = try email("nobody@x")
         try await office.codes.send(.link, to: recipient, .anyone, caller: office.caller)
-        #expect(await fault { try await verify(office, office.recorder.code, .link, recipient, .signIn(caller: nil), .anonymous) } == CodeRefusal.contact(.noAccount))
+        #expect(
+            await fault { try await verify(office, office.recorder.code, .link, recipient, .signIn(caller: nil), .anonymous) }
+                == CodeRefusal.contact(.noAccount))
     }
 
     @Test func aCallerWhoseSessionHasEndedProvesNothing() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let caller = try await office.anonymous.open(contract: .anonymous, caller: office.caller)
         try await office.sessions.signOut(caller.callerSession, caller: office.caller)
         let recipient = try email("a@x")
@@ -222,7 +228,7 @@ import Wire
     }
 
     @Test func anEmailMovesOnlyByAProof() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let mover = try await office.signUp("old@x")
         let squatter = try await office.signUp("new@x")
         let recipient = try email("new@x")
@@ -246,7 +252,7 @@ import Wire
     }
 
     @Test func aPhoneJoinsAnAccountAndThenSignsIn() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let caller = try await office.signUp("a@x")
         let phone = Recipient.phone(try PhoneNumber("+49 151 2345678"))
         try await office.codes.send(.phoneChange, to: phone, .anyone, caller: office.caller)
@@ -269,7 +275,7 @@ import Wire
     }
 
     @Test func threeCodesInARowPass() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let recipient = try email("a@x")
         for _ in 0..<3 { try await office.codes.send(.link, to: recipient, .anyone, caller: office.caller) }
         var sent = 3

@@ -11,7 +11,9 @@ import Wire
 @Suite struct GuessTests {
     private func caller(_ address: String) -> Caller { Caller(address: IPAddress(parsing: address), device: nil) }
 
-    private func guess(_ office: Office, _ email: String = "ada@example.com", _ password: String = "wrong one", from address: String) async -> (any Error)? {
+    private func guess(
+        _ office: AccountsFixture, _ email: String = "ada@example.com", _ password: String = "wrong one", from address: String
+    ) async -> (any Error)? {
         await fault {
             try await office.passwords.signIn(
                 .email(try EmailAddress(email)), try Password(password), contract: .dlauth, caller: caller(address))
@@ -19,7 +21,7 @@ import Wire
     }
 
     /// How many wrong guesses in a row pass, each from an address of its own.
-    private func guesses(_ office: Office, at email: String = "ada@example.com", _ address: (Int) -> String) async -> Int {
+    private func guesses(_ office: AccountsFixture, at email: String = "ada@example.com", _ address: (Int) -> String) async -> Int {
         var count = 0
         while await guess(office, email, from: address(count)) == SignInRefusal.invalidCredentials { count += 1 }
         return count
@@ -37,30 +39,32 @@ import Wire
     }
 
     @Test func fiveHundredGuessesAtOnceAtOneAccountAreThirtyTwo() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("ada@example.com")
         let outcomes = await atOnce(500) { _ in await guess(office, from: "10.0.0.1") }
         // 30 of all addresses together, and 2 as a newcomer.
         #expect((30...32).contains(outcomes.count { $0 == SignInRefusal.invalidCredentials }))
-        #expect(outcomes.allSatisfy { $0 == SignInRefusal.invalidCredentials || $0 == AccountFailure.tooManyAttempts(retryAfterSeconds: 20) })
+        #expect(
+            outcomes.allSatisfy { $0 == SignInRefusal.invalidCredentials || $0 == AccountFailure.tooManyAttempts(retryAfterSeconds: 20) })
         #expect(await guess(office, from: "10.0.0.1") == AccountFailure.tooManyAttempts(retryAfterSeconds: 20))
     }
 
     @Test(arguments: ["ada@example.com", "nobody@example.com"])
     func fiveHundredAtOnceFromManyAddressesAreFifty(_ email: String) async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("ada@example.com")
         let outcomes = await atOnce(500) { await guess(office, email, from: Self.stranger($0)) }
         #expect(outcomes.count { $0 == SignInRefusal.invalidCredentials } == 50)
     }
 
     @Test func anAccountHasOneAllowanceWhateverItIsCalled() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         var registration = Registration(email: try EmailAddress("ada@example.com"), password: try Password("password123"))
         registration.username = Username(stored: "ada")
         _ = try await office.passwords.signUp(registration, rules: .length, contract: .dlauth, caller: caller("192.0.2.1"))
         let outcomes = await atOnce(200) { number in
-            let name: SignInName = number.isMultiple(of: 2) ? .email(EmailAddress(stored: "ada@example.com")) : .username(Username(stored: "Ada"))
+            let name: SignInName =
+                number.isMultiple(of: 2) ? .email(EmailAddress(stored: "ada@example.com")) : .username(Username(stored: "Ada"))
             return await fault {
                 try await office.passwords.signIn(name, try Password("wrong one"), contract: .dlauth, caller: caller(Self.stranger(number)))
             }
@@ -69,7 +73,7 @@ import Wire
     }
 
     @Test func rightGuessesCostNothingHoweverManyComeAtOnce() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("ada@example.com")
         for _ in 0..<4 {
             let outcomes = await atOnce(30) { _ in await guess(office, "ada@example.com", "password123", from: "10.0.0.1") }
@@ -82,10 +86,12 @@ import Wire
 
     /// A guess that cannot be judged is refunded.
     @Test func faultsOfOursAreGivenBack() async throws {
-        let office = try Office(queue: 1, cost: Argon2Cost(kibibytes: 8_192, passes: 1, lanes: 1))
+        let office = try AccountsFixture(queue: 1, cost: Argon2Cost(kibibytes: 8_192, passes: 1, lanes: 1))
         let outcomes = await atOnce(60) { number in await guess(office, "user\(number)@x", from: "10.0.0.1") }
         let judged = outcomes.count { $0 == SignInRefusal.invalidCredentials }
-        #expect(judged < 60 && outcomes.allSatisfy { $0 == SignInRefusal.invalidCredentials || $0 == AccountFailure.overloaded(retryAfterSeconds: 1) })
+        #expect(
+            judged < 60
+                && outcomes.allSatisfy { $0 == SignInRefusal.invalidCredentials || $0 == AccountFailure.overloaded(retryAfterSeconds: 1) })
         #expect(office.limiter.counted(.accountFailures) == judged)
         #expect(office.limiter.counted(.addressFailures) == judged)
         office.store.fail([.unavailable("gone")])
@@ -96,7 +102,7 @@ import Wire
     // MARK: only who guessed is kept out
 
     @Test func anAttackFromOneAddressDoesNotLockOutOthers() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("ada@example.com")
         #expect(await guesses(office) { _ in "10.0.0.1" } == 30)
         for address in ["192.0.2.7", "198.51.100.1", "2001:db8::1"] {
@@ -105,33 +111,41 @@ import Wire
             #expect(await guess(office, from: address) == SignInRefusal.invalidCredentials)
             #expect(await guess(office, "ada@example.com", "password123", from: address) == nil)
         }
-        #expect(await guess(office, "ada@example.com", "password123", from: "10.0.0.1") == AccountFailure.tooManyAttempts(retryAfterSeconds: 20))
+        #expect(
+            await guess(office, "ada@example.com", "password123", from: "10.0.0.1") == AccountFailure.tooManyAttempts(retryAfterSeconds: 20)
+        )
     }
 
     @Test func anAddressWithTwoWrongGuessesIsNoNewcomer() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("ada@example.com")
         for _ in 0..<2 { #expect(await guess(office, from: "198.51.100.1") == SignInRefusal.invalidCredentials) }
         #expect(await guesses(office) { _ in "10.0.0.1" } == 28)
-        #expect(await guess(office, "ada@example.com", "password123", from: "198.51.100.1") == AccountFailure.tooManyAttempts(retryAfterSeconds: 20))
+        #expect(
+            await guess(office, "ada@example.com", "password123", from: "198.51.100.1")
+                == AccountFailure.tooManyAttempts(retryAfterSeconds: 20))
         // At other accounts it has not guessed.
         #expect(await guess(office, "bob@example.com", from: "198.51.100.1") == SignInRefusal.invalidCredentials)
     }
 
     @Test func manyAddressesKeepOutOnlyThoseThatTheAccountDoesNotKnow() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("ada@example.com")
         #expect(await guesses(office, Self.stranger) == 50)
-        #expect(await guess(office, "ada@example.com", "password123", from: "198.51.100.1") == AccountFailure.tooManyAttempts(retryAfterSeconds: 20))
+        #expect(
+            await guess(office, "ada@example.com", "password123", from: "198.51.100.1")
+                == AccountFailure.tooManyAttempts(retryAfterSeconds: 20))
         // `office.caller` signed up from here; and it may err five times.
         for _ in 0..<7 { #expect(await guess(office, "ada@example.com", "password123", from: "192.0.2.7") == nil) }
         for _ in 0..<5 { #expect(await guess(office, from: "192.0.2.7") == SignInRefusal.invalidCredentials) }
-        #expect(await guess(office, "ada@example.com", "password123", from: "192.0.2.7") == AccountFailure.tooManyAttempts(retryAfterSeconds: 20))
+        #expect(
+            await guess(office, "ada@example.com", "password123", from: "192.0.2.7")
+                == AccountFailure.tooManyAttempts(retryAfterSeconds: 20))
     }
 
     /// Known and unknown accounts alike, call by call.
     @Test func anUnknownAccountBehavesLikeAKnownOne() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("ada@example.com")
         for number in 0..<60 {
             let answers = [
@@ -143,7 +157,7 @@ import Wire
     }
 
     @Test func strangersCannotMakeTheStoreLookAsOftenAsTheyLike() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("ada@example.com")
         _ = await guesses(office, Self.stranger)
         let before = office.store.calls
@@ -153,18 +167,20 @@ import Wire
     }
 
     @Test func anUnavailableStoreRefundsTheFamiliarCharge() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("ada@example.com")
         _ = await guesses(office, Self.stranger)
         for _ in 0..<9 {
             office.store.fail([.unavailable("gone")])
-            #expect(await guess(office, "ada@example.com", "password123", from: "192.0.2.7") == AccountFailure.unavailable(retryAfterSeconds: 1))
+            #expect(
+                await guess(office, "ada@example.com", "password123", from: "192.0.2.7") == AccountFailure.unavailable(retryAfterSeconds: 1)
+            )
         }
         #expect(await guess(office, "ada@example.com", "password123", from: "192.0.2.7") == nil)
     }
 
     @Test func aCodeIsLetInLikeAPassword() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("ada@example.com")
         _ = await guesses(office, Self.stranger)
         let recipient = Recipient.email(try EmailAddress("ada@example.com"))
@@ -180,18 +196,20 @@ import Wire
         #expect(await verify("192.0.2.7") == nil)
     }
 
-    @Test(arguments: [
-        ([(.signedIn, "192.0.2.7")], "192.0.2.7", true), ([(.accountOpened, "192.0.2.7")], "192.0.2.8", false),
-        ([(.passwordReset, "192.0.2.7"), (.signedIn, nil)], "192.0.2.7", true), ([(.signedIn, nil)], "192.0.2.7", false),
-        ([(.signedIn, "2001:db8::1")], "2001:db8::ffff:1", true), ([(.signedIn, "2001:db8::1")], "2001:db8:0:1::1", false),
-        // Events before a take-over were not caused by the present owner.
-        ([(.signedIn, "192.0.2.1"), (.accountTaken, "192.0.2.1"), (.signedIn, "192.0.2.7")], "192.0.2.7", false),
-        ([(.signedIn, "192.0.2.1"), (.accountTaken, "192.0.2.1"), (.signedIn, "192.0.2.7")], "192.0.2.1", true),
-        ([(.refreshReuse, "192.0.2.7"), (.sessionEnded, "192.0.2.7")], "192.0.2.7", false), ([], "192.0.2.7", false),
-    ] as [([(AuditEvent.Kind, String?)], String, Bool)])
+    @Test(
+        arguments: [
+            ([(.signedIn, "192.0.2.7")], "192.0.2.7", true), ([(.accountOpened, "192.0.2.7")], "192.0.2.8", false),
+            ([(.passwordReset, "192.0.2.7"), (.signedIn, nil)], "192.0.2.7", true), ([(.signedIn, nil)], "192.0.2.7", false),
+            ([(.signedIn, "2001:db8::1")], "2001:db8::ffff:1", true), ([(.signedIn, "2001:db8::1")], "2001:db8:0:1::1", false),
+            // Events before a take-over were not caused by the present owner.
+            ([(.signedIn, "192.0.2.1"), (.accountTaken, "192.0.2.1"), (.signedIn, "192.0.2.7")], "192.0.2.7", false),
+            ([(.signedIn, "192.0.2.1"), (.accountTaken, "192.0.2.1"), (.signedIn, "192.0.2.7")], "192.0.2.1", true),
+            ([(.refreshReuse, "192.0.2.7"), (.sessionEnded, "192.0.2.7")], "192.0.2.7", false), ([], "192.0.2.7", false),
+        ] as [([(AuditEvent.Kind, String?)], String, Bool)])
     func anAddressIsFamiliarFromSignIns(_ events: [(AuditEvent.Kind, String?)], _ address: String, _ isKnown: Bool) throws {
         let events = events.map { kind, address in
-            AuditEvent(id: UUID(high: 0, low: 0), kind, at: WallTime(seconds: 0), user: nil, address: address.flatMap { IPAddress(parsing: $0) })
+            AuditEvent(
+                id: UUID(high: 0, low: 0), kind, at: WallTime(seconds: 0), user: nil, address: address.flatMap { IPAddress(parsing: $0) })
         }
         #expect(AddressHistory.knows(try #require(IPAddress(parsing: address)), events) == isKnown)
     }
@@ -200,10 +218,12 @@ import Wire
 /// Charges of messages and new accounts.
 @Suite struct AttemptCostTests {
     @Test func aMessageThatWasNotSentCostsNothingUnlessThatWouldTell() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let recipient = Recipient.phone(try PhoneNumber("+491512345678"))
         office.store.fail([.unavailable("gone")])
-        #expect(await fault { try await office.codes.send(.sms, to: recipient, .holders, caller: office.caller) } == AccountFailure.unavailable(retryAfterSeconds: 1))
+        #expect(
+            await fault { try await office.codes.send(.sms, to: recipient, .holders, caller: office.caller) }
+                == AccountFailure.unavailable(retryAfterSeconds: 1))
         for kind in [AttemptBucket.Kind.recipientMessages, .addressMessages, .smsBudget] { #expect(office.limiter.counted(kind) == 0) }
         // No account has that number: nothing is sent, and the caller's charges do not reveal it.
         try await office.codes.send(.sms, to: recipient, .holders, caller: office.caller)
@@ -216,7 +236,7 @@ import Wire
 
     /// Each change drops the codes that were sent: without a bound, a squatter could keep the owner from proving her email.
     @Test func oneAccountChangesItsPasswordSoOftenAndNoMore() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let (squatter, other) = (try await office.signUp("ada@example.com"), try await office.signUp("bob@example.com"))
         func change(_ signedIn: SignedIn, _ number: Int) async throws -> (any Error)? {
             let session = try #require(signedIn.grant?.session)
@@ -232,7 +252,7 @@ import Wire
     }
 
     @Test func whenTheBudgetIsSpentNoMoreSMSGoToAnybody() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         var refused = 0
         for number in 0..<80 {
             let recipient = Recipient.phone(try PhoneNumber("+49151\(1_000_000 + number)"))
@@ -247,7 +267,7 @@ import Wire
     }
 
     @Test func onlyAccountsThatWereOpenedCount() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("ada@example.com")
         #expect(office.limiter.counted(.addressOpenings) == 1 && office.limiter.counted(.addressFailures) == 0)
         #expect(await fault { try await office.signUp("ada@example.com") } == SignUpRefusal.emailTaken)
@@ -255,7 +275,9 @@ import Wire
         office.store.fail([.failed("full")])
         #expect(await fault { try await office.signUp("bob@example.com") } == AccountFailure.broken)
         office.store.fail([.unavailable("gone")])
-        #expect(await fault { try await office.anonymous.open(contract: .anonymous, caller: office.caller) } == AccountFailure.unavailable(retryAfterSeconds: 1))
+        #expect(
+            await fault { try await office.anonymous.open(contract: .anonymous, caller: office.caller) }
+                == AccountFailure.unavailable(retryAfterSeconds: 1))
         #expect(office.limiter.counted(.addressOpenings) == 1 && office.limiter.counted(.addressFailures) == 1)
         _ = try await office.anonymous.open(contract: .anonymous, caller: office.caller)
         #expect(office.limiter.counted(.addressOpenings) == 2)
@@ -263,7 +285,7 @@ import Wire
 
     /// Many share an address, and who has an account is let in when others may open no more.
     @Test func aProvidersUserIsLetInWhereNoneMayBeOpened() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         office.providers.offer(.google, keys: KeySet([office.providers.key.verificationKey]))
         func signIn(_ subject: String) async throws -> SignedIn {
             let token = try office.providers.token(.google, subject: subject, at: office.clock.now)

@@ -16,7 +16,8 @@ import Wire
 
     @Test func aWholeLineIsRead() throws {
         let account = try read(
-            #"{"id":"\#(Self.id)","email":"Ada@Example.org","email_verified":true,"username":"ada","password_hash":"pbkdf2_sha256$1$x$yb9iKunqNijXRQKUvO6LoyiwVgfOzKs1+3gaWy8rzxc=","tier":"premium","tier_until":"2027-01-01T00:00:00Z","created_at":"2024-05-06T07:08:09.123456+00:00","identities":[{"provider":"apple","subject":"001.a"},{"provider":"django","subject":42}]}"#)
+            #"{"id":"\#(Self.id)","email":"Ada@Example.org","email_verified":true,"username":"ada","password_hash":"pbkdf2_sha256$1$x$yb9iKunqNijXRQKUvO6LoyiwVgfOzKs1+3gaWy8rzxc=","tier":"premium","tier_until":"2027-01-01T00:00:00Z","created_at":"2024-05-06T07:08:09.123456+00:00","identities":[{"provider":"apple","subject":"001.a"},{"provider":"django","subject":42}]}"#
+        )
         #expect(account.id?.text == Self.id)
         #expect(account.email?.key == "ada@example.org")
         #expect(account.isEmailConfirmed)
@@ -44,19 +45,35 @@ import Wire
 
     @Test(arguments: [
         ("", "the line is no JSON object"), ("[]", "the line is no JSON object"), ("{}", "the line has neither id nor email"),
-        ("{", "the line is no JSON object"), (#"{"email":"a@b.c"}{}"#, "the line is no JSON object"), ("\u{1F}", "the line is no JSON object"),
+        ("{", "the line is no JSON object"), (#"{"email":"a@b.c"}{}"#, "the line is no JSON object"),
+        ("\u{1F}", "the line is no JSON object"),
         (#"{"email":"a@b.c","email":"a@b.d"}"#, "the line names a member twice"), (#"{"email":7}"#, "email must be a string"),
-        (#"{"email":"nobody"}"#, "email is no email address"), (#"{"id":true}"#, "id must be a string"), (#"{"id":""}"#, "id is no name of 1 to 255 bytes"),
+        (#"{"email":"nobody"}"#, "email is no email address"), (#"{"id":true}"#, "id must be a string"),
+        (#"{"id":""}"#, "id is no name of 1 to 255 bytes"),
         (#"{"id":4.5}"#, "id must be a string"), (#"{"email":"a@b.c","email_verified":"yes"}"#, "email_verified must be true or false"),
-        (#"{"id":"1","email_verified":true}"#, "email_verified needs an email"), (#"{"email":"a@b.c","tier":"gold"}"#, "tier is none of free, premium"),
+        (#"{"id":"1","email_verified":true}"#, "email_verified needs an email"),
+        (#"{"email":"a@b.c","tier":"gold"}"#, "tier is none of free, premium"),
         (#"{"email":"a@b.c","tier_until":"2027-01-01T00:00:00Z"}"#, "tier_until needs a tier above free"),
         (#"{"email":"a@b.c","created_at":"yesterday"}"#, "created_at is no time in UTC, write one like 2027-01-01T00:00:00Z"),
-        (#"{"email":"a@b.c","pasword_hash":"x"}"#, "pasword_hash is no field of an account, the fields are id, email, email_verified, username, password_hash, tier, tier_until, created_at, identities"),
-        (#"{"email":"a@b.c","identities":{}}"#, "identities must be an array"), (#"{"email":"a@b.c","identities":[7]}"#, "an identity is no JSON object"),
+        (
+            #"{"email":"a@b.c","pasword_hash":"x"}"#,
+            "pasword_hash is no field of an account, the fields are id, email, email_verified, username, password_hash, tier, tier_until, created_at, identities"
+        ),
+        (#"{"email":"a@b.c","identities":{}}"#, "identities must be an array"),
+        (#"{"email":"a@b.c","identities":[7]}"#, "an identity is no JSON object"),
         (#"{"email":"a@b.c","identities":[{"provider":"apple"}]}"#, "an identity has a provider and a subject"),
-        (#"{"email":"a@b.c","identities":[{"provider":"myspace","subject":"1"}]}"#, "the provider of an identity is none of apple, google, django"),
-        (#"{"email":"a@b.c","identities":[{"provider":"apple","subject":"1"},{"provider":"apple","subject":"1"}]}"#, "an identity stands there twice"),
-        (#"{"email":"a@b.c","identities":[{"provider":"apple","subject":"1","x":1}]}"#, "x is no field of an identity, the fields are provider and subject"),
+        (
+            #"{"email":"a@b.c","identities":[{"provider":"myspace","subject":"1"}]}"#,
+            "the provider of an identity is none of apple, google, django"
+        ),
+        (
+            #"{"email":"a@b.c","identities":[{"provider":"apple","subject":"1"},{"provider":"apple","subject":"1"}]}"#,
+            "an identity stands there twice"
+        ),
+        (
+            #"{"email":"a@b.c","identities":[{"provider":"apple","subject":"1","x":1}]}"#,
+            "x is no field of an identity, the fields are provider and subject"
+        ),
         (#"{"email":"a@b.c","username":"a\u0007"}"#, "username holds control characters or is longer than 256 bytes"),
     ])
     func aLineThatDescribesNoAccountSaysWhy(_ line: String, _ message: String) {
@@ -101,7 +118,9 @@ import Wire
 
     // MARK: the rule
 
-    private static func account(_ number: UInt64, email: String? = nil, openedBy: ContractID? = nil, hasPassword: Bool = false) throws -> Account {
+    private static func account(
+        _ number: UInt64, email: String? = nil, openedBy: ContractID? = nil, hasPassword: Bool = false
+    ) throws -> Account {
         let at = WallTime(seconds: 1_000)
         return Account(
             id: UUID(high: 0, low: number), openedBy: openedBy, createdAt: at, updatedAt: at, email: try email.map { try EmailAddress($0) },

@@ -22,15 +22,15 @@ import Wire
         }
     }
 
-    private let office: Office
+    private let office: AccountsFixture
     private let issuer = Issuer()
     private let key = IdentityKey(IdentitySource(stored: "django"), stored: "7")
 
-    init() throws { office = try Office() }
+    init() throws { office = try AccountsFixture() }
 
     private var sessions: Sessions {
         let issuer = issuer
-        let outside = OutsideRefresh(secret: Office.secret, limiter: office.limiter) { token, _, _ in issuer.redeem(token) }
+        let outside = OutsideRefresh(secret: AccountsFixture.secret, limiter: office.limiter) { token, _, _ in issuer.redeem(token) }
         return Sessions(context: office.context, mint: office.mint, outside: outside)
     }
 
@@ -192,11 +192,11 @@ import Wire
         line.id = UUID(high: 0x0193_a1b2_0000_7000, low: 0x8000_0000_0000_0001)
         let ada = try await office.administration.create(line).id
         let key = IdentityKey(IdentitySource(stored: "django"), stored: ada.text)
-        #expect(try await office.administration.setTier("premium", until: nil, of: key, orID: true).id == ada)
+        #expect(try await office.administration.setTier("premium", until: nil, of: key, allowsAccountID: true).id == ada)
         _ = try await office.administration.revoke(ada)
         #expect(try await office.directory.subject(key) == .refused)
-        #expect(try await office.administration.setTier("gold", until: nil, of: key, orID: true).id == ada)
-        #expect(try await office.directory.account(of: key, orID: true)?.entitlement.tier == "gold")
+        #expect(try await office.administration.setTier("gold", until: nil, of: key, allowsAccountID: true).id == ada)
+        #expect(try await office.directory.account(of: key, allowsAccountID: true)?.entitlement.tier == "gold")
         #expect(try await office.directory.account(of: key) == nil)
         #expect(try await office.directory.accounts().map(\.id) == [ada])
     }
@@ -205,8 +205,8 @@ import Wire
     @Test func aSubjectThatIsTheIdOfAnAccountOfOursIsAnother() async throws {
         let own = try await office.signUp("a@x").account.id
         let key = IdentityKey(IdentitySource(stored: "django"), stored: own.text)
-        #expect(try await office.directory.account(of: key, orID: true) == nil)
-        #expect(try await office.administration.setTier("premium", until: nil, of: key, orID: true).id != own)
+        #expect(try await office.directory.account(of: key, allowsAccountID: true) == nil)
+        #expect(try await office.administration.setTier("premium", until: nil, of: key, allowsAccountID: true).id != own)
         #expect(try await office.directory.standing(of: own)?.entitlement == Entitlement.none)
     }
 }

@@ -11,7 +11,7 @@ import Wire
 /// Signing up and in with a password.
 @Suite struct PasswordAccountTests {
     @Test func signUpOpensASessionAndSignInAnother() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let first = try await office.signUp("Ada@Example.com")
         #expect(first.isNew)
         #expect(first.account.email?.text == "Ada@example.com")
@@ -23,7 +23,7 @@ import Wire
     }
 
     @Test func theAccessTokenNamesUserSessionAndEmail() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let signedIn = try await office.signUp("ada@example.com")
         let tokens = try #require(signedIn.grant?.tokens)
         let token = try office.verified(tokens.access).get()
@@ -38,14 +38,14 @@ import Wire
     }
 
     @Test func anEmailHasOneAccount() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("ada@example.com")
         #expect(await fault { try await office.signUp("ADA@example.com") } == SignUpRefusal.emailTaken)
         #expect(office.limiter.counted(.addressFailures) == 1)
     }
 
     @Test func oneOfManyConcurrentSignUpsWithOneEmailSucceeds() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let outcomes = await withTaskGroup(of: (any Error)?.self) { group in
             for _ in 0..<50 { group.addTask { await fault { try await office.signUp("ada@example.com") } } }
             return await group.reduce(into: []) { $0.append($1) }
@@ -55,7 +55,7 @@ import Wire
     }
 
     @Test func anUnfitPasswordOpensNoAccount() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let registration = Registration(email: try EmailAddress("a@b"), password: try Password("12345678"))
         let refusal = await fault {
             try await office.passwords.signUp(registration, rules: .strict, contract: .password, caller: office.caller)
@@ -66,7 +66,7 @@ import Wire
 
     /// The unknown email, the wrong password and the account without one answer alike, after the same work.
     @Test func refusalsDoNotRevealAccounts() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("ada@example.com")
         var bare = ImportedAccount()
         bare.email = try EmailAddress("no@password")
@@ -79,7 +79,7 @@ import Wire
     }
 
     @Test func withoutAHashTheSameWorkIsDoneAndNoPasswordIsRight() async throws {
-        let work = try Office().work
+        let work = try AccountsFixture().work
         for stored in [nil, "", "$2b$12$abc"] {
             let check = try await work.check(try Password("password123"), against: stored, for: nil)
             #expect(!check.isRight)
@@ -94,7 +94,7 @@ import Wire
 
     @Test(arguments: [(composed, decomposed), (decomposed, composed), (decomposed, decomposed)])
     func aPasswordIsTheSameHoweverItIsTyped(_ chosen: String, _ typed: String) async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let registration = Registration(email: try EmailAddress("a@x"), password: try Password(chosen))
         _ = try await office.passwords.signUp(registration, rules: .length, contract: .dlauth, caller: office.caller)
         let first = try await office.signIn("a@x", typed)
@@ -111,7 +111,7 @@ import Wire
 
     /// Imported hashes, and hashes from before passwords were composed, are of the typed form.
     @Test func aHashOfAnUncomposedPasswordIsReplaced() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let typed = Array(Self.decomposed.utf8)
         var creation = ImportedAccount()
         creation.email = try EmailAddress("a@x")
@@ -125,7 +125,7 @@ import Wire
     }
 
     @Test func sixWrongGuessesPassAndSixtyDoNot() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("ada@example.com")
         for _ in 0..<6 { #expect(await fault { try await office.signIn("ada@example.com", "wrong") } == SignInRefusal.invalidCredentials) }
         _ = try await office.signIn("ada@example.com", "password123")
@@ -138,14 +138,14 @@ import Wire
     }
 
     @Test func anAddressThatGuessesAtManyAccountsIsStopped() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         var guesses = 0
         while await fault({ try await office.signIn("user\(guesses)@x", "wrong") }) == SignInRefusal.invalidCredentials { guesses += 1 }
         #expect(guesses < 200)
     }
 
     @Test func aHashOfAnOlderKindIsReplacedAtSignIn() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let django = "pbkdf2_sha256$1000$seasalt$JgZryXe2Ga8ysg6XbzkLpTdyPQrHqsinbL9BnnhgX4A="
         let id = UUID(high: 0, low: 7)
         let imported = NewAccount(id: id, openedBy: nil, email: try EmailAddress("old@x"), passwordHash: django)
@@ -158,7 +158,7 @@ import Wire
     }
 
     @Test func anUnprovenEmailGetsNoSessionIfItMustBeConfirmed() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let registration = Registration(email: try EmailAddress("a@b"), password: try Password("password123"))
         let signedUp = try await office.passwords.signUp(
             registration, rules: .length, contract: .dlauth, mustConfirmEmail: true, caller: office.caller)
@@ -180,7 +180,7 @@ import Wire
 
     /// If emails must be proven, an unfinished sign-up does not block another.
     @Test func aSignUpThatWasNeverProvenGivesWayToAnother() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         func signUp(_ password: String) async throws -> SignedIn {
             let registration = Registration(email: try EmailAddress("a@b"), password: try Password(password))
             return try await office.passwords.signUp(
@@ -204,7 +204,7 @@ import Wire
     }
 
     @Test func aUsernameWillDoWhereOnlyOneHasIt() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         for (email, username) in [("a@x", "Ada"), ("b@x", "Grace"), ("c@x", "grace")] {
             var registration = Registration(email: try EmailAddress(email), password: try Password("password123"))
             registration.username = try Username(username)
@@ -220,7 +220,7 @@ import Wire
     }
 
     @Test func anotherPasswordEndsAllOtherSessions() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let first = try await office.signUp("a@x")
         let second = try await office.signIn("a@x", "password123")
         let changed = try await office.passwords.changePassword(
@@ -238,7 +238,7 @@ import Wire
     }
 
     @Test func morePasswordsThanMayWaitAreRefusedAtOnce() async throws {
-        let office = try Office(queue: 1, cost: .standard)
+        let office = try AccountsFixture(queue: 1, cost: .standard)
         let outcomes = await withTaskGroup(of: (any Error)?.self) { group in
             for number in 0..<50 { group.addTask { await fault { try await office.signIn("user\(number)@x", "wrong") } } }
             return await group.reduce(into: []) { $0.append($1) }
@@ -264,7 +264,7 @@ import Wire
     }
 
     @Test func aStoreThatIsAwaySaysWhenToComeAgain() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         office.store.fail([.unavailable("gone")])
         #expect(await fault { try await office.signIn("a@x", "password123") } == AccountFailure.unavailable(retryAfterSeconds: 1))
         office.store.fail([.failed("no such table")])
@@ -275,13 +275,13 @@ import Wire
 
 /// A new password for who forgot the old one.
 @Suite struct PasswordResetTests {
-    private func reset(_ office: Office, _ token: String, _ password: String = "brand new one") async throws -> Sessions.Granted {
+    private func reset(_ office: AccountsFixture, _ token: String, _ password: String = "brand new one") async throws -> Sessions.Granted {
         try await office.reset.reset(
             token: token, to: try Password(password), rules: .length, contract: .dlauth, caller: office.caller)
     }
 
     @Test func theTokenFromTheMailSetsAPasswordOnce() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let first = try await office.signUp("a@x")
         try await office.reset.forgot(try EmailAddress("A@x"), caller: office.caller)
         let token = office.recorder.resetToken
@@ -296,7 +296,7 @@ import Wire
 
     /// A mail sent before the change cannot undo it.
     @Test func anotherPasswordEndsTheTokensThatWereSentBefore() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let first = try await office.signUp("a@x")
         try await office.reset.forgot(try EmailAddress("a@x"), caller: office.caller)
         let token = office.recorder.resetToken
@@ -307,7 +307,7 @@ import Wire
     }
 
     @Test func aResetTakesOverAnAccountWithAnUnprovenEmail() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         var registration = Registration(email: try EmailAddress("owner@x"), password: try Password("password123"))
         registration.username = try Username("mallory")
         let json = Array(#"{"planted":1}"#.utf8)
@@ -320,18 +320,19 @@ import Wire
         #expect(await office.recorder.ended.map(\.reason) == [.accountTaken])
         // Once it is proven, only the password is another.
         try await office.reset.forgot(registration.email, caller: office.caller)
-        #expect(try await reset(office, office.recorder.resetToken, "yet another").account.emailConfirmedAt == done.account.emailConfirmedAt)
+        #expect(
+            try await reset(office, office.recorder.resetToken, "yet another").account.emailConfirmedAt == done.account.emailConfirmedAt)
         #expect(await office.recorder.ended.map(\.reason) == [.accountTaken, .passwordChanged])
     }
 
     @Test func forgottenPasswordsDoNotRevealAccounts() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         try await office.reset.forgot(try EmailAddress("nobody@x"), caller: office.caller)
         #expect(office.recorder.sent.isEmpty)
     }
 
     @Test func aTokenIsGoodForAnHour() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("a@x")
         try await office.reset.forgot(try EmailAddress("a@x"), caller: office.caller)
         office.clock.advance(seconds: 3_600)
@@ -339,7 +340,7 @@ import Wire
     }
 
     @Test func anUnfitPasswordDoesNotUseTheTokenUp() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("a@x")
         try await office.reset.forgot(try EmailAddress("a@x"), caller: office.caller)
         let token = office.recorder.resetToken
@@ -348,7 +349,7 @@ import Wire
     }
 
     @Test func madeUpResetTokensAreRefused() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("a@x")
         for token in ["", "x", String(repeating: "A", count: 43), "nül\u{0}"] {
             #expect(await fault { try await reset(office, token) } == PasswordResetRefusal.invalidToken)
@@ -357,7 +358,7 @@ import Wire
     }
 
     @Test func threeMailsInARowPass() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         _ = try await office.signUp("a@x")
         for _ in 0..<3 { try await office.reset.forgot(try EmailAddress("a@x"), caller: office.caller) }
         #expect(office.recorder.sent.count == 3)

@@ -9,8 +9,8 @@ import Wire
 
 /// Signing in by an ID token.
 @Suite struct ProviderTests {
-    private func office() throws -> Office {
-        let office = try Office()
+    private func office() throws -> AccountsFixture {
+        let office = try AccountsFixture()
         for provider in Provider.allCases {
             office.providers.offer(provider, keys: KeySet([office.providers.key.verificationKey]))
         }
@@ -18,7 +18,7 @@ import Wire
     }
 
     private func signIn(
-        _ office: Office, _ provider: Provider = .google, subject: String, email: String? = nil, isVerified: Bool = true,
+        _ office: AccountsFixture, _ provider: Provider = .google, subject: String, email: String? = nil, isVerified: Bool = true,
         name: PersonName? = nil, rule: NameRule = .first, contract: ContractID = .provider
     ) async throws -> SignedIn {
         let token = try office.providers.token(provider, subject: subject, email: email, isVerified: isVerified, at: office.clock.now)
@@ -104,7 +104,9 @@ import Wire
         let forged = try office.providers.token(.google, subject: "1", at: office.clock.now, key: try SigningKey.generate(.ES256))
         for token in ["", "x.y.z", forged] {
             let request = ProviderSignIn.Request(provider: .google, idToken: token)
-            #expect(await fault { try await office.provider.signIn(request, contract: .provider, caller: office.caller) } == ProviderRefusal.identityRefused)
+            #expect(
+                await fault { try await office.provider.signIn(request, contract: .provider, caller: office.caller) }
+                    == ProviderRefusal.identityRefused)
         }
         #expect(office.limiter.counted(.addressFailures) == 3)
     }
@@ -137,18 +139,22 @@ import Wire
         let office = try office()
         let token = try office.providers.token(.google, subject: "1", at: office.clock.now)
         let request = ProviderSignIn.Request(provider: .apple, idToken: token)
-        #expect(await fault { try await office.provider.signIn(request, contract: .apple, caller: office.caller) } == ProviderRefusal.identityRefused)
+        #expect(
+            await fault { try await office.provider.signIn(request, contract: .apple, caller: office.caller) }
+                == ProviderRefusal.identityRefused)
     }
 
     @Test func aProviderThatIsNotSetUpIsOff() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         #expect(!office.provider.offers(.apple))
         let request = ProviderSignIn.Request(provider: .apple, idToken: "x")
-        #expect(await fault { try await office.provider.signIn(request, contract: .apple, caller: office.caller) } == ProviderRefusal.providerOff)
+        #expect(
+            await fault { try await office.provider.signIn(request, contract: .apple, caller: office.caller) }
+                == ProviderRefusal.providerOff)
     }
 
     @Test func keysThatCannotBeHadAreNotTheCallersFault() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         office.providers.offer(.google, keys: nil)
         let refusal = await fault { try await signIn(office, subject: "1") }
         #expect(refusal == ProviderRefusal.keysUnavailable)
@@ -178,7 +184,7 @@ import Wire
 /// The operator's changes, and anonymous accounts.
 @Suite struct AdministrationTests {
     @Test func aTierCountsAtOnceForTheSameToken() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let user = try await office.signUp("a@x").account.id
         let mark = try await office.directory.changes(since: nil).next
         #expect(try await office.directory.standing(of: user)?.entitlement == Entitlement.none)
@@ -188,12 +194,14 @@ import Wire
         #expect(try await office.directory.standing(of: user)?.entitlement == set)
         #expect(try await office.directory.changes(since: mark).changes.map(\.change) == [.account(user, AccountStanding(set))])
         let nobody = UUID(high: 0, low: 0)
-        #expect(await fault { try await office.administration.setTier("premium", until: nil, of: nobody) } == AdministrationRefusal.noSuchAccount)
+        #expect(
+            await fault { try await office.administration.setTier("premium", until: nil, of: nobody) }
+                == AdministrationRefusal.noSuchAccount)
         #expect(try await office.directory.standing(of: nobody) == nil)
     }
 
     @Test func revokingEndsAllSessions() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let first = try await office.signUp("a@x")
         let second = try await office.signIn("a@x", "password123")
         #expect(try await office.administration.revoke(first.account.id) == 2)
@@ -205,7 +213,7 @@ import Wire
     }
 
     @Test func deletingLeavesNothingButTheEndedSessions() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let first = try await office.signUp("a@x")
         try await office.administration.delete(first.account.id)
         #expect(try await office.directory.account(first.account.id) == nil)
@@ -216,7 +224,7 @@ import Wire
     }
 
     @Test func theOperatorOpensAccountsToo() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         var creation = ImportedAccount()
         creation.email = try EmailAddress("a@x")
         creation.username = try Username("ada")
@@ -233,7 +241,7 @@ import Wire
     }
 
     @Test func anEmailThatTheOperatorConfirmsIsProvenFromTheStart() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let until = WallTime(seconds: office.clock.now.seconds + 100)
         var creation = ImportedAccount()
         creation.email = try EmailAddress("a@x")
@@ -249,7 +257,7 @@ import Wire
     }
 
     @Test func anImportedHashOpensTheDoorAndIsReplacedThen() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         var creation = ImportedAccount()
         creation.email = try EmailAddress("a@x")
         let django = "pbkdf2_sha256$1$salt$xOEfG6ymEDJ8fNSD2M6IJ0r8bE5FeVaxgYMnZIVZPek="
@@ -262,21 +270,23 @@ import Wire
     }
 
     @Test func theOperatorChoosesNoWeakPasswordEither() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         for (password, expected) in [
-            ("short", PasswordFault.tooShort), ("password123", .tooCommon), ("83749283749", .entirelyNumeric), ("ada@example.org", .sameAsEmail),
+            ("short", PasswordFault.tooShort), ("password123", .tooCommon), ("83749283749", .entirelyNumeric),
+            ("ada@example.org", .sameAsEmail),
         ] {
             var creation = ImportedAccount()
             creation.email = try EmailAddress("ada@example.org")
             let weak = creation
             #expect(
-                await fault { try await office.administration.create(weak, password: try Password(password)) } == CreationRefusal.unfitPassword([expected]))
+                await fault { try await office.administration.create(weak, password: try Password(password)) }
+                    == CreationRefusal.unfitPassword([expected]))
         }
         #expect(try await office.directory.accounts().isEmpty)
     }
 
     @Test func openingAccountsOutOfNothingIsBounded() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         var opened = 0
         while await fault({ try await office.anonymous.open(contract: .anonymous, caller: office.caller) }) == nil { opened += 1 }
         #expect((50..<200).contains(opened))
@@ -338,7 +348,9 @@ import Wire
         pool.close()
         // Tasks go on elsewhere, and their calls are refused.
         let refusal = await withTaskExecutorPreference(pool.executor()) {
-            do throws(BlockingPool<[Int]>.Fault) { return try await pool.run { _ in BlockingPool<[Int]>.Fault?.none } } catch { return error }
+            do throws(BlockingPool<[Int]>.Fault) { return try await pool.run { _ in BlockingPool<[Int]>.Fault?.none } } catch {
+                return error
+            }
         }
         #expect(refusal == .closed)
     }
@@ -346,10 +358,11 @@ import Wire
     /// Others would wait for a slow signature.
     @Test(arguments: [(SigningAlgorithm.ES256, true), (.RS256, false)])
     func aSlowSignatureIsMadeElsewhere(_ algorithm: SigningAlgorithm, _ isOnPool: Bool) async throws {
-        let (office, pool, key) = (try Office(), try pool(), try SigningKey.generate(algorithm))
+        let (office, pool, key) = (try AccountsFixture(), try pool(), try SigningKey.generate(algorithm))
         let mint = TokenMint(
-            issuer: "https://gate.test", audience: "tollgate", signingKey: { key }, refreshKeys: RefreshTokenKeys(secret: Office.secret),
-            refreshJWTs: try RefreshJWTs(secret: Office.secret, issuer: "https://gate.test"))
+            issuer: "https://gate.test", audience: "tollgate", signingKey: { key },
+            refreshKeys: RefreshTokenKeys(secret: AccountsFixture.secret),
+            refreshJWTs: try RefreshJWTs(secret: AccountsFixture.secret, issuer: "https://gate.test"))
         let wasOnPool = try await withTaskExecutorPreference(pool.executor()) {
             try await office.context.signing(by: mint, pool.isCurrent)
         }

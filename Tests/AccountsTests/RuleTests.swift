@@ -29,10 +29,11 @@ private func session(
         for isConfirmed in [false, true] { #expect(verdict(5, session(isConfirmed: isConfirmed)) == .rotate) }
     }
 
-    @Test(arguments: [
-        (false, 0, RefreshVerdict.again), (false, 29, .again), (false, 30, .again), (false, 86_400 * 20, .again), (true, 0, .again),
-        (true, 29, .again), (true, 30, .reuse), (true, 86_400, .reuse), (true, -3_600, .again),
-    ] as [(Bool, Int64, RefreshVerdict)])
+    @Test(
+        arguments: [
+            (false, 0, RefreshVerdict.again), (false, 29, .again), (false, 30, .again), (false, 86_400 * 20, .again), (true, 0, .again),
+            (true, 29, .again), (true, 30, .reuse), (true, 86_400, .reuse), (true, -3_600, .again),
+        ] as [(Bool, Int64, RefreshVerdict)])
     func theOneBeforeGetsTheSamePairUntilThatHasArrivedAndIsReuseThen(_ isConfirmed: Bool, _ ago: Int64, _ expected: RefreshVerdict) {
         #expect(verdict(4, session(isConfirmed: isConfirmed, rotatedAgo: ago)) == expected)
     }
@@ -109,18 +110,20 @@ private func session(
     private static let ownProven = ContactHolder(user: caller, isConfirmed: true)
     private static let ownUnproven = ContactHolder(user: caller, isConfirmed: false)
 
-    @Test(arguments: [
-        (.signIn(caller: nil), nil, .refuse(.noAccount)), (.signIn(caller: caller), nil, .refuse(.noAccount)),
-        (.signIn(caller: nil), proven, .confirm(other)), (.signIn(caller: caller), proven, .confirm(other)),
-        (.signIn(caller: nil), unproven, .takeOver(other)), (.signIn(caller: caller), unproven, .takeOver(other)),
-        (.signIn(caller: caller), ownUnproven, .confirm(caller)), (.signIn(caller: caller), ownProven, .confirm(caller)),
-        (.link(caller: caller), nil, .attach(to: caller, releasing: nil)), (.link(caller: caller), proven, .confirm(other)),
-        (.link(caller: caller), unproven, .takeOver(other)), (.link(caller: caller), ownProven, .confirm(caller)),
-        (.link(caller: caller), ownUnproven, .confirm(caller)),
-        (.change(caller: caller), nil, .attach(to: caller, releasing: nil)), (.change(caller: caller), proven, .refuse(.taken)),
-        (.change(caller: caller), unproven, .attach(to: caller, releasing: other)), (.change(caller: caller), ownProven, .confirm(caller)),
-        (.change(caller: caller), ownUnproven, .confirm(caller)),
-    ] as [(ContactProof, ContactHolder?, ContactVerdict)])
+    @Test(
+        arguments: [
+            (.signIn(caller: nil), nil, .refuse(.noAccount)), (.signIn(caller: caller), nil, .refuse(.noAccount)),
+            (.signIn(caller: nil), proven, .confirm(other)), (.signIn(caller: caller), proven, .confirm(other)),
+            (.signIn(caller: nil), unproven, .takeOver(other)), (.signIn(caller: caller), unproven, .takeOver(other)),
+            (.signIn(caller: caller), ownUnproven, .confirm(caller)), (.signIn(caller: caller), ownProven, .confirm(caller)),
+            (.link(caller: caller), nil, .attach(to: caller, releasing: nil)), (.link(caller: caller), proven, .confirm(other)),
+            (.link(caller: caller), unproven, .takeOver(other)), (.link(caller: caller), ownProven, .confirm(caller)),
+            (.link(caller: caller), ownUnproven, .confirm(caller)),
+            (.change(caller: caller), nil, .attach(to: caller, releasing: nil)), (.change(caller: caller), proven, .refuse(.taken)),
+            (.change(caller: caller), unproven, .attach(to: caller, releasing: other)),
+            (.change(caller: caller), ownProven, .confirm(caller)),
+            (.change(caller: caller), ownUnproven, .confirm(caller)),
+        ] as [(ContactProof, ContactHolder?, ContactVerdict)])
     func aProofLeadsToOneAccount(_ proof: ContactProof, _ holder: ContactHolder?, _ expected: ContactVerdict) {
         for code in CodePurpose.allCases where code != .signUp {
             #expect(ContactProofRule.verdict(proof, code: code, holder: holder) == expected, "\(code)")
@@ -128,18 +131,20 @@ private func session(
     }
 
     /// It is the same but for one case: who has no session of the account that was never proven confirms the sign-up.
-    @Test(arguments: [
-        (nil, .refuse(.noAccount)), (proven, .confirm(other)), (unproven, .complete(other)), (ownProven, .confirm(caller)),
-        (ownUnproven, .confirm(caller)),
-    ] as [(ContactHolder?, ContactVerdict)])
+    @Test(
+        arguments: [
+            (nil, .refuse(.noAccount)), (proven, .confirm(other)), (unproven, .complete(other)), (ownProven, .confirm(caller)),
+            (ownUnproven, .confirm(caller)),
+        ] as [(ContactHolder?, ContactVerdict)])
     func aCodeOfASignUpCompletesIt(_ holder: ContactHolder?, _ expected: ContactVerdict) {
         #expect(ContactProofRule.verdict(.signIn(caller: Self.caller), code: .signUp, holder: holder) == expected)
     }
 
-    @Test(arguments: [
-        (other, proven, .known(other)), (other, nil, .known(other)), (caller, unproven, .known(caller)), (nil, nil, .create),
-        (nil, proven, .link(other)), (nil, unproven, .takeOver(other)),
-    ] as [(UUID?, ContactHolder?, IdentityVerdict)])
+    @Test(
+        arguments: [
+            (other, proven, .known(other)), (other, nil, .known(other)), (caller, unproven, .known(caller)), (nil, nil, .create),
+            (nil, proven, .link(other)), (nil, unproven, .takeOver(other)),
+        ] as [(UUID?, ContactHolder?, IdentityVerdict)])
     func anIdentityLeadsToOneAccount(_ linked: UUID?, _ holder: ContactHolder?, _ expected: IdentityVerdict) {
         #expect(IdentityRule.verdict(linked: linked, holder: holder) == expected)
     }
@@ -147,10 +152,11 @@ private func session(
 
 /// When a name that comes along is stored.
 @Suite struct NameRuleTests {
-    @Test(arguments: [
-        (NameRule.first, false, 0, true), (.first, false, 1_000, true), (.first, true, 0, false), (.firstOrFresh, false, 1_000, true),
-        (.firstOrFresh, true, 4, true), (.firstOrFresh, true, 5, false),
-    ] as [(NameRule, Bool, Int64, Bool)])
+    @Test(
+        arguments: [
+            (NameRule.first, false, 0, true), (.first, false, 1_000, true), (.first, true, 0, false), (.firstOrFresh, false, 1_000, true),
+            (.firstOrFresh, true, 4, true), (.firstOrFresh, true, 5, false),
+        ] as [(NameRule, Bool, Int64, Bool)])
     func aNameIsTakenOnceOrWhileTheAccountIsNew(_ rule: NameRule, _ hasName: Bool, _ age: Int64, _ expected: Bool) throws {
         var account = Account(id: UUID(high: 0, low: 1), openedBy: .apple, createdAt: start, updatedAt: start)
         if hasName { account.name = try PersonName(given: "Ada", family: nil) }
@@ -225,15 +231,15 @@ private func session(
         return account
     }
 
-    private func new(_ contract: ContractID? = .dlauth, mayStartAnew: Bool = true) -> NewAccount {
+    private func new(_ contract: ContractID? = .dlauth, replacesUnfinishedSignUp: Bool = true) -> NewAccount {
         var new = NewAccount(id: UUID(high: 0, low: 2), openedBy: contract, email: EmailAddress(stored: "A@x"), passwordHash: "h")
-        new.mayStartAnew = mayStartAnew
+        new.replacesUnfinishedSignUp = replacesUnfinishedSignUp
         return new
     }
 
     @Test func onlyUnusedSignUpsAreReplaced() {
         #expect(SignUpRule.startsAnew(over: older(), as: new(), hasSessions: false))
-        #expect(!SignUpRule.startsAnew(over: older(), as: new(mayStartAnew: false), hasSessions: false))
+        #expect(!SignUpRule.startsAnew(over: older(), as: new(replacesUnfinishedSignUp: false), hasSessions: false))
         #expect(!SignUpRule.startsAnew(over: older(), as: new(), hasSessions: true))
         #expect(!SignUpRule.startsAnew(over: older(), as: new(.password), hasSessions: false))
         #expect(!SignUpRule.startsAnew(over: older { $0.emailConfirmedAt = start }, as: new(), hasSessions: false))

@@ -8,12 +8,12 @@ import Wire
 
 /// Sessions once they are open.
 @Suite struct SessionTests {
-    private func refresh(_ office: Office, _ token: String?, _ contract: ContractID = .dlauth) async throws -> Sessions.Granted {
+    private func refresh(_ office: AccountsFixture, _ token: String?, _ contract: ContractID = .dlauth) async throws -> Sessions.Granted {
         try await office.sessions.refresh(token ?? "none", contract: contract, caller: office.caller)
     }
 
     @Test func aRefreshBringsANewPairOfTheSameSession() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let first = try await office.signUp("a@x")
         let next = try await refresh(office, first.grant?.tokens.refresh)
         #expect(next.account.id == first.account.id)
@@ -26,7 +26,7 @@ import Wire
         var policies = SessionPolicies()
         policies[.dlauth].accessSeconds = 60
         policies[.dlauth].idleSeconds = 600
-        let office = try Office(policies: policies)
+        let office = try AccountsFixture(policies: policies)
         let first = try await office.signUp("a@x")
         #expect(first.grant?.tokens.accessSeconds == 60)
         #expect(first.grant?.tokens.accessExpiresAt == office.clock.now.seconds + 60)
@@ -41,7 +41,7 @@ import Wire
 
     /// Upstreams rely on the token's `email_verified`; a token issued before the proof says false.
     @Test func aTokenSaysWhetherTheEmailIsProven() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let signedIn = try await office.signUp("a@x")
         let session = try #require(signedIn.grant?.session)
         func isProven(_ change: (inout Account) -> Void) throws -> Bool {
@@ -58,7 +58,7 @@ import Wire
     /// A gateway whose clock is so many seconds ahead refreshes for one whose clock is right: the grace is counted by the store's clock.
     @Test(arguments: [60, -3_600] as [Int64])
     func aWrongClockNeitherEndsNorExtendsTheGrace(_ ahead: Int64) async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let context = office.skewedContext(ahead: ahead)
         let clock = context.clock
         let wrong = Sessions(context: context, mint: office.mint)
@@ -81,7 +81,7 @@ import Wire
     /// Its `exp` is that of the session's newest token, by which streams end, and `auth_time` is judged by the clock that judges `exp`.
     @Test(arguments: [60, -3_600] as [Int64])
     func aTokenTellsTheTimesOfItsSessionByTheGatewaysClock(_ ahead: Int64) async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let context = office.skewedContext(ahead: ahead)
         let sessions = Sessions(context: context, mint: office.mint)
         let own = { context.clock.now().wall }
@@ -103,7 +103,7 @@ import Wire
     }
 
     @Test func aLostAnswerIsGivenAgain() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let first = try await office.signUp("a@x")
         let lost = try await refresh(office, first.grant?.tokens.refresh)
         for seconds: Int64 in [0, 1, 3_600, 86_400] {
@@ -115,7 +115,7 @@ import Wire
     }
 
     @Test func twoHundredParallelRefreshesTakeOneStepAndAgree() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let token = try await office.signUp("a@x").grant?.tokens.refresh
         let tokens = try await withThrowingTaskGroup(of: Sessions.Granted.self) { group in
             for _ in 0..<200 { group.addTask { try await refresh(office, token) } }
@@ -126,7 +126,7 @@ import Wire
     }
 
     @Test func onceAPairWasSeenItsParentIsReuseAfterTheGrace() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let first = try await office.signUp("a@x")
         let next = try await refresh(office, first.grant?.tokens.refresh)
         let seen = try office.verified(next.grant.tokens.access).get()
@@ -145,7 +145,7 @@ import Wire
     }
 
     @Test func aTokenSpentLongAgoEndsTheSession() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let first = try await office.signUp("a@x")
         let second = try await refresh(office, first.grant?.tokens.refresh)
         let third = try await refresh(office, second.grant.tokens.refresh)
@@ -159,7 +159,7 @@ import Wire
     }
 
     @Test func aTokenOfAnotherContractIsRefusedAndTheSessionUnharmed() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let first = try await office.signUp("a@x", contract: .dlauth)
         for contract in ContractID.allCases where contract != .dlauth {
             #expect(await fault { try await refresh(office, first.grant?.tokens.refresh, contract) } == RefreshTokenRefusal.invalid)
@@ -169,7 +169,7 @@ import Wire
 
     /// Forgeries are refused without asking the store, which would fail here.
     @Test func aForgeryDiesBeforeTheStore() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let token = try #require(try await office.signUp("a@x").grant?.tokens.refresh)
         office.store.fail(Array(repeating: .failed("asked"), count: 10))
         for forged in ["", "v1.", token + "A", "v1." + String(repeating: "A", count: 62), "a.b.c"] {
@@ -182,7 +182,7 @@ import Wire
     /// A refresh on behalf of a caller names the session; the token names its contract.
     @Test(arguments: [ContractID.dlauth, .password])
     func aTokenIsRefreshedForTheSessionThatItIsOf(_ contract: ContractID) async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let (ada, bob) = (try await office.signUp("a@x", contract: contract), try await office.signUp("b@x"))
         let token = try #require(ada.grant?.tokens.refresh)
         func refresh(_ token: String, of session: CallerSession) async throws -> Sessions.Granted {
@@ -201,14 +201,15 @@ import Wire
 
     /// A refresh token that is a JWT names its contract like any other; only `password` issued those that do not.
     @Test func aJWTIsOfTheContractThatItNames() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let ada = try await office.signUp("a@x", contract: .password)
         let session = ada.callerSession
         let now = office.clock.now
-        let tokens = try RefreshJWTs(secret: Office.secret, issuer: "https://gate.test")
+        let tokens = try RefreshJWTs(secret: AccountsFixture.secret, issuer: "https://gate.test")
         func token(_ contract: UInt8) throws -> String {
             try tokens.issue(
-                user: session.user, session: session.session, contract: contract, id: "j", issuedAt: now.seconds, expiresAt: now.seconds + 60)
+                user: session.user, session: session.session, contract: contract, id: "j", issuedAt: now.seconds,
+                expiresAt: now.seconds + 60)
         }
         for contract in ContractID.allCases {
             let said = try office.mint.origin(of: try token(contract.rawValue), now: now)
@@ -217,15 +218,20 @@ import Wire
         #expect(await fault { try office.mint.origin(of: try token(99), now: now) } == RefreshTokenRefusal.invalid)
         for contract in ContractID.allCases where contract != .password {
             let foreign = try token(contract.rawValue)
-            #expect(await fault { try await office.sessions.refresh(foreign, contract: .password, caller: office.caller) } == RefreshTokenRefusal.invalid)
-            #expect(await fault { try await office.sessions.refresh(foreign, of: session, caller: office.caller) } == RefreshTokenRefusal.invalid)
+            #expect(
+                await fault { try await office.sessions.refresh(foreign, contract: .password, caller: office.caller) }
+                    == RefreshTokenRefusal.invalid)
+            #expect(
+                await fault { try await office.sessions.refresh(foreign, of: session, caller: office.caller) }
+                    == RefreshTokenRefusal.invalid)
         }
         let label = Array("tollgate refresh JWT".utf8)
-        let secret = Office.secret
+        let secret = AccountsFixture.secret
         let derived = Digest.hmacSHA256(label.rawBytes, key: secret.rawBytes)
         let key = try SigningKey(secret: derived.rawBytes)
         var claims = TokenClaims(
-            issuer: "https://gate.test", audience: "refresh", subject: session.user.text, issuedAt: now.seconds, expiresAt: now.seconds + 60)
+            issuer: "https://gate.test", audience: "refresh", subject: session.user.text, issuedAt: now.seconds, expiresAt: now.seconds + 60
+        )
         claims.sessionID = session.session.text
         claims.tokenType = "refresh"
         let older = try key.issue(claims)
@@ -234,7 +240,7 @@ import Wire
     }
 
     @Test func aStoreThatIsAwayForAMomentIsWaitedFor() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let first = try await office.signUp("a@x")
         office.store.fail(Array(repeating: .unavailable("away"), count: 4))
         _ = try await refresh(office, first.grant?.tokens.refresh)
@@ -245,7 +251,7 @@ import Wire
     }
 
     @Test func aStormGetsTheSamePairAndANotice() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         var granted = try await refresh(office, try await office.signUp("a@x").grant?.tokens.refresh)
         for _ in 0..<9 { granted = try await refresh(office, granted.grant.tokens.refresh) }
         for _ in 0..<5 {
@@ -259,7 +265,7 @@ import Wire
     }
 
     @Test func theTokenOfThePasswordContractStaysForItsThirtyDays() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let first = try await office.signUp("a@x", contract: .password)
         let token = first.grant?.tokens.refresh
         #expect(token?.hasPrefix("eyJ") == true)
@@ -274,7 +280,7 @@ import Wire
     }
 
     @Test func noAccessTokenRefreshesAndNoRefreshTokenOpensARoute() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         for contract in [ContractID.password, .dlauth] {
             let tokens = try #require(try await office.signUp("\(contract)@x", contract: contract).grant?.tokens)
             #expect(await fault { try await refresh(office, tokens.access, contract) } == RefreshTokenRefusal.invalid)
@@ -284,7 +290,7 @@ import Wire
     }
 
     @Test func anIdleSessionExpiresAndOneInUseDoesNot() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         var token = try await office.signUp("a@x").grant?.tokens.refresh
         for _ in 0..<3 {
             office.clock.advance(seconds: 29 * 86_400)
@@ -295,7 +301,7 @@ import Wire
     }
 
     @Test func signOutEndsTheSessionAndAnnouncesIt() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let first = try await office.signUp("a@x")
         let other = try await office.signIn("a@x", "password123")
         try await office.sessions.signOut(first.callerSession, caller: office.caller)
@@ -310,7 +316,7 @@ import Wire
     }
 
     @Test func everyoneSeesAndEndsTheirOwnSessionsAlone() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let first = try await office.signUp("a@x").callerSession
         office.clock.advance(seconds: 1)
         let second = try await office.signIn("a@x", "password123").callerSession
@@ -333,7 +339,7 @@ import Wire
     }
 
     @Test func signingOutEverywhereEndsAllSessionsOfOneAccount() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let first = try await office.signUp("a@x").callerSession
         let second = try await office.signIn("a@x", "password123").callerSession
         let other = try await office.signUp("b@x").callerSession
@@ -344,7 +350,7 @@ import Wire
     }
 
     @Test func theCurrentPairIsReturnedWithoutAnIncrement() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let first = try await office.signUp("a@x")
         let current = try await office.sessions.current(first.callerSession)
         #expect(current.grant.tokens.refresh == first.grant?.tokens.refresh)
@@ -354,7 +360,7 @@ import Wire
     }
 
     @Test func everyoneActsAsThemselvesAndElseByGrant() async throws {
-        let office = try Office()
+        let office = try AccountsFixture()
         let caller = try await office.anonymous.open(contract: .anonymous, caller: office.caller).callerSession
         let own = try ActorName(type: "user", id: caller.user.text)
         let token = try office.verified(try await office.sessions.actorToken(own, caller: caller)).get()

@@ -17,16 +17,17 @@ import Wire
     }
 
     /// Readings, and the store's time at 1000 after them. The gateway's time of day is 5000 when its monotonic clock shows 0.
-    @Test(arguments: [
-        // It agrees within the reading: the gateway's own time.
-        ([(5_010, 0, 20)], 6_000),
-        // It is ahead, or behind, by what the reading shows at least.
-        ([(9_000, 0, 20)], 9_980), ([(1_000, 0, 20)], 2_000),
-        // A later reading that is nearer moves it, one that was slow and agrees does not.
-        ([(9_000, 0, 100), (9_300, 200, 202)], 10_098), ([(9_000, 0, 20), (9_500, 0, 900)], 9_980),
-        // The clock was set, or another server answers.
-        ([(9_000, 0, 20), (90_000, 100, 110)], 90_890), ([(90_000, 0, 20), (9_000, 100, 110)], 9_900),
-    ] as [([(Int64, Int64, Int64)], Int64)])
+    @Test(
+        arguments: [
+            // It agrees within the reading: the gateway's own time.
+            ([(5_010, 0, 20)], 6_000),
+            // It is ahead, or behind, by what the reading shows at least.
+            ([(9_000, 0, 20)], 9_980), ([(1_000, 0, 20)], 2_000),
+            // A later reading that is nearer moves it, one that was slow and agrees does not.
+            ([(9_000, 0, 100), (9_300, 200, 202)], 10_098), ([(9_000, 0, 20), (9_500, 0, 900)], 9_980),
+            // The clock was set, or another server answers.
+            ([(9_000, 0, 20), (90_000, 100, 110)], 90_890), ([(90_000, 0, 20), (9_000, 100, 110)], 9_900),
+        ] as [([(Int64, Int64, Int64)], Int64)])
     func theEstimateIsWithinTheLastReading(_ readings: [(Int64, Int64, Int64)], _ expected: Int64) {
         let clock = StoreClock()
         #expect(clock.time(at: moment(7, wall: 5_007)).microseconds == 5_007_000 && clock.skew(at: moment(7)) == nil)

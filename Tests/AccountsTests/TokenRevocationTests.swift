@@ -7,9 +7,9 @@ import Wire
 
 /// Sign-out by a token (RFC 7009).
 @Suite struct TokenRevocationTests {
-    private let office: Office
+    private let office: AccountsFixture
 
-    init() throws { office = try Office() }
+    init() throws { office = try AccountsFixture() }
 
     private func revoke(_ token: String, _ accessToken: RevokedAccessToken = .none, sessions: Sessions? = nil) async throws -> Revocation {
         let revocation = TokenRevocation(sessions: sessions ?? office.sessions, limiter: office.limiter)
@@ -82,7 +82,9 @@ import Wire
         for signedIn in [access, bob] { #expect(try await !isOpen(signedIn)) }
         #expect(try await revoke("minted", .withoutSession) == .unsupported)
         // One that only looks like a token of the gateway is a guess.
-        #expect(await fault { try await revoke("v1." + refresh.dropFirst(3).reversed()) } == AccountFailure.tooManyAttempts(retryAfterSeconds: 20))
+        #expect(
+            await fault { try await revoke("v1." + refresh.dropFirst(3).reversed()) }
+                == AccountFailure.tooManyAttempts(retryAfterSeconds: 20))
         // Guesses at passwords have a count of their own.
         #expect(office.limiter.counted(.addressFailures) == 0)
     }
@@ -90,7 +92,9 @@ import Wire
     /// An app that holds its old issuer's refresh token signs out by it.
     @Test func anOutsideRefreshTokenEndsTheSessionThatItWasExchangedFor() async throws {
         let key = IdentityKey(IdentitySource(stored: "django"), stored: "7")
-        let outside = OutsideRefresh(secret: Office.secret, limiter: office.limiter) { token, _, _ in token == "old" ? .subject(key) : .refused }
+        let outside = OutsideRefresh(secret: AccountsFixture.secret, limiter: office.limiter) { token, _, _ in
+            token == "old" ? .subject(key) : .refused
+        }
         let sessions = Sessions(context: office.context, mint: office.mint, outside: outside)
         var account = ImportedAccount()
         account.identities = [key]

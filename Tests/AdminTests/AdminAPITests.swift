@@ -17,10 +17,14 @@ import Wire
     private var store: MemoryStore { bench.store }
 
     init() throws {
-        bench = try AdminBench(tiers: try TierList(["free", "plus", "premium"]), issuers: [SubjectIssuer(name: "django", hasAccounts: false)]) {
+        bench = try AdminBench(
+            tiers: try TierList(["free", "plus", "premium"]), issuers: [SubjectIssuer(name: "django", hasAccounts: false)]
+        ) {
             ($0.refused, $0.addresses) = (Self.refused, Self.upstreams)
         }
-        let scoped = AdminScope.allCases.map { ScopedToken(name: "for-\($0)", bytes: Array("a-token-with-\($0.rawValue)".utf8), scopes: [$0]) }
+        let scoped = AdminScope.allCases.map {
+            ScopedToken(name: "for-\($0)", bytes: Array("a-token-with-\($0.rawValue)".utf8), scopes: [$0])
+        }
         bench.now.scoped.withLock { $0 = scoped }
     }
 
@@ -87,7 +91,10 @@ import Wire
         #expect(await ask("PUT users/\(ada.text)/tier", #"{"tier":"premium"}"#, token: "Bearer a-token-with-tier").status == 200)
         #expect(await ask("PUT users/\(ada.text)/tier", #"{"tier":"plus"}"#).status == 200)
         let audit = await ask("GET audit?user=\(ada.text)", token: "Bearer a-token-with-users:read").text
-        #expect(audit.contains(#""event":"tier-changed","user":"\#(ada.text)","email":"ada@example.org","actor":"admin-api","token":"for-tier","detail":"premium"}"#))
+        #expect(
+            audit.contains(
+                #""event":"tier-changed","user":"\#(ada.text)","email":"ada@example.org","actor":"admin-api","token":"for-tier","detail":"premium"}"#
+            ))
         #expect(audit.contains(#""actor":"admin-api","detail":"plus"}"#))
     }
 
@@ -141,7 +148,8 @@ import Wire
             let policy = try Policy(rules: [], trust: Trust(issuers: []))
             note.recordUnparsed(HTTPFault(.missingHost), from: IPAddress(high: 0, low: 1), policy)
             let explanation = Explanation(note, policy: policy)
-            return ExplainedRefusal(requestID: id, at: WallTime(seconds: 1_800_000_000), method: "GET", host: "", path: "", explanation: explanation)
+            return ExplainedRefusal(
+                requestID: id, at: WallTime(seconds: 1_800_000_000), method: "GET", host: "", path: "", explanation: explanation)
         } catch {
             preconditionFailure("\(error)")
         }
@@ -152,7 +160,9 @@ import Wire
     @Test func refusalsHaveTheStepsOfExplain() async throws {
         let one = await ask("GET decisions?request_id=second").text
         #expect(
-            one == #"{"decisions":[{"request_id":"second","time":"2027-01-15T08:00:00.000Z","method":"GET","host":"","path":"","steps":[{"step":"client","text":"::1"},{"step":"cause","text":"missing_host"},{"step":"verdict","text":"refused: 400 BAD_REQUEST, The request is malformed."}],"passes":false,"status":400,"code":"BAD_REQUEST"}]}"#)
+            one
+                == #"{"decisions":[{"request_id":"second","time":"2027-01-15T08:00:00.000Z","method":"GET","host":"","path":"","steps":[{"step":"client","text":"::1"},{"step":"cause","text":"missing_host"},{"step":"verdict","text":"refused: 400 BAD_REQUEST, The request is malformed."}],"passes":false,"status":400,"code":"BAD_REQUEST"}]}"#
+        )
         #expect(await ask("GET decisions").text.contains(#""request_id":"first""#))
         #expect(await !ask("GET decisions?limit=1").text.contains("second"))
         #expect(await ask("GET decisions?request_id=third").text == #"{"decisions":[]}"#)
@@ -185,7 +195,9 @@ import Wire
 
     @Test func withoutRequestsThereIsNoLatency() async throws {
         let text = await ask("GET now").text
-        #expect(text.contains(#""latency_seconds":{"p50":null,"p90":null,"p99":null}"#) && text.contains(#"{"le":0.0005,"count":0}"#), "\(text)")
+        #expect(
+            text.contains(#""latency_seconds":{"p50":null,"p90":null,"p99":null}"#) && text.contains(#"{"le":0.0005,"count":0}"#), "\(text)"
+        )
     }
 
     @Test func aUserOfAnOutsideIssuerIsNamedByItsSubject() async throws {
@@ -215,13 +227,17 @@ import Wire
 
     static let bad: [(line: String, body: String, status: Int, says: String)] = [
         ("GET nothing", "", 404, "The admin API has no /admin/api/nothing"), ("POST users", "", 405, "The method is not allowed here"),
-        ("GET users/ada", "", 404, "There is no user with this id"), ("GET users?limit=0", "", 400, "limit must be a number from 1 to 1000"),
+        ("GET users/ada", "", 404, "There is no user with this id"),
+        ("GET users?limit=0", "", 400, "limit must be a number from 1 to 1000"),
         ("GET users?after=x", "", 400, "after must be the id of a user"), ("GET users?email=x", "", 400, "email is no email address"),
         // An unknown parameter must not be ignored: without it all accounts would be listed.
-        ("GET users?email=%ff", "", 400, "email is not percent-encoded UTF-8"), ("GET users?email=ada%", "", 400, "email is not percent-encoded UTF-8"),
-        ("GET users?email=%4", "", 400, "email is not percent-encoded UTF-8"), ("GET users?%65mail=%zz", "", 400, "email is not percent-encoded UTF-8"),
+        ("GET users?email=%ff", "", 400, "email is not percent-encoded UTF-8"),
+        ("GET users?email=ada%", "", 400, "email is not percent-encoded UTF-8"),
+        ("GET users?email=%4", "", 400, "email is not percent-encoded UTF-8"),
+        ("GET users?%65mail=%zz", "", 400, "email is not percent-encoded UTF-8"),
         ("GET users?em%ffail=ada@example.org", "", 400, "The query is not percent-encoded UTF-8"),
-        ("GET users?search=ada&email=a@b", "", 400, "email does not go with search"), ("GET users?after=x&search=ada", "", 400, "after does not go with search"),
+        ("GET users?search=ada&email=a@b", "", 400, "email does not go with search"),
+        ("GET users?after=x&search=ada", "", 400, "after does not go with search"),
         ("GET users?search=ada&limit=1", "", 400, "limit does not go with search"),
         ("GET users?mail=ada@example.org", "", 400, "There is no parameter mail here, use email, search, after or limit"),
         ("GET users?email=ada@example.org&email=eve@example.org", "", 400, "email is given twice"),
@@ -239,7 +255,8 @@ import Wire
         ("PUT users/django:a%0Ab/tier", #"{"tier":"plus"}"#, 400, "no control characters"),
         ("PUT users/django:%ff/tier", #"{"tier":"plus"}"#, 400, "The user is not percent-encoded UTF-8"),
         ("PUT users/django:42/tier", #"{"tier":"gold"}"#, 400, "names no tier"), ("GET users/django:42/tier-cache", "", 405, "not allowed"),
-        ("DELETE users/ID/tier-cache", "", 404, "name one as NAME:SUBJECT"), ("DELETE users/rails:42/tier-cache", "", 400, "rails names no"),
+        ("DELETE users/ID/tier-cache", "", 404, "name one as NAME:SUBJECT"),
+        ("DELETE users/rails:42/tier-cache", "", 400, "rails names no"),
         ("DELETE sessions/x", "", 404, "There is no session with this id"),
     ]
 
@@ -263,14 +280,17 @@ import Wire
     private let hosts = AdminHosts(["gate.example.org"])
 
     @Test(arguments: [
-        "127.0.0.1", "127.0.0.1:9090", "10.0.0.1", "[::1]", "[::1]:9090", "[2001:DB8::1]", "localhost", "LocalHost:9090", "gate.example.org",
+        "127.0.0.1", "127.0.0.1:9090", "10.0.0.1", "[::1]", "[::1]:9090", "[2001:DB8::1]", "localhost", "LocalHost:9090",
+        "gate.example.org",
         "Gate.Example.org:443",
     ])
     func itsOwnNamesAndAddressesAreAnswered(_ host: String) { #expect(hosts.allows(host)) }
 
     @Test(arguments: [
-        "", " ", "evil.example", "localhost.evil.example", "evil.localhost", "gate.example.org.evil.example", "x.gate.example.org", "gate.example.org.",
-        "localhost.", "127.1", "2130706433", "0x7f000001", "127.0.0.1.nip.io", "127.0.0.1@evil.example", "evil@localhost", "[::1", "::1", "[127.0.0.1]",
+        "", " ", "evil.example", "localhost.evil.example", "evil.localhost", "gate.example.org.evil.example", "x.gate.example.org",
+        "gate.example.org.",
+        "localhost.", "127.1", "2130706433", "0x7f000001", "127.0.0.1.nip.io", "127.0.0.1@evil.example", "evil@localhost", "[::1", "::1",
+        "[127.0.0.1]",
         "localhost:x", "localhost:", "localhost:1:2", "localhost evil.example", "localhost,evil.example",
     ])
     func otherNamesAreNot(_ host: String) { #expect(!hosts.allows(host)) }

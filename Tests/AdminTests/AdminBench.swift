@@ -76,7 +76,8 @@ struct AdminBench {
     }
 
     func request(
-        _ line: String, _ body: String = "", _ fields: [(String, String)] = AdminBench.token, from address: IPAddress = IPAddress(v4: 0x7F00_0001),
+        _ line: String, _ body: String = "", _ fields: [(String, String)] = AdminBench.token,
+        from address: IPAddress = IPAddress(v4: 0x7F00_0001),
         isSecure: Bool = false
     ) -> LocalRequest {
         let words = line.split(separator: " ").map(String.init)
@@ -87,7 +88,8 @@ struct AdminBench {
     }
 
     func ask(
-        _ line: String, _ body: String = "", _ fields: [(String, String)] = AdminBench.token, from address: IPAddress = IPAddress(v4: 0x7F00_0001),
+        _ line: String, _ body: String = "", _ fields: [(String, String)] = AdminBench.token,
+        from address: IPAddress = IPAddress(v4: 0x7F00_0001),
         isSecure: Bool = false
     ) async -> AdminAnswer {
         AdminAnswer(response: await api.answer(request(line, body, fields, from: address, isSecure: isSecure)))

@@ -17,7 +17,9 @@ import Wire
         let ada = try await bench.open("ada@example.org", 1, from: Self.address)
         _ = try await bench.open("bob@example.org", 2, from: Self.address)
         let found = await bench.ask("GET users?search=ADA%40")
-        #expect(found.text.hasPrefix(#"{"users":[{"id":"\#(ada.text)""#) && !found.text.contains("bob") && found.text.hasSuffix(#""complete":true}"#))
+        #expect(
+            found.text.hasPrefix(#"{"users":[{"id":"\#(ada.text)""#) && !found.text.contains("bob")
+                && found.text.hasSuffix(#""complete":true}"#))
         #expect(await bench.ask("GET users?search=\(ada.text)").text.contains("ada@example.org"))
         #expect(await bench.ask("GET users?search=nobody").text == #"{"users":[],"complete":true}"#)
         _ = await bench.ask("PUT users/django:42/tier", #"{"tier":"premium"}"#)
@@ -40,8 +42,13 @@ import Wire
         let ada = try await bench.open("ada@example.org", 1, from: Self.address)
         _ = await bench.ask("PUT users/\(ada.text)/tier", #"{"tier":"premium"}"#)
         let text = await bench.ask("GET audit").text
-        #expect(text.contains(#""event":"tier-changed","user":"\#(ada.text)","email":"ada@example.org","actor":"admin-api","detail":"premium"}"#))
-        #expect(text.contains(#""event":"account-opened","user":"\#(ada.text)","email":"ada@example.org","session":"\#(UUID(random: (2, 1)).text)","actor":"user","address":"192.0.2.7","detail":"password"}"#))
+        #expect(
+            text.contains(
+                #""event":"tier-changed","user":"\#(ada.text)","email":"ada@example.org","actor":"admin-api","detail":"premium"}"#))
+        #expect(
+            text.contains(
+                #""event":"account-opened","user":"\#(ada.text)","email":"ada@example.org","session":"\#(UUID(random: (2, 1)).text)","actor":"user","address":"192.0.2.7","detail":"password"}"#
+            ))
         #expect(await bench.ask("GET audit?user=\(ada.text)&limit=1").text.components("\"event\"") == 1)
         _ = await bench.ask("DELETE users/\(ada.text)")
         let left = await bench.ask("GET audit?user=\(ada.text)").text

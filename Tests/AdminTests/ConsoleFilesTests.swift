@@ -19,7 +19,9 @@ import Workbench
     private func value(_ name: String, _ answer: LocalResponse) -> String? { answer.fields.first { $0.name == name }?.value }
 
     @Test func everyFileOfTheFolderIsEmbeddedAsItIs() throws {
-        #expect(files.names == TemporaryFolder.names(packagePath("Sources/Admin/Console")).sorted(), "name new files in Sources/CSites/csites.c")
+        #expect(
+            files.names == TemporaryFolder.names(packagePath("Sources/Admin/Console")).sorted(), "name new files in Sources/CSites/csites.c"
+        )
         for name in files.names {
             let answer = get("/console/" + name)
             let file = try packageFile("Sources/Admin/Console/" + name)
@@ -30,7 +32,8 @@ import Workbench
 
     @Test func itsTypeIsThatOfItsName() {
         let types = [
-            "html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml",
+            "html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8",
+            "svg": "image/svg+xml",
         ]
         for name in files.names {
             let type = name.split(separator: ".").last.flatMap { types[String($0)] }
@@ -52,15 +55,18 @@ import Workbench
     func everyAnswerHasTheFieldsThatKeepStrangersOut(_ path: String) {
         let answer = get(path)
         let policy = value("Content-Security-Policy", answer)?.split(separator: ";").map { $0.drop { $0 == " " } } ?? []
-        #expect(policy == [
-            "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'", "base-uri 'none'",
-            "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
-        ])
+        #expect(
+            policy == [
+                "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'", "base-uri 'none'",
+                "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
+            ])
         #expect(value("X-Content-Type-Options", answer) == "nosniff" && value("Referrer-Policy", answer) == "no-referrer")
     }
 
     @Test func otherPathsAndMethodsAreRefused() {
-        for path in ["/console/x", "/console/../index.html", "/console/index.html/", "/console//"] { #expect(get(path).status == 404, "\(path)") }
+        for path in ["/console/x", "/console/../index.html", "/console/index.html/", "/console//"] {
+            #expect(get(path).status == 404, "\(path)")
+        }
         let redirected = get("/console")
         #expect(redirected.status == 303 && value("Location", redirected) == "/console/")
         #expect(get("/console/", method: "POST").status == 405)

@@ -33,7 +33,8 @@ extension AdminBench {
             "POST session", #"{"token":"the-admin-token"}"#, [("Host", "gate.example"), ("Origin", "https://gate.example")], isSecure: true)
         #expect(secure.cookie?.hasSuffix("; Secure") == true)
         // A proxy that ends TLS leaves a plain connection.
-        let proxied = await desk.ask("POST session", #"{"token":"the-admin-token"}"#, [("Host", "gate.example"), ("Origin", "https://gate.example")])
+        let proxied = await desk.ask(
+            "POST session", #"{"token":"the-admin-token"}"#, [("Host", "gate.example"), ("Origin", "https://gate.example")])
         #expect(proxied.cookie?.hasSuffix("; Secure") == true)
     }
 
@@ -107,12 +108,16 @@ extension AdminBench {
             let answer = await desk.ask("POST session", body, AdminBench.own)
             #expect(answer.status == 401 && answer.cookie == nil)
         }
-        for body in ["", "{}", "[]", #"{"token":1}"#] { #expect(await desk.ask("POST session", body, AdminBench.own).status == 400, "\(body)") }
+        for body in ["", "{}", "[]", #"{"token":1}"#] {
+            #expect(await desk.ask("POST session", body, AdminBench.own).status == 400, "\(body)")
+        }
         var last = 0
         for _ in 0..<30 { last = await desk.ask("POST session", #"{"token":"wrong"}"#, AdminBench.own).status }
         #expect(last == 429)
         #expect(await desk.ask("GET upstreams", "", [("Authorization", "Bearer wrong")]).status == 429, "both count together")
-        #expect(await desk.ask("POST session", #"{"token":"the-admin-token"}"#, AdminBench.own).status == 204, "the right token is never held up")
+        #expect(
+            await desk.ask("POST session", #"{"token":"the-admin-token"}"#, AdminBench.own).status == 204,
+            "the right token is never held up")
     }
 
     @Test func aTokenWithScopesDoesNotSignIn() async throws {
@@ -163,20 +168,25 @@ extension AdminBench {
         ("[::1]:9090", "http://[::1]:9090", false, true),
         ("gate.example", "http://gate.example", true, false), ("gate.example", "https://gate.example:8443", true, false),
         ("gate.example", "http://evil.example", false, false), ("gate.example", "http://x.gate.example", false, false),
-        ("gate.example", "http://gate.example.evil", false, false), ("gate.example", "null", false, false), ("gate.example", "", false, false),
-        ("gate.example", "gate.example", false, false), ("gate.example", "http://", false, false), ("gate.example", "http://gate.example/", false, false),
+        ("gate.example", "http://gate.example.evil", false, false), ("gate.example", "null", false, false),
+        ("gate.example", "", false, false),
+        ("gate.example", "gate.example", false, false), ("gate.example", "http://", false, false),
+        ("gate.example", "http://gate.example/", false, false),
         ("gate.example", "http://a@gate.example", false, false), ("gate.example", "ftp://gate.example", false, false),
         ("localhost:9090", "http://localhost:9091", false, false), ("localhost:9090", "http://localhost", false, false),
         ("127.0.0.1:9090", "http://localhost:9090", false, false),
     ])
-    func aChangeWithTheCookieMustComeFromTheConsolesOwnPage(_ host: String, _ origin: String, _ isSecure: Bool, _ isOwn: Bool) async throws {
+    func aChangeWithTheCookieMustComeFromTheConsolesOwnPage(_ host: String, _ origin: String, _ isSecure: Bool, _ isOwn: Bool) async throws
+    {
         let cookie = try await desk.signIn()
         let fields = [("Host", host), ("Origin", origin), cookie]
         let answer = await desk.ask("DELETE sessions/x", "", fields, isSecure: isSecure)
         #expect(answer.status == (isOwn ? 404 : 403), "\(answer.text)")
         #expect(answer.text.contains("FORBIDDEN_ORIGIN") == !isOwn)
         #expect(await desk.ask("POST session", #"{"token":"the-admin-token"}"#, fields, isSecure: isSecure).status == (isOwn ? 204 : 403))
-        #expect(await desk.ask("GET upstreams", "", fields, isSecure: isSecure).status == 200, "a page of another origin cannot read the answer")
+        #expect(
+            await desk.ask("GET upstreams", "", fields, isSecure: isSecure).status == 200, "a page of another origin cannot read the answer"
+        )
     }
 
     @Test func programsNeedNoOriginAndBrowsersCannotLeaveItOut() async throws {

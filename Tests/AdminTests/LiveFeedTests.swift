@@ -85,7 +85,7 @@ import Wire
     @Test func eightMayListenAndAPlaceIsFreedByWhoGoes() async throws {
         let desk = try AdminBench()
         var streams: [LocalStream] = []
-        for _ in 0..<LiveFeed.mostListeners {
+        for _ in 0..<LiveFeed.maxListeners {
             let answer = await desk.api.answer(desk.request("GET live"))
             #expect(answer.status == 200 && answer.fields.contains { $0.name == "Content-Type" && $0.value == "text/event-stream" })
             streams.append(try #require(answer.stream))
@@ -107,7 +107,9 @@ import Wire
         stream.begin { reader.take($0) }
         #expect(await reader.wait { $0.parts.withLock { !$0.isEmpty } })
         let first = reader.parts.withLock { $0[0] }
-        #expect(first.hasPrefix("event: now\ndata: {\"at\":\"2027-01-15T08:00:00.000Z\",\"uptime_seconds\":1000,") && first.contains(#""instance":"here""#))
+        #expect(
+            first.hasPrefix("event: now\ndata: {\"at\":\"2027-01-15T08:00:00.000Z\",\"uptime_seconds\":1000,")
+                && first.contains(#""instance":"here""#))
         stream.taken()
         desk.now.token.withLock { $0 = Array("another".utf8) }
         #expect(await reader.wait { $0.hasEnded.withLock { $0 } })

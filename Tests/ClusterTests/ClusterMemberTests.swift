@@ -57,7 +57,8 @@ import Wire
         let plan = ClusterPlan(
             scale: TierScale(tiers: tiers, graceSeconds: 0), location: .sqlite(path: "/nonexistent"))
         return try ClusterMember(
-            plan, AccountContext(store: store, clock: clock, notice: { _ in }), ClusterEvents(broadcast: { updates.add($0) }), patience: patience)
+            plan, AccountContext(store: store, clock: clock, notice: { _ in }), ClusterEvents(broadcast: { updates.add($0) }),
+            patience: patience)
     }
 
     private func start() async throws {

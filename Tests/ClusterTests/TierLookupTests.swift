@@ -99,7 +99,9 @@ import Wire
         #expect((asked.advanced(seconds: 60)...EventLoop.now().wall.advanced(seconds: 60)).contains(until))
     }
 
-    @Test(arguments: [("premium", premium), ("gold", .lowest), (nil, .lowest), (String(repeating: "x", count: 10_000), .lowest)] as [(String?, Tier)])
+    @Test(
+        arguments: [("premium", premium), ("gold", .lowest), (nil, .lowest), (String(repeating: "x", count: 10_000), .lowest)]
+            as [(String?, Tier)])
     func anUnknownTierIsTheLowest(_ name: String?, _ tier: Tier) async {
         lookups.lookUp(ada)
         await scene.answer(.tier(name))
@@ -132,7 +134,8 @@ import Wire
     /// No worker is told the answer to a question from before the change.
     @Test func anAnswerThatAChangeOvertakesIsAskedForAgain() async {
         let orders: [(TierLookups) -> Void] = [
-            { $0.forget([ada]) }, { $0.forgetAll() }, { $0.adopt(scale, ["asked": .lookup(TierServer(url: "http://y/", issuer: "i", maxAgeSeconds: 60))]) },
+            { $0.forget([ada]) }, { $0.forgetAll() },
+            { $0.adopt(scale, ["asked": .lookup(TierServer(url: "http://y/", issuer: "i", maxAgeSeconds: 60))]) },
         ]
         for (number, order) in orders.enumerated() {
             lookups.forget([ada])
@@ -149,7 +152,8 @@ import Wire
     /// The same of the answer to another question, such as an introspection's: it is told, but not kept.
     @Test func anAnswerThatAChangeOvertakesIsNotKept() async {
         let orders: [(TierLookups) -> Void] = [
-            { $0.forget([ada]) }, { $0.forgetAll() }, { $0.adopt(scale, ["asked": .lookup(TierServer(url: "http://y/", issuer: "i", maxAgeSeconds: 60))]) },
+            { $0.forget([ada]) }, { $0.forgetAll() },
+            { $0.adopt(scale, ["asked": .lookup(TierServer(url: "http://y/", issuer: "i", maxAgeSeconds: 60))]) },
         ]
         for (number, order) in orders.enumerated() {
             lookups.forget([ada])
@@ -266,7 +270,9 @@ import Wire
         #expect(tiers.fresh(other, at: WallTime(seconds: 20)) == nil && tiers.fresh(user(3), at: WallTime(seconds: 20)) == nil)
         #expect(tiers.fresh(user(2), at: WallTime(seconds: 25)) == nil)
         _ = tiers.failed(user(3), at: WallTime(seconds: 69), isAway: true)
-        #expect(tiers.fresh(user(2), at: WallTime(seconds: 69)) != nil && tiers.fresh(user(2), at: WallTime(seconds: 70)) == nil, "a minute at most")
+        #expect(
+            tiers.fresh(user(2), at: WallTime(seconds: 69)) != nil && tiers.fresh(user(2), at: WallTime(seconds: 70)) == nil,
+            "a minute at most")
         _ = tiers.failed(user(3), at: WallTime(seconds: 26), isAway: true)
         tiers.learn(known("free", 100), of: user(4))
         #expect(tiers.fresh(user(2), at: WallTime(seconds: 27)) == nil, "it is back")

@@ -30,7 +30,8 @@ import Testing
         _ place: MountedEndpoint, _ method: String, _ bearer: String?, email: String = "ada@example.org", refresh: String = ""
     ) async throws -> StoryAnswer {
         let target = place.endpoint.isPrefix ? place.path + "/0193a1b2-0000-7000-8000-000000000001" : place.path
-        let body = #"{"email":"\#(email)","password":"correct horse","new_password":"correct horse","type":"email","token":"1","code":"1","refresh":"\#(refresh)","refreshToken":"\#(refresh)","refresh_token":"\#(refresh)","actorType":"merchant","actorId":"m1"}"#
+        let body =
+            #"{"email":"\#(email)","password":"correct horse","new_password":"correct horse","type":"email","token":"1","code":"1","refresh":"\#(refresh)","refreshToken":"\#(refresh)","refresh_token":"\#(refresh)","actorType":"merchant","actorId":"m1"}"#
         return try await world.ask(method, target, bearer.map { ["Authorization: Bearer \($0)"] } ?? [], Array(body.utf8))
     }
 

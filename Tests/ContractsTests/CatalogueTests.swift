@@ -20,8 +20,10 @@ import Wire
             // Sessions of `apple` have none.
             let opening = Contract.Endpoint(name: "open", operation: .open, path: "/open", answer: [("refresh", value)])
             let request = LocalRequest(
-                method: "POST", target: "/open", path: "/open", query: "", fields: [], body: [], client: IPAddress(high: 0, low: 1), requestID: "1")
-            let answer = await Contract(id: .apple, dialect: .apple, base: "/", endpoints: [opening]).rows[0].answer(request, world.services)
+                method: "POST", target: "/open", path: "/open", query: "", fields: [], body: [], client: IPAddress(high: 0, low: 1),
+                requestID: "1")
+            let answer = await Contract(id: .apple, dialect: .apple, base: "/", endpoints: [opening]).rows[0].answer(
+                request, world.services)
             #expect(answer.status == status, "\(value): \(answer.body.rawBytes.text)")
         }
     }

@@ -48,7 +48,8 @@ final class ContractWorld: StoryWorld {
         let limiter = AttemptsInMemory(clock)
         // On a busy machine a password may wait for longer than a client would.
         let made = PasswordWork(
-            threads: 2, queue: 100, cost: Argon2Cost(kibibytes: 8, passes: 1, lanes: 1), patience: .seconds(3_600), start: WorkerThread.start)
+            threads: 2, queue: 100, cost: Argon2Cost(kibibytes: 8, passes: 1, lanes: 1), patience: .seconds(3_600),
+            start: WorkerThread.start)
         guard let work = made else { throw StoryFault("the system gives no threads") }
         let context = AccountContext(store: accounts ?? store, clock: clock.accountClock, notice: { _ in })
         let mint = TokenMint(
@@ -71,7 +72,8 @@ final class ContractWorld: StoryWorld {
         directory = AccountDirectory(context: context)
         endpoints = try table.endpoints + table.pages(beside: [])
         let nothing = TokenJudge.Sources(
-            policy: { preconditionFailure("no token is judged") }, tier: { _ in .unavailable(until: 0) }, subject: { _ in .unavailable }, hasEnded: { _ in nil },
+            policy: { preconditionFailure("no token is judged") }, tier: { _ in .unavailable(until: 0) }, subject: { _ in .unavailable },
+            hasEnded: { _ in nil },
             keysWanted: { _ in }, now: { [clock] in clock.now.wall })
         oauth = OAuthEndpoints(
             sessions: services.sessions, revocation: TokenRevocation(sessions: services.sessions, limiter: limiter),
@@ -80,9 +82,12 @@ final class ContractWorld: StoryWorld {
             name: "tollgate", issuer: Self.issuer, audiences: ["tollgate"], algorithms: AlgorithmSet(.ES256),
             keys: KeySet([key.verificationKey]), isOwn: true)
         var token = RouteRule(
-            name: "own-token", methods: ["POST"], path: ServerMetadata.tokenPath, isPrefix: false, target: .local(Self.tokenNumber), auth: .none)
+            name: "own-token", methods: ["POST"], path: ServerMetadata.tokenPath, isPrefix: false, target: .local(Self.tokenNumber),
+            auth: .none)
         (token.errors, token.isEndpoint) = (.oauth, true)
-        let policy = try Policy(rules: endpoints.map(\.rule) + [token], trust: Trust(issuers: [oldIssuer.trusted, own]), envelopes: Catalogue.envelopes, hasAccounts: true)
+        let policy = try Policy(
+            rules: endpoints.map(\.rule) + [token], trust: Trust(issuers: [oldIssuer.trusted, own]), envelopes: Catalogue.envelopes,
+            hasAccounts: true)
         admission = Admission(policy: policy, limiter: counts, cacheCapacity: 64)
     }
 
@@ -112,9 +117,10 @@ final class ContractWorld: StoryWorld {
         case .refuse(let refusal): return answer(refusal)
         case .local(let number):
             let request = request(bytes, body)
-            let response = if number == Self.tokenNumber { await oauth.token(request) } else {
-                await Catalogue.endpoints[Int(number - Catalogue.firstNumber)].answer(request, services)
-            }
+            let response =
+                if number == Self.tokenNumber { await oauth.token(request) } else {
+                    await Catalogue.endpoints[Int(number - Catalogue.firstNumber)].answer(request, services)
+                }
             return StoryAnswer(status: response.status, fields: response.fields, body: response.body)
         case .forward, .lookUp, .refresh, .answer: throw StoryFault("\(target) went astray")
         }
@@ -235,11 +241,12 @@ extension ContractWorld {
     private func known(_ user: TokenUser) async -> KnownSubject {
         let status: SubjectStatus
         do throws(AccountFailure) {
-            status = switch try await directory.subject(IdentityKey(IdentitySource(stored: user.issuer ?? ""), stored: user.id)) {
-            case .account(let id): .account(id)
-            case .unknown: .unknown
-            case .refused: .refused
-            }
+            status =
+                switch try await directory.subject(IdentityKey(IdentitySource(stored: user.issuer ?? ""), stored: user.id)) {
+                case .account(let id): .account(id)
+                case .unknown: .unknown
+                case .refused: .refused
+                }
         } catch {
             status = .unavailable
         }

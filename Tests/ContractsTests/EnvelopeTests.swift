@@ -17,32 +17,51 @@ import Wire
         return out.readable.text
     }
 
-    @Test(arguments: [
-        (.password, .unauthorized(.missing), #"{"error":{"code":"UNAUTHORIZED","message":"Authentication credentials were not provided."}}"#),
-        (.password, .unauthorized(.token(.badSignature)), #"{"error":{"code":"UNAUTHORIZED","message":"Invalid or expired token"}}"#),
-        (.password, .unauthorized(.token(.expired)), #"{"error":{"code":"TOKEN_EXPIRED","message":"Invalid or expired token"}}"#),
-        (.password, .unauthorized(.revoked), #"{"error":{"code":"TOKEN_REVOKED","message":"Invalid or expired token"}}"#),
-        (.passwordContract, .unauthorized(.missing), #"{"error":{"code":"UNAUTHORIZED","message":"Authentication credentials were not provided."}}"#),
-        (.passwordContract, .unauthorized(.token(.expired)), #"{"error":{"code":"UNAUTHORIZED","message":"Invalid or expired token"}}"#),
-        (.passwordContract, .unauthorized(.revoked), #"{"error":{"code":"UNAUTHORIZED","message":"Invalid or expired token"}}"#),
-        (.provider, .unauthorized(.missing), #"{"error":"Missing or invalid authorization header","code":"UNAUTHORIZED"}"#),
-        (.provider, .unauthorized(.token(.expired)), #"{"error":"Access token expired","code":"TOKEN_EXPIRED"}"#),
-        (.dlauth, .unauthorized(.token(.expired)), #"{"error":"token_expired","message":"Access token has expired"}"#),
-        (.dlauth, .unauthorized(.token(.malformed)), #"{"error":"invalid_token","message":"The access token is not valid."}"#),
-        (.dlauth, .unauthorized(.missing), #"{"error":"unauthorized","message":"An access token is required."}"#),
-        (.dlauth, .rateLimited(retryAfterSeconds: 3), #"{"error":"rate_limited","message":"Too many requests. Try again later."}"#),
-        (.anonymous, .forbidden(.claims), #"{"error":{"code":"FORBIDDEN","message":"Permission denied"}}"#),
-        (.anonymous, .unauthorized(.missing), #"{"error":{"code":"UNAUTHORIZED","message":"Authentication required or token invalid"}}"#),
-        (.anonymous, .badRequest(.severalAuthorizations), #"{"error":{"code":"BAD_REQUEST","message":"Invalid request format"}}"#),
-        (.password, .unauthorized(.signInTooOld(maxAge: 5)), #"{"error":{"code":"UNAUTHORIZED","message":"This needs a more recent sign-in."}}"#),
-        (.oauth, .unauthorized(.caller), #"{"error":"invalid_client","error_description":"Only internal callers may do this."}"#),
-        (.oauth, .methodNotAllowed(MethodSet(bits: 3)), #"{"error":"invalid_request","error_description":"The method is not allowed here."}"#),
-        (.apple, .notFound, #"{"error":{"code":"NOT_FOUND","message":"There is nothing at this address."}}"#),
-        (
-            .problem, .notFound,
-            #"{"type":"about:blank","title":"Not Found","status":404,"detail":"There is nothing at this address.","code":"NOT_FOUND","request_id":"req-1"}"#
-        ),
-    ] as [(Dialect, Refusal, String)])
+    @Test(
+        arguments: [
+            (
+                .password, .unauthorized(.missing),
+                #"{"error":{"code":"UNAUTHORIZED","message":"Authentication credentials were not provided."}}"#
+            ),
+            (.password, .unauthorized(.token(.badSignature)), #"{"error":{"code":"UNAUTHORIZED","message":"Invalid or expired token"}}"#),
+            (.password, .unauthorized(.token(.expired)), #"{"error":{"code":"TOKEN_EXPIRED","message":"Invalid or expired token"}}"#),
+            (.password, .unauthorized(.revoked), #"{"error":{"code":"TOKEN_REVOKED","message":"Invalid or expired token"}}"#),
+            (
+                .passwordContract, .unauthorized(.missing),
+                #"{"error":{"code":"UNAUTHORIZED","message":"Authentication credentials were not provided."}}"#
+            ),
+            (
+                .passwordContract, .unauthorized(.token(.expired)),
+                #"{"error":{"code":"UNAUTHORIZED","message":"Invalid or expired token"}}"#
+            ),
+            (.passwordContract, .unauthorized(.revoked), #"{"error":{"code":"UNAUTHORIZED","message":"Invalid or expired token"}}"#),
+            (.provider, .unauthorized(.missing), #"{"error":"Missing or invalid authorization header","code":"UNAUTHORIZED"}"#),
+            (.provider, .unauthorized(.token(.expired)), #"{"error":"Access token expired","code":"TOKEN_EXPIRED"}"#),
+            (.dlauth, .unauthorized(.token(.expired)), #"{"error":"token_expired","message":"Access token has expired"}"#),
+            (.dlauth, .unauthorized(.token(.malformed)), #"{"error":"invalid_token","message":"The access token is not valid."}"#),
+            (.dlauth, .unauthorized(.missing), #"{"error":"unauthorized","message":"An access token is required."}"#),
+            (.dlauth, .rateLimited(retryAfterSeconds: 3), #"{"error":"rate_limited","message":"Too many requests. Try again later."}"#),
+            (.anonymous, .forbidden(.claims), #"{"error":{"code":"FORBIDDEN","message":"Permission denied"}}"#),
+            (
+                .anonymous, .unauthorized(.missing),
+                #"{"error":{"code":"UNAUTHORIZED","message":"Authentication required or token invalid"}}"#
+            ),
+            (.anonymous, .badRequest(.severalAuthorizations), #"{"error":{"code":"BAD_REQUEST","message":"Invalid request format"}}"#),
+            (
+                .password, .unauthorized(.signInTooOld(maxAge: 5)),
+                #"{"error":{"code":"UNAUTHORIZED","message":"This needs a more recent sign-in."}}"#
+            ),
+            (.oauth, .unauthorized(.caller), #"{"error":"invalid_client","error_description":"Only internal callers may do this."}"#),
+            (
+                .oauth, .methodNotAllowed(MethodSet(bits: 3)),
+                #"{"error":"invalid_request","error_description":"The method is not allowed here."}"#
+            ),
+            (.apple, .notFound, #"{"error":{"code":"NOT_FOUND","message":"There is nothing at this address."}}"#),
+            (
+                .problem, .notFound,
+                #"{"type":"about:blank","title":"Not Found","status":404,"detail":"There is nothing at this address.","code":"NOT_FOUND","request_id":"req-1"}"#
+            ),
+        ] as [(Dialect, Refusal, String)])
     func theDocumentsWordsAreUsed(_ dialect: Dialect, _ refusal: Refusal, _ expected: String) {
         #expect(body(dialect, refusal) == expected)
     }
@@ -50,7 +69,9 @@ import Wire
     private static let refusals: [Refusal] = [
         .badRequest(.http(.requestLine)), .badRequest(.severalAuthorizations), .badRequest(.grpcTimeout), .unauthorized(.missing),
         .unauthorized(.token(.expired)), .unauthorized(.token(.malformed)), .unauthorized(.revoked), .unauthorized(.caller),
-        .unauthorized(.signInTooOld(maxAge: 5)), .forbidden(.claims), .forbidden(.caller), .forbidden(.actor), .forbidden(.preflight), .premiumRequired, .notFound, .methodNotAllowed(MethodSet(bits: 3)), .requestTimeout, .payloadTooLarge, .uriTooLong, .expectationFailed,
+        .unauthorized(.signInTooOld(maxAge: 5)), .forbidden(.claims), .forbidden(.caller), .forbidden(.actor), .forbidden(.preflight),
+        .premiumRequired, .notFound, .methodNotAllowed(MethodSet(bits: 3)), .requestTimeout, .payloadTooLarge, .uriTooLong,
+        .expectationFailed,
         .upgradeRequired, .headersTooLarge, .rateLimited(retryAfterSeconds: 7), .internalError, .notImplemented, .badGateway,
         .unavailable(.overload, retryAfterSeconds: 1), .timeout, .versionNotSupported, .upstreamError(status: 410),
     ]
@@ -109,7 +130,9 @@ import Wire
             let extra = shape.upgrade.replacing("upgrade_url", with: "extra")
             let fixed: Set = ["type", "title", "status"]
             #expect(Set(found.keys) == Set(shape.members + [extra]), "\(dialect): \(found)")
-            #expect(found.allSatisfy { fixed.contains($0.key) || $0.value == hostile || $0.value == hostile.lowercased() }, "\(dialect): \(found)")
+            #expect(
+                found.allSatisfy { fixed.contains($0.key) || $0.value == hostile || $0.value == hostile.lowercased() },
+                "\(dialect): \(found)")
         }
     }
 
@@ -127,19 +150,20 @@ import Wire
     }
 
     /// Refusals that the gate does not know, with what stands beside the code.
-    @Test(arguments: [
-        (.password, #"{"error":{"code":"TRANSACTION_INVALID","message":"No.","product":"\"p"}}"#),
-        (.passwordContract, #"{"error":{"code":"TRANSACTION_INVALID","message":"No.","product":"\"p"}}"#),
-        (.apple, #"{"error":{"code":"TRANSACTION_INVALID","message":"No.","product":"\"p"}}"#),
-        (.anonymous, #"{"error":{"code":"TRANSACTION_INVALID","message":"No.","product":"\"p"}}"#),
-        (.provider, #"{"error":"No.","code":"TRANSACTION_INVALID","product":"\"p"}"#),
-        (.dlauth, #"{"error":"transaction_invalid","message":"No.","product":"\"p"}"#),
-        (.oauth, #"{"error":"transaction_invalid","error_description":"No.","product":"\"p"}"#),
-        (
-            .problem,
-            #"{"type":"about:blank","title":"Bad Request","status":400,"detail":"No.","code":"TRANSACTION_INVALID","request_id":"req-1","product":"\"p"}"#
-        ),
-    ] as [(Dialect, String)])
+    @Test(
+        arguments: [
+            (.password, #"{"error":{"code":"TRANSACTION_INVALID","message":"No.","product":"\"p"}}"#),
+            (.passwordContract, #"{"error":{"code":"TRANSACTION_INVALID","message":"No.","product":"\"p"}}"#),
+            (.apple, #"{"error":{"code":"TRANSACTION_INVALID","message":"No.","product":"\"p"}}"#),
+            (.anonymous, #"{"error":{"code":"TRANSACTION_INVALID","message":"No.","product":"\"p"}}"#),
+            (.provider, #"{"error":"No.","code":"TRANSACTION_INVALID","product":"\"p"}"#),
+            (.dlauth, #"{"error":"transaction_invalid","message":"No.","product":"\"p"}"#),
+            (.oauth, #"{"error":"transaction_invalid","error_description":"No.","product":"\"p"}"#),
+            (
+                .problem,
+                #"{"type":"about:blank","title":"Bad Request","status":400,"detail":"No.","code":"TRANSACTION_INVALID","request_id":"req-1","product":"\"p"}"#
+            ),
+        ] as [(Dialect, String)])
     func aRefusalOfAnOwnEndpointHasTheShapeOfTheDialect(_ dialect: Dialect, _ expected: String) {
         var refusal = Failure(400, "TRANSACTION_INVALID", "No.")
         refusal.extras = [Envelope.Extra(name: "product", value: "\"p")]
@@ -151,9 +175,11 @@ import Wire
     @Test func aSignInThatIsTooOldIsSaidInTheChallenge() {
         for dialect in Self.dialects {
             var refusal = Failure(.unauthorized(.signInTooOld(maxAge: 600)), in: dialect)
-            refusal.challenge = Failure.Challenge(error: "insufficient_user_authentication", description: "A more recent sign-in is required", maxAge: 600)
+            refusal.challenge = Failure.Challenge(
+                error: "insufficient_user_authentication", description: "A more recent sign-in is required", maxAge: 600)
             let answer = refusal.response(in: dialect, requestID: "req-1")
-            let challenge = #"Bearer realm="tollgate", error="insufficient_user_authentication", error_description="A more recent sign-in is required", max_age="600""#
+            let challenge =
+                #"Bearer realm="tollgate", error="insufficient_user_authentication", error_description="A more recent sign-in is required", max_age="600""#
             #expect(answer.status == 401 && answer.fields.contains { $0.name == "WWW-Authenticate" && $0.value == challenge })
             let code = dialect == .dlauth ? "unauthorized" : dialect == .oauth ? "invalid_client" : "UNAUTHORIZED"
             #expect(answer.body.rawBytes.text.contains("\"\(code)\""), "\(dialect)")

@@ -50,7 +50,8 @@ import Testing
     @Test(arguments: [
         ("password", "is no mount"), ("passwords@/", "names no contract"), ("@/", "names no contract"), ("password@", "has no path"),
         ("password@api", "has no path"), ("password@/a//b", "has no path"), ("password@/a/../b", "has no path"),
-        ("password@/a b", "has no path"), ("password@/%2e", "has no path"), ("password@/a?b", "has no path"), ("password@//", "has no path"),
+        ("password@/a b", "has no path"), ("password@/%2e", "has no path"), ("password@/a?b", "has no path"),
+        ("password@//", "has no path"),
     ])
     func malformedMountsAreRefusedWithAReason(_ text: String, _ beginning: String) {
         do {

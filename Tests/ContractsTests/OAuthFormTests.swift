@@ -28,10 +28,11 @@ import Wire
         #expect(throws: Failure.self) { try form(body).required("token") }
     }
 
-    @Test(arguments: [
-        (nil, true), ("application/x-www-form-urlencoded; charset=UTF-8", true), ("Application/X-WWW-Form-URLEncoded", true),
-        ("application/json", false), ("multipart/form-data", false), ("", false),
-    ] as [(String?, Bool)])
+    @Test(
+        arguments: [
+            (nil, true), ("application/x-www-form-urlencoded; charset=UTF-8", true), ("Application/X-WWW-Form-URLEncoded", true),
+            ("application/json", false), ("multipart/form-data", false), ("", false),
+        ] as [(String?, Bool)])
     func theContentMustBeAForm(_ type: String?, _ isTaken: Bool) {
         let token = try? form("token=x", type: type).required("token")  // A refusal is what the row may expect.
         #expect((token != nil) == isTaken)
@@ -45,11 +46,13 @@ import Wire
     @Test func theDocumentsNameWhatIsThere() {
         let metadata = ServerMetadata(issuer: "https://id.test", publicURL: "https://gate.test/", algorithms: ["ES256", "RS256"])
         let plain = metadata.response(isOpenID: false, refreshes: true, revokes: true, introspects: true)
-        let common = #"{"issuer":"https://id.test","jwks_uri":"https://gate.test/.well-known/jwks.json","response_types_supported":["none"],"#
+        let common =
+            #"{"issuer":"https://id.test","jwks_uri":"https://gate.test/.well-known/jwks.json","response_types_supported":["none"],"#
             + #""grant_types_supported":["refresh_token"]"#
         let token = #","token_endpoint":"https://gate.test/oauth/token","token_endpoint_auth_methods_supported":["none"]"#
         let revocation = #","revocation_endpoint":"https://gate.test/oauth/revoke","revocation_endpoint_auth_methods_supported":["none"]"#
-        let introspection = #","introspection_endpoint":"https://gate.test/oauth/introspect","introspection_endpoint_auth_methods_supported":["client_secret_basic"]"#
+        let introspection =
+            #","introspection_endpoint":"https://gate.test/oauth/introspect","introspection_endpoint_auth_methods_supported":["client_secret_basic"]"#
         #expect(plain.body.rawBytes.text == common + token + revocation + introspection + "}")
         let openID = metadata.response(isOpenID: true, refreshes: false, revokes: false, introspects: false).body.rawBytes.text
         #expect(openID == common + #","subject_types_supported":["public"],"id_token_signing_alg_values_supported":["ES256","RS256"]}"#)

@@ -127,7 +127,8 @@ struct OwnershipModel {
             case .resendPhone: 3
             case .register, .signIn, .forgot, .reset, .update, .google: 2
             case .login, .signInByName, .guess, .apple, .googleUnverified, .openGuest, .guestCode, .guestVerify, .refresh,
-                .signOut, .wait: 1
+                .signOut, .wait:
+                1
             }
         }
 
@@ -152,7 +153,8 @@ struct OwnershipModel {
         let planted = #"{"by":"\#(person.name)"}"#
         switch move {
         case .signUp:
-            return try await call("POST", "/auth/signup", #"{"email":"\#(email)","password":"\#(password)","metadata":\#(planted)}"#, &person, sent: "signup")
+            return try await call(
+                "POST", "/auth/signup", #"{"email":"\#(email)","password":"\#(password)","metadata":\#(planted)}"#, &person, sent: "signup")
         case .register:
             let name = #""username":"\#(person.name)\#(email.prefix { $0 != "@" })""#
             return try await call("POST", "/api/v1/auth/register", #"{"email":"\#(email)","password":"\#(password)",\#(name)}"#, &person)
@@ -180,7 +182,9 @@ struct OwnershipModel {
         case .forgot:
             return try await call("POST", "/auth/password/forgot", #"{"email":"\#(email)"}"#, &person)
         case .reset:
-            guard case .reset(let token)? = person.mail.filter(\.isReset).randomElement(using: &random) else { return Done(text: "no token") }
+            guard case .reset(let token)? = person.mail.filter(\.isReset).randomElement(using: &random) else {
+                return Done(text: "no token")
+            }
             var done = try await call("POST", "/auth/password/reset", #"{"token":"\#(token)","new_password":"\#(password)"}"#, &person)
             done.isNewPassword = true
             return done
@@ -213,7 +217,8 @@ struct OwnershipModel {
 
     /// A code from the own mailbox, mostly tried as the purpose it was sent for.
     private mutating func verify(_ person: inout Person, _ bearer: Person.Held?) async throws -> Done {
-        guard case .code(let code, let sent, let to, let account)? = person.mail.filter(\.isCode).suffix(3).randomElement(using: &random) else {
+        guard case .code(let code, let sent, let to, let account)? = person.mail.filter(\.isCode).suffix(3).randomElement(using: &random)
+        else {
             return Done(text: "no code")
         }
         let types = to.contains("@") ? ["signup", "email", "recovery", "email_change"] : ["sms", "phone_change"]
@@ -286,7 +291,9 @@ struct OwnershipModel {
     /// Anything that the attacker holds of an account in which the owner's email is proven; nil if there is nothing.
     func violation() async throws -> String? {
         if let broken { return broken }
-        guard let account = try await store.account(email: try EmailAddress(owner.email)), account.emailConfirmedAt != nil else { return nil }
+        guard let account = try await store.account(email: try EmailAddress(owner.email)), account.emailConfirmedAt != nil else {
+            return nil
+        }
         if !everShared.contains(account.id) {
             if String(decoding: account.metadata.json, as: UTF8.self).contains(attacker.name) { return "the attacker's metadata are there" }
             if account.username?.text.hasPrefix(attacker.name) == true { return "the attacker's username is there" }
@@ -411,7 +418,8 @@ extension Person.Held {
     fileprivate var refreshPath: String {
         if contract.hasPrefix("/api/v1") { return "/api/v1/auth/refresh" }
         if contract.hasPrefix("/whateat") { return "/whateat/api/v1/auth/refresh" }
-        return contract.hasPrefix("/auth/email") || contract == "/auth/user" || contract == "/auth/refresh" ? "/auth/refresh" : "/auth/token/refresh"
+        return contract.hasPrefix("/auth/email") || contract == "/auth/user" || contract == "/auth/refresh"
+            ? "/auth/refresh" : "/auth/token/refresh"
     }
 
     fileprivate var refreshName: String {

@@ -189,4 +189,3 @@ final class PretendIssuer: @unchecked Sendable {
         return .subject(IdentityKey(IdentitySource(stored: Self.name), stored: subject))
     }
 }
-

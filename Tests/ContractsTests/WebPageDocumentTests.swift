@@ -34,7 +34,8 @@ import Wire
         for base in ["", "/"] {
             let root = WebPage(authBase: base).answer(
                 LocalRequest(
-                    method: "GET", target: "/web/", path: "/web/", query: "", fields: [], body: [], client: IPAddress(v4: 1), requestID: ""))
+                    method: "GET", target: "/web/", path: "/web/", query: "", fields: [], body: [], client: IPAddress(v4: 1), requestID: "")
+            )
             #expect(text(root).contains(#"<meta name="auth" content="/auth">"#))
         }
     }
@@ -63,7 +64,9 @@ import Wire
     @Test func noScriptMakesMarkupOrCodeOfText() {
         for file in files where file.hasSuffix(".js") {
             let script = text(get("/web/" + file))
-            #expect(script.matches(of: /innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\b|new Function|setTimeout\("/).isEmpty)
+            #expect(
+                script.matches(of: /innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\b|new Function|setTimeout\("/)
+                    .isEmpty)
             #expect(script.matches(of: /localStorage\.|document\.cookie/).isEmpty)
         }
     }

@@ -188,20 +188,26 @@ import Wire
             Forge.token(payload: #"{"iss":"https://issuer.test","aud":\#(aud),"sub":"\#(sub)","exp":1700000600\#(more)}"#, key: Keys.hs256)
         }
         let half = #""x\ud83d""#
-        for more in [#","name":\#(half)"#, #","a":[\#(half),{"b":\#(half)}]"#, #","tier":\#(half)"#, #","email":\#(half)"#, #","jti":\#(half)"#] {
+        for more in [
+            #","name":\#(half)"#, #","a":[\#(half),{"b":\#(half)}]"#, #","tier":\#(half)"#, #","email":\#(half)"#, #","jti":\#(half)"#,
+        ] {
             #expect(fault(payload("u1", more), trusted) == nil, "\(more)")
         }
         #expect(fault(payload("u1", "", aud: #"[\#(half),"api"]"#), trusted) == nil)
         #expect(fault(payload("u1", "", aud: half), trusted) == .wrongAudience)
         #expect(fault(payload(#"x\ud83d"#, ""), trusted) == fault(payload("", ""), trusted) && fault(payload("", ""), trusted) != nil)
-        for more in [#","iat":\#(half)"#, #","nbf":\#(half)"#, #","\ud83d":1"#] { #expect(fault(payload("u1", more), trusted) != nil, "\(more)") }
+        for more in [#","iat":\#(half)"#, #","nbf":\#(half)"#, #","\ud83d":1"#] {
+            #expect(fault(payload("u1", more), trusted) != nil, "\(more)")
+        }
         let header = #"{"alg":"HS256","kid":"x\ud83d"}"#
         #expect(fault(Forge.token(header: header, key: Keys.hs256), trusted) == .malformed)
     }
 
     /// A forged token costs no more than a few verifications, however many keys an issuer has.
     @Test func aTokenIsTriedWithEightKeysAtMost() throws {
-        let others = try (0..<12).map { number in try VerificationKey(secret: Array("0123456789abcdef0123456789abcd\(number + 10)".utf8).rawBytes) }
+        let others = try (0..<12).map { number in
+            try VerificationKey(secret: Array("0123456789abcdef0123456789abcd\(number + 10)".utf8).rawBytes)
+        }
         func verify(_ keys: [VerificationKey]) -> (fault: TokenFault?, tries: Int) {
             let issuers = (0..<2).map { number in
                 TrustedIssuer(
@@ -210,7 +216,8 @@ import Wire
             }
             var verifier = TokenVerifier()
             let token = Array(Forge.token(header: header("HS256"), key: Keys.hs256).utf8)
-            let result = verifier.verify(token.rawBytes, trust: Trust(issuers: issuers, clockSkewSeconds: 30), now: WallTime(seconds: 1_700_000_000))
+            let result = verifier.verify(
+                token.rawBytes, trust: Trust(issuers: issuers, clockSkewSeconds: 30), now: WallTime(seconds: 1_700_000_000))
             if case .failure(let fault) = result { return (fault, verifier.tries) }
             return (nil, verifier.tries)
         }

@@ -21,14 +21,15 @@ import Wire
         fault(Forge.token(payload: payload([(name, value)]), key: key), trusted ?? trust([key]))
     }
 
-    @Test(arguments: [
-        ("1700000600", nil), ("1700000600.9", nil), ("1.7000006e9", nil), ("253402300799", nil), ("1699999971", nil),
-        ("1699999970", TokenFault.expired), ("1699999970.99", .expired), ("0", .expired), ("-0", .expired),
-        ("-1700000600", .expired), ("-0.5", .expired), ("253402300800", .noExpiry), ("1700000600000", .noExpiry),
-        ("1e400", .noExpiry), ("-1e400", .noExpiry), ("1e-400", .expired), ("9223372036854775807", .noExpiry),
-        ("9223372036854775808", .noExpiry), ("1e18", .noExpiry), ("\"1700000600\"", .noExpiry), ("null", .noExpiry),
-        ("true", .noExpiry), ("[1700000600]", .noExpiry), ("{}", .noExpiry),
-    ] as [(String, TokenFault?)])
+    @Test(
+        arguments: [
+            ("1700000600", nil), ("1700000600.9", nil), ("1.7000006e9", nil), ("253402300799", nil), ("1699999971", nil),
+            ("1699999970", TokenFault.expired), ("1699999970.99", .expired), ("0", .expired), ("-0", .expired),
+            ("-1700000600", .expired), ("-0.5", .expired), ("253402300800", .noExpiry), ("1700000600000", .noExpiry),
+            ("1e400", .noExpiry), ("-1e400", .noExpiry), ("1e-400", .expired), ("9223372036854775807", .noExpiry),
+            ("9223372036854775808", .noExpiry), ("1e18", .noExpiry), ("\"1700000600\"", .noExpiry), ("null", .noExpiry),
+            ("true", .noExpiry), ("[1700000600]", .noExpiry), ("{}", .noExpiry),
+        ] as [(String, TokenFault?)])
     func expiryIsADateOrTheTokenIsRefused(_ value: String, _ expected: TokenFault?) {
         #expect(verdict("exp", value) == expected)
     }
@@ -41,36 +42,40 @@ import Wire
         #expect(verdict("exp", "1e" + String(repeating: "9", count: 9000)) == .noExpiry)
     }
 
-    @Test(arguments: [
-        ("1700000000", nil), ("1700000030", nil), ("1700000030.5", nil), ("1700000031", .notYetValid), ("-5", nil),
-        ("1e400", .badClaim), ("null", .badClaim), ("\"1\"", .badClaim), ("1700000600000", .badClaim),
-    ] as [(String, TokenFault?)])
+    @Test(
+        arguments: [
+            ("1700000000", nil), ("1700000030", nil), ("1700000030.5", nil), ("1700000031", .notYetValid), ("-5", nil),
+            ("1e400", .badClaim), ("null", .badClaim), ("\"1\"", .badClaim), ("1700000600000", .badClaim),
+        ] as [(String, TokenFault?)])
     func notBeforeIsHonouredWithLeeway(_ value: String, _ expected: TokenFault?) {
         #expect(verdict("nbf", value) == expected)
     }
 
-    @Test(arguments: [
-        ("1700009999", nil), ("1e400", nil), ("-1", nil), ("0.5", nil), (nil, nil), ("\"x\"", .badClaim), ("\"1700000000\"", .badClaim),
-        ("null", .badClaim), ("true", .badClaim), ("[]", .badClaim), ("[1700000000]", .badClaim), ("{}", .badClaim),
-    ] as [(String?, TokenFault?)])
+    @Test(
+        arguments: [
+            ("1700009999", nil), ("1e400", nil), ("-1", nil), ("0.5", nil), (nil, nil), ("\"x\"", .badClaim), ("\"1700000000\"", .badClaim),
+            ("null", .badClaim), ("true", .badClaim), ("[]", .badClaim), ("[1700000000]", .badClaim), ("{}", .badClaim),
+        ] as [(String?, TokenFault?)])
     func issuedAtIsAReasonToRefuseOnlyWhereItIsNoNumber(_ value: String?, _ expected: TokenFault?) {
         #expect(verdict("iat", value) == expected)
     }
 
-    @Test(arguments: [
-        ("1699996999", TokenFault.lifetimeTooLong), ("1699997000", nil), ("1700000600", nil), ("1700009999", nil),
-        ("\"1\"", .badClaim), ("-1e400", .lifetimeTooLong), (nil, .lifetimeTooLong),
-    ] as [(String?, TokenFault?)])
+    @Test(
+        arguments: [
+            ("1699996999", TokenFault.lifetimeTooLong), ("1699997000", nil), ("1700000600", nil), ("1700009999", nil),
+            ("\"1\"", .badClaim), ("-1e400", .lifetimeTooLong), (nil, .lifetimeTooLong),
+        ] as [(String?, TokenFault?)])
     func maxLifetimeBoundsExpiryMinusIssuedAt(_ value: String?, _ expected: TokenFault?) {
         #expect(verdict("iat", value, trust([key], maxLifetime: 3600)) == expected)
     }
 
-    @Test(arguments: [
-        (#""api""#, nil), (#"["x","api"]"#, nil), (#"["api"]"#, nil), (#""a\u0070i""#, nil), (#"[1,null,{"api":"api"},"api"]"#, nil),
-        (#""API""#, .wrongAudience), (#""api ""#, .wrongAudience), (#"[]"#, .wrongAudience), (#"[["api"]]"#, .wrongAudience),
-        (#"{"api":"api"}"#, .wrongAudience), (#"["x"]"#, .wrongAudience), ("null", .wrongAudience), (nil, .wrongAudience),
-        ("1", .wrongAudience), ("true", .wrongAudience),
-    ] as [(String?, TokenFault?)])
+    @Test(
+        arguments: [
+            (#""api""#, nil), (#"["x","api"]"#, nil), (#"["api"]"#, nil), (#""a\u0070i""#, nil), (#"[1,null,{"api":"api"},"api"]"#, nil),
+            (#""API""#, .wrongAudience), (#""api ""#, .wrongAudience), (#"[]"#, .wrongAudience), (#"[["api"]]"#, .wrongAudience),
+            (#"{"api":"api"}"#, .wrongAudience), (#"["x"]"#, .wrongAudience), ("null", .wrongAudience), (nil, .wrongAudience),
+            ("1", .wrongAudience), ("true", .wrongAudience),
+        ] as [(String?, TokenFault?)])
     func theAudienceMustBeOneOfOurs(_ value: String?, _ expected: TokenFault?) {
         #expect(verdict("aud", value) == expected)
         #expect(verdict("aud", value, trust([key], audiences: ["other", "api"])) == expected)
@@ -82,14 +87,15 @@ import Wire
         #expect(verdict("aud", "[1]", trust([key], audiences: ["1"])) == .wrongAudience)
     }
 
-    @Test(arguments: [
-        (#""a""#, nil), (#""Zoë""#, nil), (#""a b""#, nil), (#""auth0|123""#, nil), (#""日本""#, nil),
-        (#""""#, .noSubject), ("null", .noSubject), (nil, .noSubject), ("5", .noSubject), (#"["a"]"#, .noSubject),
-        ("{}", .noSubject), ("true", .noSubject),
-        (#""a\u0000b""#, .unsafeClaim), (#""a\r\nX-User-Tier: premium""#, .unsafeClaim), (#""a\n""#, .unsafeClaim),
-        (#""\t""#, .unsafeClaim), (#""a\u007f""#, .unsafeClaim), (#""a\u0085b""#, .unsafeClaim), (#"" a""#, .unsafeClaim),
-        (#""a ""#, .unsafeClaim), (#"" ""#, .unsafeClaim),
-    ] as [(String?, TokenFault?)])
+    @Test(
+        arguments: [
+            (#""a""#, nil), (#""Zoë""#, nil), (#""a b""#, nil), (#""auth0|123""#, nil), (#""日本""#, nil),
+            (#""""#, .noSubject), ("null", .noSubject), (nil, .noSubject), ("5", .noSubject), (#"["a"]"#, .noSubject),
+            ("{}", .noSubject), ("true", .noSubject),
+            (#""a\u0000b""#, .unsafeClaim), (#""a\r\nX-User-Tier: premium""#, .unsafeClaim), (#""a\n""#, .unsafeClaim),
+            (#""\t""#, .unsafeClaim), (#""a\u007f""#, .unsafeClaim), (#""a\u0085b""#, .unsafeClaim), (#"" a""#, .unsafeClaim),
+            (#""a ""#, .unsafeClaim), (#"" ""#, .unsafeClaim),
+        ] as [(String?, TokenFault?)])
     func theUserIsANonEmptyStringFitForAHeader(_ value: String?, _ expected: TokenFault?) {
         #expect(verdict("sub", value) == expected)
     }
@@ -117,7 +123,10 @@ import Wire
 
     @Test(arguments: ["actor_type", "actor_id"])
     func anActorClaimOfAnyTypeCounts(_ name: String) throws {
-        for (claim, hasActor) in [(nil, false), ("null", false), (#""""#, false), (#""m1""#, true), ("42", true), ("0", true), ("false", true), ("[]", true), ("{}", true)] as [(String?, Bool)] {
+        for (claim, hasActor) in [
+            (nil, false), ("null", false), (#""""#, false), (#""m1""#, true), ("42", true), ("0", true), ("false", true), ("[]", true),
+            ("{}", true),
+        ] as [(String?, Bool)] {
             let token = Forge.token(payload: payload([(name, claim)]), key: key)
             #expect(try verify(token, trust([key])).get().hasActor == hasActor, "\(claim ?? "absent")")
         }

@@ -38,11 +38,12 @@ struct Mutator {
 @Suite struct FuzzTests {
     private let keys = [Keys.hs256, Keys.rs256, Keys.es256, Keys.eddsa]
 
-    private static let words: [[UInt8]] = [
-        ".", "..", "=", "e30", "eyJhbGciOiJub25lIn0", "\"", "\\", "\\u0000", "\\ud83d\\ude00", "{", "}", "[", "]", ":", ",", "null",
-        "1e999", "-", "\"exp\":1700000600", "\"iss\":\"https://issuer.test\"", "\"alg\":\"none\"", "\"crit\":[]", "\u{0}", "\r\n",
-        "é", "\"kid\":\"x\"", "\"sub\":\"x\"", "99999999999999999999", " ",
-    ].map { Array($0.utf8) } + [[0xFF], [0xC0, 0x80], [UInt8](repeating: 0x5B, count: 40)]
+    private static let words: [[UInt8]] =
+        [
+            ".", "..", "=", "e30", "eyJhbGciOiJub25lIn0", "\"", "\\", "\\u0000", "\\ud83d\\ude00", "{", "}", "[", "]", ":", ",", "null",
+            "1e999", "-", "\"exp\":1700000600", "\"iss\":\"https://issuer.test\"", "\"alg\":\"none\"", "\"crit\":[]", "\u{0}", "\r\n",
+            "é", "\"kid\":\"x\"", "\"sub\":\"x\"", "99999999999999999999", " ",
+        ].map { Array($0.utf8) } + [[0xFF], [0xC0, 0x80], [UInt8](repeating: 0x5B, count: 40)]
 
     @Test func arbitraryBytesAreNeverAToken() {
         var mutator = Mutator(seed: 1)
@@ -99,7 +100,8 @@ struct Mutator {
             guard case .success(let identity) = result else { continue }
             verified += 1
             let isUserSafe = IdentityTexts.isHeaderText(identity.userID) && identity.userID.byteCount > 0
-            let areOthersSafe = IdentityTexts.isHeaderText(identity.email) && IdentityTexts.isHeaderText(identity.tier)
+            let areOthersSafe =
+                IdentityTexts.isHeaderText(identity.email) && IdentityTexts.isHeaderText(identity.tier)
                 && IdentityTexts.isHeaderText(identity.sessionID)
             #expect(isUserSafe && areOthersSafe)
         }

@@ -68,26 +68,28 @@ import Wire
 
     /// `aud`, `azp`, and whether the token is accepted (OpenID Connect Core §3.1.3.7). With a single audience `azp` is ignored: in
     /// Google's flow for Android it is the app, and `aud` the server.
-    @Test(arguments: [
-        (#""com.example.app""#, #""android.example""#, true), (#"["com.example.app"]"#, #""android.example""#, true),
-        (#""com.example.app""#, nil, true), (#""com.example.app""#, "5", true),
-        (#"["other","com.example.app"]"#, nil, false), (#"["com.example.app","web.example"]"#, nil, false),
-        (#"["other","com.example.app"]"#, #""other""#, false), (#"["other","com.example.app"]"#, #""""#, false),
-        (#"["other","com.example.app"]"#, "null", false), (#"["other","com.example.app"]"#, #"["com.example.app"]"#, false),
-        (#"["com.example.app","com.example.app"]"#, nil, false), (#"["com.example.app",5]"#, nil, false),
-        (#"["com.example.app",["web.example"]]"#, nil, false),
-        (#"["other","com.example.app"]"#, #""com.example.app""#, true), (#"["other","com.example.app"]"#, #""web.example""#, true),
-        (#"["other","com.example.app"]"#, #""com.\u0065xample.app""#, true), (#"["other"]"#, #""com.example.app""#, false),
-        (#"["other","another"]"#, #""com.example.app""#, false),
-    ] as [(String, String?, Bool)])
+    @Test(
+        arguments: [
+            (#""com.example.app""#, #""android.example""#, true), (#"["com.example.app"]"#, #""android.example""#, true),
+            (#""com.example.app""#, nil, true), (#""com.example.app""#, "5", true),
+            (#"["other","com.example.app"]"#, nil, false), (#"["com.example.app","web.example"]"#, nil, false),
+            (#"["other","com.example.app"]"#, #""other""#, false), (#"["other","com.example.app"]"#, #""""#, false),
+            (#"["other","com.example.app"]"#, "null", false), (#"["other","com.example.app"]"#, #"["com.example.app"]"#, false),
+            (#"["com.example.app","com.example.app"]"#, nil, false), (#"["com.example.app",5]"#, nil, false),
+            (#"["com.example.app",["web.example"]]"#, nil, false),
+            (#"["other","com.example.app"]"#, #""com.example.app""#, true), (#"["other","com.example.app"]"#, #""web.example""#, true),
+            (#"["other","com.example.app"]"#, #""com.\u0065xample.app""#, true), (#"["other"]"#, #""com.example.app""#, false),
+            (#"["other","another"]"#, #""com.example.app""#, false),
+        ] as [(String, String?, Bool)])
     func ofSeveralAudiencesOneOfTheAppsMustHaveAskedForIt(_ audience: String, _ party: String?, _ isAccepted: Bool) {
         #expect((fault([("aud", audience), ("azp", party)]) == nil) == isAccepted)
     }
 
-    @Test(arguments: [
-        ("true", true), (#""true""#, true), ("false", false), (#""false""#, false), (#""TRUE""#, false), ("1", false),
-        ("null", false), (nil, false),
-    ] as [(String?, Bool)])
+    @Test(
+        arguments: [
+            ("true", true), (#""true""#, true), ("false", false), (#""false""#, false), (#""TRUE""#, false), ("1", false),
+            ("null", false), (nil, false),
+        ] as [(String?, Bool)])
     func theEmailIsVerifiedOnlyByTheClaim(_ claim: String?, _ expected: Bool) throws {
         #expect(try verify(token([("email_verified", claim)])).get().isEmailVerified == expected)
     }
@@ -97,10 +99,11 @@ import Wire
         #expect(try verify(token([("email", "null")])).get().email == nil)
     }
 
-    @Test(arguments: [
-        ("1700000000", nil), ("1700000060", nil), ("1700000061", IDTokenFault.issuedInTheFuture), ("1", nil), (nil, nil),
-        (#""1""#, .token(.badClaim)), ("1700000000000", .issuedInTheFuture),
-    ] as [(String?, IDTokenFault?)])
+    @Test(
+        arguments: [
+            ("1700000000", nil), ("1700000060", nil), ("1700000061", IDTokenFault.issuedInTheFuture), ("1", nil), (nil, nil),
+            (#""1""#, .token(.badClaim)), ("1700000000000", .issuedInTheFuture),
+        ] as [(String?, IDTokenFault?)])
     func itWasNotIssuedInTheFuture(_ claim: String?, _ expected: IDTokenFault?) {
         #expect(fault([("iat", claim)]) == expected)
     }
@@ -108,20 +111,22 @@ import Wire
     /// The SHA-256 of `abc`.
     private static let hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
-    @Test(arguments: [
-        (nil, nil, nil), ("x", nil, nil), ("abc", "abc", nil), (hash, "abc", nil), (hash, hash, nil),
-        ("abc", "abd", IDTokenFault.wrongNonce), (nil, "abc", .wrongNonce), ("abc", hash, .wrongNonce), (nil, "", .wrongNonce),
-        ("", "abc", .wrongNonce),
-    ] as [(String?, String?, IDTokenFault?)])
+    @Test(
+        arguments: [
+            (nil, nil, nil), ("x", nil, nil), ("abc", "abc", nil), (hash, "abc", nil), (hash, hash, nil),
+            ("abc", "abd", IDTokenFault.wrongNonce), (nil, "abc", .wrongNonce), ("abc", hash, .wrongNonce), (nil, "", .wrongNonce),
+            ("", "abc", .wrongNonce),
+        ] as [(String?, String?, IDTokenFault?)])
     func theNonceIsTheCallersOrItsHash(_ claim: String?, _ nonce: String?, _ expected: IDTokenFault?) {
         #expect(fault([("nonce", claim.map { #""\#($0)""# })], nonce: nonce) == expected)
     }
 
     /// Whether a token with this nonce is accepted from a provider that adds none itself.
-    @Test(arguments: [
-        (nil, nil, true), (#""abc""#, nil, false), (#""""#, nil, false), ("null", nil, false), ("5", nil, false),
-        (#""abc""#, "abc", true), (#""\#(hash)""#, "abc", true), (#""abc""#, "abd", false), (nil, "abc", false), (#""abc""#, "", false),
-    ] as [(String?, String?, Bool)])
+    @Test(
+        arguments: [
+            (nil, nil, true), (#""abc""#, nil, false), (#""""#, nil, false), ("null", nil, false), ("5", nil, false),
+            (#""abc""#, "abc", true), (#""\#(hash)""#, "abc", true), (#""abc""#, "abd", false), (nil, "abc", false), (#""abc""#, "", false),
+        ] as [(String?, String?, Bool)])
     func aNonceThatTheCallerDoesNotNameIsRefused(_ claim: String?, _ nonce: String?, _ isAccepted: Bool) {
         let outcome = verify(token([("nonce", claim)]), nonce: nonce, rules(unnamedNonce: .refused))
         switch outcome {
@@ -157,7 +162,8 @@ import Wire
     }
 
     @Test func missingKeysAreNotTheCallersFault() {
-        let rules = IDTokenRules(provider: "apple", issuers: ["https://accounts.google.com"], clientIDs: clients, keys: nil, unnamedNonce: .ignored)
+        let rules = IDTokenRules(
+            provider: "apple", issuers: ["https://accounts.google.com"], clientIDs: clients, keys: nil, unnamedNonce: .ignored)
         let outcome = verify(token(), rules)
         guard case .failure(let fault) = outcome else { return #expect(Bool(false), "accepted without a key") }
         #expect(fault.isForWantOfKeys)

@@ -66,7 +66,11 @@ import Wire
         var verifier = TokenVerifier()
         var verdicts: [Bool] = []
         for text in [plain, token, token, plain, token] {
-            if case .success = verifier.verify(text.rawBytes, trust: trust, now: WallTime(seconds: now)) { verdicts.append(true) } else { verdicts.append(false) }
+            if case .success = verifier.verify(text.rawBytes, trust: trust, now: WallTime(seconds: now)) {
+                verdicts.append(true)
+            } else {
+                verdicts.append(false)
+            }
         }
         #expect(verdicts == [true, false, false, true, false])
     }
@@ -75,10 +79,11 @@ import Wire
         #expect(Self.claims.withRawBytes { Keys.hs256.identityToken($0) == nil })
     }
 
-    @Test(arguments: [
-        (#""auth_time":1699990000"#, 1_699_990_000), (#""auth_time":1699990000.9"#, 1_699_990_000), (#""auth_time":"1699990000""#, nil),
-        (#""auth_time":null"#, nil), (#""auth_time":1e30"#, nil), (#""x":1"#, nil),
-    ] as [(String, Int64?)])
+    @Test(
+        arguments: [
+            (#""auth_time":1699990000"#, 1_699_990_000), (#""auth_time":1699990000.9"#, 1_699_990_000), (#""auth_time":"1699990000""#, nil),
+            (#""auth_time":null"#, nil), (#""auth_time":1e30"#, nil), (#""x":1"#, nil),
+        ] as [(String, Int64?)])
     func theTimeOfTheSignInIsRead(_ member: String, _ expected: Int64?) throws {
         let payload = #"{"iss":"https://issuer.test","sub":"u1","exp":1700000060,\#(member)}"#
         let token = Forge.token(payload: payload, key: Keys.es256)
@@ -89,7 +94,8 @@ import Wire
     }
 
     @Test(arguments: [
-        (#"{"aud":"api"}"#, ["api"]), (#"{"aud":["a","b"]}"#, ["a", "b"]), (#"{"aud":["a",1,["c"]]}"#, ["a"]), (#"{"aud":7}"#, []), ("{}", []),
+        (#"{"aud":"api"}"#, ["api"]), (#"{"aud":["a","b"]}"#, ["a", "b"]), (#"{"aud":["a",1,["c"]]}"#, ["a"]), (#"{"aud":7}"#, []),
+        ("{}", []),
     ])
     func audiencesAreListed(_ payload: String, _ expected: [String]) {
         let token = Forge.token(payload: payload, key: Keys.es256)

@@ -127,7 +127,8 @@ import Wire
 
     // MARK: ROCA
 
-    private static let theWayOut = "has the ROCA fingerprint (CVE-2017-15361): its private key can be computed; replace it with a key from OpenSSL or a patched device"
+    private static let theWayOut =
+        "has the ROCA fingerprint (CVE-2017-15361): its private key can be computed; replace it with a key from OpenSSL or a patched device"
 
     @Test(arguments: [2_048, 3_072, 4_096])
     func keysThatInfineonsLibraryMadeAreLeftOutAndTheOthersStay(_ bits: Int) throws {

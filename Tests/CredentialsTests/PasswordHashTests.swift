@@ -74,14 +74,18 @@ import Wire
     }
 
     @Test(arguments: [
-        ("pbkdf2_sha256$1000$seasalt$JgZryXe2Ga8ysg6XbzkLpTdyPQrHqsinbL9BnnhgX4A=", "lètmein"), ("pbkdf2_sha256$1$x$yb9iKunqNijXRQKUvO6LoyiwVgfOzKs1+3gaWy8rzxc=", ""),
+        ("pbkdf2_sha256$1000$seasalt$JgZryXe2Ga8ysg6XbzkLpTdyPQrHqsinbL9BnnhgX4A=", "lètmein"),
+        ("pbkdf2_sha256$1$x$yb9iKunqNijXRQKUvO6LoyiwVgfOzKs1+3gaWy8rzxc=", ""),
         ("bcrypt_sha256$$2b$04$AfwfDPY3XJvtd6s8OmMJH.gtgXXMLRLwJHro.gBguV9fqW4B3uFWS", "lètmein"),
         ("bcrypt_sha256$$2b$04$nDPDK2iFM7UyjO48Zw2MJOwQz/BEiTF7OZsdv8VmY1ZJN56x0S23u", ""),
         ("bcrypt_sha256$$2b$04$II8bfZHINs2qiAHfZHBQaOZvqtk8lqEVcEVisYNoK4JYQCNcF3oeG", String(repeating: "p", count: 200)),
         ("bcrypt$$2b$04$j.y5z5rFBo4XQjzE1/wWH.BIJky/gsheG9Za4FySA0OtO8GTt253K", "lètmein"),
         ("$2a$04$kPlo995AbK165T8i1j4B9uP386OzElBo9SSuZRA/lpeKnlBTFG63W", "lmn"),
         ("argon2$argon2id$v=19$m=64,t=1,p=2$c2Vhc2FsdHNlYXNhbHQ$HH4YK90FoBZmLBmoZZZ4IQ", "lètmein"),
-        ("pbkdf2_sha256$2$NaClNaClNaClNaClNaClNaClNaClNaClNaClNaCl$9rtXv9sVEoC40EYhKB0BCvZKisvyn0Vpw+04OWy+KAE=", String(repeating: "p", count: 200)),
+        (
+            "pbkdf2_sha256$2$NaClNaClNaClNaClNaClNaClNaClNaClNaClNaCl$9rtXv9sVEoC40EYhKB0BCvZKisvyn0Vpw+04OWy+KAE=",
+            String(repeating: "p", count: 200)
+        ),
     ])
     func djangosHashesAreRecognisedAndAskToBeReplaced(_ text: String, _ password: String) throws {
         let stored = try #require(PasswordHash(parsing: text))
@@ -121,7 +125,8 @@ import Wire
     }
 
     @Test(arguments: [
-        ("v=1,", "v=2,"), ("n=14", "n=0"), ("n=14", "n=17"), ("n=14", "n=+4"), ("n=14,r=8", "n=16,r=16"), ("n=14,r=8", "n=16,r=1"), ("r=8", "r=0"), ("p=1", "p=2"), ("ss=Bw==", "ss=Bw"),
+        ("v=1,", "v=2,"), ("n=14", "n=0"), ("n=14", "n=17"), ("n=14", "n=+4"), ("n=14,r=8", "n=16,r=16"), ("n=14,r=8", "n=16,r=1"),
+        ("r=8", "r=0"), ("p=1", "p=2"), ("ss=Bw==", "ss=Bw"),
         ("sk=jx", "sk=j"), ("p=1,ss", "ss"), ("$42xEC+ixf3L2lw==", "$"), ("lSrfV15c", ""), ("$fbscrypt", "$scrypt"),
     ])
     func firebasesFormIsTakenToTheLetter(_ part: String, _ instead: String) {
@@ -136,7 +141,8 @@ import Wire
         "$2b$16$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW", "bcrypt_sha256$$2b$12$x",
         "$2b$+4$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW", "$2b$3$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW",
         "$2x$04$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW", "$2b$04$R9h/cIPz0gi.URNNX3kh2OPST9_PgBkqquzi.Ss7KIUgO2t0jWMUW",
-        "bcrypt$2b$04$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW", "argon2$$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+        "bcrypt$2b$04$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW",
+        "argon2$$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
         "$argon2i$v=19$m=64,t=1,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
         "$argon2id$v=16$m=64,t=1,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
         "$argon2id$m=64,t=1,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",

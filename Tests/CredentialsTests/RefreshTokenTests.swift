@@ -94,14 +94,16 @@ import Wire
     }
 
     /// A contract claim, and the contract that is read from it; -1 if the token is refused.
-    @Test(arguments: [
-        (nil, nil), ("4", 4), ("0", 0), ("256", -1), ("-1", -1), (#""2""#, -1), ("null", -1), ("1e99", -1), ("[2]", -1),
-    ] as [(String?, Int?)])
+    @Test(
+        arguments: [
+            (nil, nil), ("4", 4), ("0", 0), ("256", -1), ("-1", -1), (#""2""#, -1), ("null", -1), ("1e99", -1), ("[2]", -1),
+        ] as [(String?, Int?)])
     func itNamesItsContractOrIsOlder(_ claim: String?, _ expected: Int?) throws {
         let label = Array("tollgate refresh JWT".utf8)
         let key = try SigningKey(secret: Digest.hmacSHA256(label.rawBytes, key: Self.secret.rawBytes).rawBytes)
         let more = claim.map { #","contract":\#($0)"# } ?? ""
-        let payload = #"{"iss":"https://gate.test","aud":"refresh","sub":"\#(user)","sid":"\#(session)","exp":1700000600,"token_type":"refresh"\#(more)}"#
+        let payload =
+            #"{"iss":"https://gate.test","aud":"refresh","sub":"\#(user)","sid":"\#(session)","exp":1700000600,"token_type":"refresh"\#(more)}"#
         switch verify(Forge.token(header: #"{"alg":"HS256"}"#, payload: payload, key: key), try tokens()) {
         case .success(let said): #expect(said.contract.map(Int.init) == expected)
         case .failure(let fault): #expect(expected == -1 && fault == .badClaim)
@@ -117,16 +119,18 @@ import Wire
 
     @Test func aTokenSignedWithTheUnderivedSecretIsRefused() throws {
         let key = try SigningKey(secret: Self.secret.rawBytes)
-        let payload = #"{"iss":"https://gate.test","aud":"refresh","sub":"\#(user)","sid":"\#(session)","exp":1700000600,"token_type":"refresh"}"#
+        let payload =
+            #"{"iss":"https://gate.test","aud":"refresh","sub":"\#(user)","sid":"\#(session)","exp":1700000600,"token_type":"refresh"}"#
         let forged = Forge.token(header: #"{"alg":"HS256"}"#, payload: payload, key: key)
         #expect(try verify(forged, tokens()).fault == .badSignature)
     }
 
     /// Rules for refresh tokens refuse access tokens, even with a signature by the same key.
-    @Test(arguments: [
-        (#""token_type":"refresh""#, nil), (#""token_type":"Refresh""#, nil), (#""token_type":"access""#, TokenFault.badClaim),
-        (#""typ":"ID""#, .badClaim), (#""x":1"#, .badClaim),
-    ] as [(String, TokenFault?)])
+    @Test(
+        arguments: [
+            (#""token_type":"refresh""#, nil), (#""token_type":"Refresh""#, nil), (#""token_type":"access""#, TokenFault.badClaim),
+            (#""typ":"ID""#, .badClaim), (#""x":1"#, .badClaim),
+        ] as [(String, TokenFault?)])
     func aRefreshTokenMustDeclareItself(_ claim: String, _ expected: TokenFault?) {
         let key = Keys.hs256
         let issuer = TrustedIssuer(

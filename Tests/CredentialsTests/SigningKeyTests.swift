@@ -151,8 +151,12 @@ import Wire
         #expect(message(text.replacing("state=next", with: "state=active")) == "the key ring has 2 active keys in place of one")
         #expect(message(text.replacing("state=active", with: "state=next")) == "the key ring has 0 active keys in place of one")
         #expect(message(text.replacing("alg=ES256", with: "alg=none")) == "line 2: alg is missing or not known")
-        #expect(message(text.replacing("alg=ES256", with: "alg=RS256")) == "the key that ends at line 7: the signing key cannot be used for RS256")
-        #expect(message(text.replacing("state=next", with: "state=retired"))?.hasSuffix("state is not active, next, or retired with until") == true)
+        #expect(
+            message(text.replacing("alg=ES256", with: "alg=RS256"))
+                == "the key that ends at line 7: the signing key cannot be used for RS256")
+        #expect(
+            message(text.replacing("state=next", with: "state=retired"))?.hasSuffix("state is not active, next, or retired with until")
+                == true)
         #expect(message(text.replacing("created=", with: "created=x")) == "line 2: created is missing or no number")
         #expect(message(text.replacing("# key", with: "# kee")) == "line 7: the key above has no '# key' line")
         #expect(message(String(text.dropLast(30))) == "the key ring ends inside a key")

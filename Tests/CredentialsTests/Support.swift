@@ -28,7 +28,9 @@ enum Forge {
     static let claims = #"{"iss":"https://issuer.test","aud":"api","sub":"u1","exp":1700000600}"#
 
     /// Signs exactly this header and payload with `key`.
-    static func token(header: String, payload: String = claims, key: SigningKey, as algorithm: SigningAlgorithm? = nil)
+    static func token(
+        header: String, payload: String = claims, key: SigningKey, as algorithm: SigningAlgorithm? = nil
+    )
         -> String
     {
         let input = header.base64URL + "." + payload.base64URL
@@ -87,7 +89,6 @@ extension Result where Failure == TokenFault {
         }
     }
 }
-
 
 /// A key set of one JWK, which must be valid.
 func keySet(_ jwks: String) throws(KeyFault) -> KeySet { try KeySet(jwks: jwks.bytes.rawBytes) }

@@ -64,7 +64,8 @@ import Testing
 
     @Test func lifetimesAndTheNameInMailsAreTheOperators() throws {
         let gateway = try Gateway(
-            "\(Gateway.contracts)\nTOLLGATE_ACCESS_TTL_DLAUTH=15m\nTOLLGATE_REFRESH_TTL_DLAUTH=1d\nTOLLGATE_APP_NAME=Reader", folder: folder)
+            "\(Gateway.contracts)\nTOLLGATE_ACCESS_TTL_DLAUTH=15m\nTOLLGATE_REFRESH_TTL_DLAUTH=1d\nTOLLGATE_APP_NAME=Reader", folder: folder
+        )
         let answer = try gateway.send("POST /auth/signup", #"{"email":"ada@example.org","password":"password123"}"#)
         #expect(answer.text.contains(#""expires_in":900,"#))
         let shown = try gateway.command(["user", "show", "ada@example.org", "--json"]).output

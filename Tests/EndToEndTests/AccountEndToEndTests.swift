@@ -150,7 +150,9 @@ import Testing
         }
         #expect(answers.count { $0.status == 201 } == 1)
         let refusals = answers.filter { $0.status != 201 }
-        #expect(refusals.allSatisfy { $0.status == 400 && $0.text.contains("User with this email already exists") }, "\(refusals.map(\.status))")
+        #expect(
+            refusals.allSatisfy { $0.status == 400 && $0.text.contains("User with this email already exists") }, "\(refusals.map(\.status))"
+        )
         #expect(try gateway.send("POST /api/v1/auth/login", credentials("ada@example.org")).status == 200)
     }
 
@@ -188,7 +190,8 @@ import Testing
                     guard answer.status == 201 else { throw Fault("\(answer.text)") }
                     let body = try JSON(answer.text)
                     let tokens = PasswordTokens(
-                        user: try must(body["user"]["id"]), access: try must(body["tokens"]["access"]), refresh: try must(body["tokens"]["refresh"]))
+                        user: try must(body["user"]["id"]), access: try must(body["tokens"]["access"]),
+                        refresh: try must(body["tokens"]["refresh"]))
                     known.change { $0.accounts.append(tokens) }
                     let refreshed = try connection.send(Self.refresh, Self.refreshBody(session.refresh))
                     guard refreshed.status == 200 else { throw Fault("\(refreshed.text)") }
@@ -392,7 +395,9 @@ import Testing
         try gateway.stop()
         let log = (output.now + complaints.now).joined(separator: "\n")
         #expect(log.contains("/auth/password/reset"))
-        for secret in [tokens.access, tokens.refresh, next.access, next.refresh, reset, goodPassword, "not the password", "another password"] {
+        for secret in [
+            tokens.access, tokens.refresh, next.access, next.refresh, reset, goodPassword, "not the password", "another password",
+        ] {
             #expect(!log.contains(secret))
         }
     }

@@ -20,7 +20,9 @@ import Testing
     @Test func changesThatFailDegradeTheGatewayUntilOneSucceeds() throws {
         let gateway = try Gateway("TOLLGATE_CONTRACTS=anonymous@/", command: ["bash", "-c", "trap '' XFSZ; exec \"$@\"", "limited"])
         let limit = { (size: String) in _ = try mustRun("prlimit", ["--pid", "\(gateway.process.pid)", "--fsize=\(size):"]) }
-        let accounts = { try JSON(gateway.askAdmin("/readyz").text)["checks"].array.first { $0["name"].text == "accounts" }?["status"].text }
+        let accounts = {
+            try JSON(gateway.askAdmin("/readyz").text)["checks"].array.first { $0["name"].text == "accounts" }?["status"].text
+        }
         #expect(try gateway.ask("POST /auth/user").status == 200)
         #expect(try accounts() == "ready")
         try limit("4096")

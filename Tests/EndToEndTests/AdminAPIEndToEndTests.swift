@@ -19,7 +19,8 @@ import Testing
     @Test func whatTheOperatorDoesCountsAtOnceForTokensThatAreOut() throws {
         let upstream = try Upstream()
         let gateway = try Gateway(
-            "\(Gateway.contracts)\nTOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_P=\"/premium upstream=u tier=premium\"\nTOLLGATE_WORKERS=2")
+            "\(Gateway.contracts)\nTOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_P=\"/premium upstream=u tier=premium\"\nTOLLGATE_WORKERS=2"
+        )
         let token = try toldToken(gateway)
         let ada = try gateway.register("ada@example.org")
         let status = { try gateway.send("GET /premium", bearer: ada.access).status }
@@ -100,7 +101,9 @@ import Testing
         ] {
             #expect(try ask("/admin/api/routes", host).status == 200, "\(host)")
         }
-        for host in ["evil.example", "evil.example:\(port)", "localhost.evil.example", "x.gate.example.org", "127.0.0.1.evil.example", "2130706433"] {
+        for host in [
+            "evil.example", "evil.example:\(port)", "localhost.evil.example", "x.gate.example.org", "127.0.0.1.evil.example", "2130706433",
+        ] {
             for target in ["/admin/api/routes", "/admin/api/users", "/", "/console/"] {
                 let refused = try ask(target, host)
                 #expect(refused.status == 421, "\(target) of \(host)")
@@ -133,7 +136,10 @@ import Testing
         let body = [UInt8](repeating: 0x20, count: 2_048)
         let cases: [(request: String, fields: [String], body: [UInt8], steps: [String: String])] = [
             ("GET /me?secret=x", [], [], ["route": "me: /me, auth=required", "identity": "refused: missing"]),
-            ("GET /gold", [bearer], [], ["identity": "user ada of tollgate, tier free, by ES256; refused: tier", "tier": "premium is needed, free is held"]),
+            (
+                "GET /gold", [bearer], [],
+                ["identity": "user ada of tollgate, tier free, by ES256; refused: tier", "tier": "premium is needed, free is held"]
+            ),
             ("GET /few", [], [], ["cause": "not_reached", "limit": "1/h by user: 0 left"]),
             ("GET /few", [], [], ["limit": "1/h by user: 0 left, again in 3600 s"]),
             ("POST /small", [], body, ["size": "the content is larger than 1024 bytes"]),

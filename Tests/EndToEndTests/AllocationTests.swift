@@ -72,7 +72,7 @@ import Testing
     /// What the workers allocated during the batch of requests in which they allocated least. A busy machine lets more requests wait at
     /// once than before, for which memory is taken once, or lets a connection idle until its buffers are given back: a single batch may
     /// meet that, and not each of thirty. One with no more than `allowed` is enough.
-    private func leastAllocated(_ folder: Folder, allowed: UInt64 = 0, _ batch: () throws -> Void) throws -> UInt64 {
+    private func minAllocated(_ folder: Folder, allowed: UInt64 = 0, _ batch: () throws -> Void) throws -> UInt64 {
         var least = UInt64.max
         for _ in 0..<30 where least > allowed {
             let before = try Counts(folder).byWorkers
@@ -131,7 +131,7 @@ import Testing
         // How many lines wait together for the log's writer is a matter of luck: the buffers for them may double a few
         // more times, whatever the number of requests.
         let allowed: UInt64 = accessLog == "off" ? 0 : 4
-        #expect(try leastAllocated(folder, allowed: allowed) { try ask(2_000) } <= allowed)
+        #expect(try minAllocated(folder, allowed: allowed) { try ask(2_000) } <= allowed)
         let known = try Counts(folder).byWorkers
         #expect(try gateway.ask("GET /x", [try gateway.bearer("--sub", "new")]).status == 200)
         #expect(try Counts(folder).byWorkers > known, "what is new does cost something: the counter counts")
@@ -152,7 +152,7 @@ import Testing
             }
         }
         try ask(4_000)
-        #expect(try leastAllocated(folder, allowed: 4) { try ask(3_000) } <= 4)
+        #expect(try minAllocated(folder, allowed: 4) { try ask(3_000) } <= 4)
         try eventually("the spans are sent") { try gateway.metric("tollgate_spans_exported_total") > 5_000 }
     }
 
@@ -210,7 +210,7 @@ import Testing
             }
         }
         try ask(500)
-        #expect(try leastAllocated(folder) { try ask(2_000) } == 0)
+        #expect(try minAllocated(folder) { try ask(2_000) } == 0)
     }
 
     @Test func pagesOfOtherOriginsAndTheirPreflightsCostNothing() throws {
@@ -220,7 +220,8 @@ import Testing
         let bearer = try gateway.bearer("--sub", "user")
         let heads = [
             requestHead("GET /x", [bearer]), requestHead("GET /x", [bearer, "Origin: https://app.test"]),
-            requestHead("POST /x", [bearer, "Origin: https://a.b.example.net"], length: 0), requestHead("GET /x", [bearer, "Origin: https://evil.test"]),
+            requestHead("POST /x", [bearer, "Origin: https://a.b.example.net"], length: 0),
+            requestHead("GET /x", [bearer, "Origin: https://evil.test"]),
             requestHead("OPTIONS /x", ["Origin: https://app.test", "Access-Control-Request-Method: PUT"]),
         ]
         let connection = try gateway.connect()
@@ -231,7 +232,7 @@ import Testing
             }
         }
         try ask(1_000)
-        #expect(try leastAllocated(folder) { try ask(2_000) } == 0)
+        #expect(try minAllocated(folder) { try ask(2_000) } == 0)
     }
 
     @Test func aSteadyStateRequestOverHTTP2AllocatesNothing() throws {
@@ -258,7 +259,7 @@ import Testing
             }
         }
         try ask(300)
-        #expect(try leastAllocated(folder) { try ask(300) } == 0)
+        #expect(try minAllocated(folder) { try ask(300) } == 0)
     }
 
     @Test func aSteadyStateRequestOverTLSCostsOnlyOpenSSLsOwnBlocks() throws {
@@ -288,7 +289,7 @@ import Testing
         // OpenSSL writes the frame of each record by way of small blocks: one to open a record, three to seal one. A client
         // that a busy machine kept waiting finds its two buffers given back.
         let allowed = UInt64(5 * requests * clients.count)
-        #expect(try leastAllocated(folder, allowed: allowed) { try ask(requests) } <= allowed)
+        #expect(try minAllocated(folder, allowed: allowed) { try ask(requests) } <= allowed)
         #expect(clients.allSatisfy { $0.output.now.count { $0.contains("HTTP/1.1 200 OK") } == asked })
     }
 }

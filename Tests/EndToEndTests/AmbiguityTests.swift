@@ -59,7 +59,10 @@ import Testing
         ("small http", "GET / http/1.1\r\nHost: a\r\n\r\n", 400),
         ("HTTP/01.1", "GET / HTTP/01.1\r\nHost: a\r\n\r\n", 400),
         ("the length named in Connection", "POST / HTTP/1.1\r\nHost: a\r\nConnection: content-length\r\nContent-Length: 1\r\n\r\na", 400),
-        ("the coding named in Connection", "POST / HTTP/1.1\r\nHost: a\r\nConnection: transfer-encoding\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+        (
+            "the coding named in Connection",
+            "POST / HTTP/1.1\r\nHost: a\r\nConnection: transfer-encoding\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400
+        ),
         ("an unknown expectation", "POST / HTTP/1.1\r\nHost: a\r\nExpect: 200-ok\r\nContent-Length: 1\r\n\r\na", 417),
         ("a TLS greeting", "\u{16}\u{03}\u{01}\u{02}\u{00}\r\n\r\n", 400),
         ("a chunk size with 0x", chunked("0x1\r\na\r\n0\r\n\r\n"), 400),
@@ -114,7 +117,8 @@ import Testing
         })
         let gateway = try Gateway(ForwardingTests.settings(upstream))
         for (first, second, isRefused) in [
-            ("4\r\nabcd\r\n", "z\r\n", true), ("4\r\nabcd\r\n", "4\r\nabcdX\r\n", true), ("4\r\nabcd\r\n", "", false), ("9\r\nabc", "", false),
+            ("4\r\nabcd\r\n", "z\r\n", true), ("4\r\nabcd\r\n", "4\r\nabcdX\r\n", true), ("4\r\nabcd\r\n", "", false),
+            ("9\r\nabc", "", false),
         ] {
             let before = upstream.connections.now
             let connection = try gateway.connect()

@@ -144,7 +144,8 @@ import Testing
         #expect(try gateway.send("POST /auth/user", from: from[2]).status == 200)
         let late = [
             try gateway.send("POST /api/v1/auth/register", credentials("c@example.org"), from: from[3]),
-            try gateway.send("POST /auth/signup", credentials("d@example.org"), from: from[0]), try gateway.send("POST /auth/user", from: from[1]),
+            try gateway.send("POST /auth/signup", credentials("d@example.org"), from: from[0]),
+            try gateway.send("POST /auth/user", from: from[1]),
         ]
         #expect(late.map(\.status) == [429, 429, 429])
         #expect(late.allSatisfy { (Int($0["Retry-After"] ?? "") ?? 0) > 3_500 })
@@ -220,7 +221,9 @@ import Testing
         status = 0
         // On a busy machine one guess may have become free by the end.
         for number in 5..<10 where status != 429 {
-            _ = try flood(house) { Attempt(line: "POST /auth/email/verify", json: #"{"email":"ada@example.org","code":"0"}"#, address: Self.address($0)) }
+            _ = try flood(house) {
+                Attempt(line: "POST /auth/email/verify", json: #"{"email":"ada@example.org","code":"0"}"#, address: Self.address($0))
+            }
             status = try gateway.send("POST /api/v1/auth/login", credentials("ada@example.org"), from: "203.0.113.\(number)").status
         }
         #expect(status == 429)

@@ -90,10 +90,22 @@ import Testing
         let free = try gateway.bearer("--sub", "ada")
         let table: [(String, [String], Int, String, String)] = [
             ("/required", [], 401, "UNAUTHORIZED", #"Bearer realm="tollgate""#),
-            ("/required", ["Authorization: Bearer \(expired)"], 401, "TOKEN_EXPIRED", #"Bearer realm="tollgate", error="invalid_token", error_description="The token expired""#),
-            ("/required", ["Authorization: Bearer a.b.c"], 401, "UNAUTHORIZED", #"Bearer realm="tollgate", error="invalid_token", error_description="The token is malformed""#),
-            ("/premium", [free], 403, "PREMIUM_REQUIRED", #"Bearer realm="tollgate", error="insufficient_scope", error_description="The caller's tier is too low""#),
-            ("/claims", [free], 403, "FORBIDDEN", #"Bearer realm="tollgate", error="insufficient_scope", error_description="The token lacks a required claim""#),
+            (
+                "/required", ["Authorization: Bearer \(expired)"], 401, "TOKEN_EXPIRED",
+                #"Bearer realm="tollgate", error="invalid_token", error_description="The token expired""#
+            ),
+            (
+                "/required", ["Authorization: Bearer a.b.c"], 401, "UNAUTHORIZED",
+                #"Bearer realm="tollgate", error="invalid_token", error_description="The token is malformed""#
+            ),
+            (
+                "/premium", [free], 403, "PREMIUM_REQUIRED",
+                #"Bearer realm="tollgate", error="insufficient_scope", error_description="The caller's tier is too low""#
+            ),
+            (
+                "/claims", [free], 403, "FORBIDDEN",
+                #"Bearer realm="tollgate", error="insufficient_scope", error_description="The token lacks a required claim""#
+            ),
         ]
         for (path, fields, status, code, challenge) in table {
             let answer = try gateway.ask("GET \(path)", fields)
@@ -133,7 +145,10 @@ import Testing
         let rsaPublic = try rsa.jwk()
         let table: [(String, String, String?)] = [
             ("HS256", good, nil),
-            ("one of several audiences", try shared.token(#"{"iss":"https://hs.test","aud":["x","other"],"iat":\#(now),"sub":"ada","exp":\#(later)}"#), nil),
+            (
+                "one of several audiences",
+                try shared.token(#"{"iss":"https://hs.test","aud":["x","other"],"iat":\#(now),"sub":"ada","exp":\#(later)}"#), nil
+            ),
             ("RS256", try rsa.token(keyClaims), nil),
             ("ES256", try ec.token(keyClaims), nil),
             ("EdDSA", try ed.token(keyClaims), nil),
@@ -150,15 +165,31 @@ import Testing
             ("a refresh token", try hs(#""sub":"ada","exp":\#(later),"token_use":"refresh""#), "not_an_access_token"),
             ("duplicate sub", try hs(#""sub":"ada","sub":"eva","exp":\#(later)"#), "duplicate_member"),
             ("lives too long", try hs(#""sub":"ada","exp":\#(now + 7_200)"#), "lifetime_too_long"),
-            ("another audience", try shared.token(#"{"iss":"https://hs.test","aud":"web","iat":\#(now),"sub":"ada","exp":\#(later)}"#), "wrong_audience"),
+            (
+                "another audience", try shared.token(#"{"iss":"https://hs.test","aud":"web","iat":\#(now),"sub":"ada","exp":\#(later)}"#),
+                "wrong_audience"
+            ),
             ("another issuer", try shared.token(#"{"iss":"https://evil.test","aud":"app","sub":"ada","exp":\#(later)}"#), "wrong_issuer"),
             ("no issuer", try shared.token(#"{"aud":"app","sub":"ada","exp":\#(later)}"#), "wrong_issuer"),
-            ("another secret", try IssuerKey(.hs256(secret: Self.secret + "x")).token(#"{"iss":"https://hs.test","aud":"app","iat":\#(now),"sub":"ada","exp":\#(later)}"#), "bad_signature"),
+            (
+                "another secret",
+                try IssuerKey(.hs256(secret: Self.secret + "x")).token(
+                    #"{"iss":"https://hs.test","aud":"app","iat":\#(now),"sub":"ada","exp":\#(later)}"#), "bad_signature"
+            ),
             ("a stranger's key", try stranger.token(keyClaims), "bad_signature"),
             ("an unknown kid", try ec.token(keyClaims, header: #"{"alg":"ES256","kid":"nine"}"#), "unknown_key"),
             ("none", base64URL(Array(#"{"alg":"none"}"#.utf8)) + "." + parts[1] + ".", "unsupported_algorithm"),
-            ("none, signed", try shared.token(#"{"iss":"https://hs.test","aud":"app","sub":"ada","exp":\#(later)}"#, header: #"{"alg":"none"}"#), "unsupported_algorithm"),
-            ("crit", try shared.token(#"{"iss":"https://hs.test","aud":"app","sub":"ada","exp":\#(later)}"#, header: #"{"alg":"HS256","crit":["x"],"x":1}"#), "critical_extension"),
+            (
+                "none, signed",
+                try shared.token(#"{"iss":"https://hs.test","aud":"app","sub":"ada","exp":\#(later)}"#, header: #"{"alg":"none"}"#),
+                "unsupported_algorithm"
+            ),
+            (
+                "crit",
+                try shared.token(
+                    #"{"iss":"https://hs.test","aud":"app","sub":"ada","exp":\#(later)}"#, header: #"{"alg":"HS256","crit":["x"],"x":1}"#),
+                "critical_extension"
+            ),
             ("the public key as a secret", try IssuerKey(.hs256(secret: rsaPublic)).token(keyClaims), "algorithm_not_allowed"),
             ("signature cut", String(good.dropLast(3)), "bad_signature"),
             ("padded", good + "=", "malformed"),

@@ -70,7 +70,9 @@ import Testing
         let ready = try JSON(gateway.askAdmin("/readyz").text)
         #expect(ready["status"].text == "degraded")
         let check = try #require(ready["checks"].array.first { $0["name"].text == "upstream u 127.0.0.1:\(upstreams[0].port)" })
-        #expect(check["reason"].text?.hasPrefix("ejected until 20") == true && check["reason"].text?.hasSuffix("Z: 5 failures in a row") == true)
+        #expect(
+            check["reason"].text?.hasPrefix("ejected until 20") == true && check["reason"].text?.hasSuffix("Z: 5 failures in a row") == true
+        )
         answer.change { $0 = Self.ok }
         try gateway.waitForLog("no longer ejected")
         #expect(try JSON(gateway.askAdmin("/readyz").text)["status"].text == "ready")
@@ -84,7 +86,9 @@ import Testing
         let gateway = try Self.gateway(upstreams, "balance=round eject-after=5m")
         func explained() throws -> String {
             let settings = try String(contentsOfFile: gateway.envFile, encoding: .utf8)
-            try gateway.folder.write("explain.env", settings.replacing("TOLLGATE_ADMIN_LISTEN=127.0.0.1:0", with: "TOLLGATE_ADMIN_LISTEN=127.0.0.1:\(gateway.adminPort)"))
+            try gateway.folder.write(
+                "explain.env",
+                settings.replacing("TOLLGATE_ADMIN_LISTEN=127.0.0.1:0", with: "TOLLGATE_ADMIN_LISTEN=127.0.0.1:\(gateway.adminPort)"))
             return try Tollgate.run(["explain", "GET", "/x", "--env-file", gateway.folder.file("explain.env")], input: "").output
         }
         #expect(try !explained().contains("ejected"))

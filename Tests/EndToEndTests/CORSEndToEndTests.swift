@@ -10,7 +10,8 @@ import Testing
     /// A service with CORS fields of its own, which are wrong.
     private static func service() throws -> Upstream {
         try Upstream { request, connection in
-            let own = "Access-Control-Allow-Origin: *\r\naccess-control-allow-credentials: true\r\nAccess-Control-Expose-Headers: X-Secret\r\n"
+            let own =
+                "Access-Control-Allow-Origin: *\r\naccess-control-allow-credentials: true\r\nAccess-Control-Expose-Headers: X-Secret\r\n"
             switch request.target {
             case "/api/broken": connection.close()
             case "/api/late": Thread.sleep(forTimeInterval: 10)
@@ -24,7 +25,8 @@ import Testing
             let status = request.target == "/api/gone" ? "410 Gone" : "200 OK"
             let type = request.target == "/filtered/text" ? "text/plain" : "application/json"
             try connection.send(
-                "HTTP/1.1 \(status)\r\n\(own)Vary: Accept-Encoding, origin\r\nContent-Type: \(type)\r\nContent-Length: \(body.utf8.count)\r\nVary: ORIGIN\r\nX-Data: 1\r\n\r\n\(request.method == "HEAD" ? "" : body)")
+                "HTTP/1.1 \(status)\r\n\(own)Vary: Accept-Encoding, origin\r\nContent-Type: \(type)\r\nContent-Length: \(body.utf8.count)\r\nVary: ORIGIN\r\nX-Data: 1\r\n\r\n\(request.method == "HEAD" ? "" : body)"
+            )
         }
     }
 
@@ -51,7 +53,9 @@ import Testing
         Data(text.utf8).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }
 
-    private func curl(_ gateway: Gateway, _ version: String, _ method: String, _ path: String, _ fields: [String], body: String? = nil) throws -> Message {
+    private func curl(
+        _ gateway: Gateway, _ version: String, _ method: String, _ path: String, _ fields: [String], body: String? = nil
+    ) throws -> Message {
         var arguments = ["-sS", "--max-time", "60", version, "--path-as-is", "-i", "-X", method]
         if method == "HEAD" { arguments = ["-sS", "--max-time", "60", version, "-I"] }
         for field in fields { arguments += ["-H", field] }
@@ -67,15 +71,20 @@ import Testing
         let upstream = try Self.service()
         let gateway = try Gateway(Self.settings(upstream))
         let free = try gateway.bearer("--sub", "a")
-        let far = "Authorization: Bearer \(encoded(#"{"alg":"RS256"}"#)).\(encoded(#"{"iss":"https://far.test","sub":"a","exp":9999999999}"#)).AAAA"
+        let far =
+            "Authorization: Bearer \(encoded(#"{"alg":"RS256"}"#)).\(encoded(#"{"iss":"https://far.test","sub":"a","exp":9999999999}"#)).AAAA"
         _ = try gateway.ask("GET /limited/x")
         let kinds: [(status: Int, method: String, path: String, fields: [String], body: String?)] = [
-            (200, "GET", "/api/x", [], nil), (200, "GET", "/api/x", [free], nil), (200, "HEAD", "/api/x", [], nil), (410, "GET", "/api/gone", [], nil),
-            (200, "GET", "/api/hint", [], nil), (401, "GET", "/needed/x", [], nil), (401, "GET", "/needed/x", ["Authorization: Bearer x"], nil),
+            (200, "GET", "/api/x", [], nil), (200, "GET", "/api/x", [free], nil), (200, "HEAD", "/api/x", [], nil),
+            (410, "GET", "/api/gone", [], nil),
+            (200, "GET", "/api/hint", [], nil), (401, "GET", "/needed/x", [], nil),
+            (401, "GET", "/needed/x", ["Authorization: Bearer x"], nil),
             (403, "GET", "/needed/x", [free], nil), (403, "GET", "/filtered/x", [], nil), (502, "GET", "/filtered/text", [], nil),
             (404, "GET", "/elsewhere", [], nil), (405, "DELETE", "/needed/x", [], nil), (400, "GET", "/api/%2e%2e/%2e%2e/x", [], nil),
-            (413, "POST", "/api/x", [], "more than ten bytes"), (413, "POST", "/api/x", ["Transfer-Encoding: chunked"], "more than ten bytes"),
-            (429, "GET", "/limited/x", [], nil), (502, "GET", "/api/broken", [], nil), (502, "GET", "/nobody/x", [], nil), (503, "GET", "/api/x", [far], nil),
+            (413, "POST", "/api/x", [], "more than ten bytes"),
+            (413, "POST", "/api/x", ["Transfer-Encoding: chunked"], "more than ten bytes"),
+            (429, "GET", "/limited/x", [], nil), (502, "GET", "/api/broken", [], nil), (502, "GET", "/nobody/x", [], nil),
+            (503, "GET", "/api/x", [far], nil),
             (504, "GET", "/api/late", [], nil), (401, "GET", "/api/v1/auth/me", [], nil), (400, "POST", "/api/v1/auth/login", [], "{}"),
             (200, "GET", "/.well-known/jwks.json", [], nil),
         ]
@@ -83,7 +92,8 @@ import Testing
             // A request of HTTP/2 has no such field; curl makes content without a length of it all the same.
             let fields = version == "--http1.1" ? kind.fields : kind.fields.filter { !$0.hasPrefix("Transfer-Encoding") }
             for origin in [Self.app, Self.evil, nil] {
-                let answer = try curl(gateway, version, kind.method, kind.path, fields + (origin.map { ["Origin: \($0)"] } ?? []), body: kind.body)
+                let answer = try curl(
+                    gateway, version, kind.method, kind.path, fields + (origin.map { ["Origin: \($0)"] } ?? []), body: kind.body)
                 // The token's holder is a stranger's page: the method decides.
                 #expect(answer.status == kind.status, "\(kind.method) \(kind.path) \(origin ?? "-"): \(answer)")
                 let isAllowed = origin == Self.app
@@ -92,7 +102,9 @@ import Testing
                 #expect(answer["Access-Control-Allow-Credentials"] == nil)
                 let varying = answer.all("Vary").joined(separator: ", ").lowercased().components(separatedBy: ", ")
                 #expect(varying.filter { $0 == "origin" }.count == 1, "\(kind.path): \(answer)")
-                if kind.status == 200, kind.path.hasPrefix("/api/") { #expect(varying.contains("accept-encoding") && answer["X-Data"] == "1") }
+                if kind.status == 200, kind.path.hasPrefix("/api/") {
+                    #expect(varying.contains("accept-encoding") && answer["X-Data"] == "1")
+                }
                 #expect(answer["X-Request-Id"] != nil)
             }
         }
@@ -146,7 +158,9 @@ import Testing
     @Test func aPreflightNeedsNoTokenAndCostsNothing() throws {
         let upstream = try Self.service()
         let gateway = try Gateway(Self.settings(upstream))
-        let ask = ["Origin: \(Self.app)", "Access-Control-Request-Method: PUT", "Access-Control-Request-Headers: authorization,content-type"]
+        let ask = [
+            "Origin: \(Self.app)", "Access-Control-Request-Method: PUT", "Access-Control-Request-Headers: authorization,content-type",
+        ]
         let connection = try gateway.connect()
         for _ in 0..<3 {
             let answer = try connection.ask("OPTIONS /needed/x", ask)
@@ -160,7 +174,9 @@ import Testing
         #expect(try connection.ask("OPTIONS /limited/x", ask).status == 204)
         #expect(try connection.ask("OPTIONS /needed/x").status == 405)
         let foreign = try gateway.ask("OPTIONS /needed/x", ["Origin: \(Self.evil)", "Access-Control-Request-Method: PUT"])
-        #expect(foreign.status == 204 && foreign.fields.allSatisfy { !$0.name.lowercased().hasPrefix("access-control-") } && foreign["Vary"] == "Origin")
+        #expect(
+            foreign.status == 204 && foreign.fields.allSatisfy { !$0.name.lowercased().hasPrefix("access-control-") }
+                && foreign["Vary"] == "Origin")
         #expect(upstream.requests.now.map(\.method) == ["GET"])
         let lines = try gateway.accessLog(8)
         #expect(lines[0]["status"].int == 204 && lines[0]["route"].text == "needed" && lines[0]["auth"].text != "refused")
@@ -170,7 +186,9 @@ import Testing
     @Test func aHeadThatComesByteByByteIsTheSame() throws {
         let gateway = try Gateway(Self.settings(try Self.service()))
         let connection = try gateway.connect()
-        for byte in requestHead("OPTIONS /needed/x", ["Origin: \(Self.app)", "Access-Control-Request-Method: GET"]).utf8 { try connection.send([byte]) }
+        for byte in requestHead("OPTIONS /needed/x", ["Origin: \(Self.app)", "Access-Control-Request-Method: GET"]).utf8 {
+            try connection.send([byte])
+        }
         #expect(try connection.answer()["Access-Control-Allow-Origin"] == Self.app)
     }
 

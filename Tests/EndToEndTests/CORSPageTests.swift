@@ -49,7 +49,8 @@ import Testing
 
     @Test func anAllowedPageReadsTheBodyAndTheExposedFields() throws {
         let bearer = String(try gateway.bearer("--sub", "ada").dropFirst("Authorization: ".count))
-        let options = "{ method: 'PUT', body: '{}', headers: { Authorization: '\(bearer)', 'Content-Type': 'application/json', 'X-Device': 'd' } }"
+        let options =
+            "{ method: 'PUT', body: '{}', headers: { Authorization: '\(bearer)', 'Content-Type': 'application/json', 'X-Device': 'd' } }"
         let answer = try fetch(app, "/needed/x", options)
         #expect(answer["status"].int == 200 && answer["body"].text == "hello")
         let fields = answer["fields"]
@@ -75,7 +76,8 @@ import Testing
     @Test func aForeignPageReadsNothingAndItsTokenGoesNowhere() throws {
         let bearer = String(try gateway.bearer("--sub", "ada").dropFirst("Authorization: ".count))
         for options in [
-            "{ headers: { Authorization: '\(bearer)' } }", "{ method: 'PUT' }", "{ method: 'POST', headers: { 'Content-Type': 'application/json' } }",
+            "{ headers: { Authorization: '\(bearer)' } }", "{ method: 'PUT' }",
+            "{ method: 'POST', headers: { 'Content-Type': 'application/json' } }",
         ] {
             #expect(try fetch(foreign, "/needed/x", options)["error"].text == "TypeError")
         }
@@ -101,7 +103,9 @@ import Testing
         try foreign.open(sites[1].url)
         let before = service.requests.now.count
         // Without a preflight, as a form's.
-        try foreign.run("fetch('http://127.0.0.1:\(gateway.port)/cookies/pay', { mode: 'no-cors', credentials: 'include', method: 'POST', body: 'x' }).then(() => 1)")
+        try foreign.run(
+            "fetch('http://127.0.0.1:\(gateway.port)/cookies/pay', { mode: 'no-cors', credentials: 'include', method: 'POST', body: 'x' }).then(() => 1)"
+        )
         try foreign.run(
             """
             (() => {
@@ -132,9 +136,13 @@ import Testing
 
     @Test func anAppSignsInFromItsOwnOrigin() throws {
         let body = #"'{"email":"ada@example.org","password":"correct horse battery"}'"#
-        let answer = try fetch(app, "/api/v1/auth/register", "{ method: 'POST', body: \(body), headers: { 'Content-Type': 'application/json' } }")
+        let answer = try fetch(
+            app, "/api/v1/auth/register", "{ method: 'POST', body: \(body), headers: { 'Content-Type': 'application/json' } }")
         #expect(answer["status"].int == 201 && answer["body"].text?.contains("access") == true)
-        #expect(try fetch(foreign, "/api/v1/auth/login", "{ method: 'POST', body: \(body), headers: { 'Content-Type': 'application/json' } }")["error"].text == "TypeError")
+        #expect(
+            try fetch(foreign, "/api/v1/auth/login", "{ method: 'POST', body: \(body), headers: { 'Content-Type': 'application/json' } }")[
+                "error"
+            ].text == "TypeError")
     }
 
     @Test func theAccountPageIsOfTheGatewaysOwnOrigin() throws {

@@ -72,7 +72,10 @@ import Testing
 
     @Test func gatewaysAndWorkersCountTogetherOverAllNodes() throws {
         let (cluster, upstream) = (try RedisCluster(), try Upstream())
-        let gateways = try [gateway(cluster, upstream, Self.hot, Redis.patience), gateway(cluster, upstream, Self.hot, "TOLLGATE_WORKERS=2", Redis.patience)]
+        let gateways = try [
+            gateway(cluster, upstream, Self.hot, Redis.patience),
+            gateway(cluster, upstream, Self.hot, "TOLLGATE_WORKERS=2", Redis.patience),
+        ]
         let connections = try gateways.map { try $0.connect() }
         for caller in 0..<60 {
             let statuses = try (0..<8).map { try connections[$0 % 2].ask("GET /hot", ["X-Key: caller-\(caller)"]).status }
@@ -87,7 +90,8 @@ import Testing
     /// A limit by address lies elsewhere than one by a field, and still both admit a request or none counts it.
     @Test func severalLimitsOnSeveralNodesAdmitARequestTogether() throws {
         let (cluster, upstream) = (try RedisCluster(), try Upstream())
-        let route = "TOLLGATE_ROUTE_HOT=\"/hot upstream=u auth=none limit=2/h+by=header:x-key limit=100/h+by=header:x-key limit=9/h+by=address\""
+        let route =
+            "TOLLGATE_ROUTE_HOT=\"/hot upstream=u auth=none limit=2/h+by=header:x-key limit=100/h+by=header:x-key limit=9/h+by=address\""
         let gateway = try gateway(cluster, upstream, route, Redis.patience)
         let connection = try gateway.connect()
         // Five callers have two each; the third of each costs the address nothing, which has nine.
@@ -210,7 +214,8 @@ import Testing
             let stranger = try Gateway(settings, environment: environment)
             try eventually("it says so") {
                 let reason = try redis(stranger)["reason"].text ?? ""
-                return reason.contains("no node of the Redis Cluster tells which there are, \(host):") && reason.contains("the TLS handshake failed")
+                return reason.contains("no node of the Redis Cluster tells which there are, \(host):")
+                    && reason.contains("the TLS handshake failed")
             }
         }
         cluster.nodes[0].kill()

@@ -31,8 +31,12 @@ import Testing
     /// Position-independent, nothing writable executable, and all tables of the loader read-only before the first request (full RELRO).
     @Test func theProgramIsHardened() throws {
         let program = try Tollgate.binary.get()
-        let (dynamic, segments) = (try mustRun("readelf", ["--wide", "--dynamic", program]), try mustRun("readelf", ["--wide", "--segments", program]))
-        #expect(dynamic.contains("BIND_NOW") && dynamic.contains(/FLAGS_1.* NOW/) && dynamic.contains(/FLAGS_1.* PIE/) && segments.contains("GNU_RELRO"))
+        let (dynamic, segments) = (
+            try mustRun("readelf", ["--wide", "--dynamic", program]), try mustRun("readelf", ["--wide", "--segments", program])
+        )
+        #expect(
+            dynamic.contains("BIND_NOW") && dynamic.contains(/FLAGS_1.* NOW/) && dynamic.contains(/FLAGS_1.* PIE/)
+                && segments.contains("GNU_RELRO"))
         let stack = segments.split(separator: "\n").first { $0.contains("GNU_STACK") } ?? ""
         #expect(stack.contains(" RW ") && !segments.contains(" RWE "))
     }
@@ -41,7 +45,8 @@ import Testing
         let folder = try Folder()
         let file = try folder.write(
             "a.env",
-            "TOLLGATE_DATA_DIR=\(folder.path)\nTOLLGATE_CONTRACTS=\nTOLLGATE_UPSTREAM_U=http://127.0.0.1:9\nTOLLGATE_ROUTE_FEED=\"GET,HEAD api.test/feed/* upstream=u auth=optional limit=free:60/m,premium:600/m filter=tier filter-unlabelled=premium strip=/feed\"\n")
+            "TOLLGATE_DATA_DIR=\(folder.path)\nTOLLGATE_CONTRACTS=\nTOLLGATE_UPSTREAM_U=http://127.0.0.1:9\nTOLLGATE_ROUTE_FEED=\"GET,HEAD api.test/feed/* upstream=u auth=optional limit=free:60/m,premium:600/m filter=tier filter-unlabelled=premium strip=/feed\"\n"
+        )
         let plain = try Tollgate.run(["check", "--env-file", file])
         #expect(plain.code == 0)
         for word in ["feed", "GET,HEAD", "api.test/feed/*", "optional", "http://127.0.0.1:9"] { #expect(plain.output.contains(word)) }
@@ -50,7 +55,9 @@ import Testing
         #expect(json["routes"][0]["path"].text == "/feed/*")
         #expect(json["routes"][0]["methods"].array.compactMap(\.text) == ["GET", "HEAD"])
         let filter = json["routes"][0]
-        #expect(filter["filter"].array.compactMap(\.text) == ["tier"] && filter["filter_unlabelled"].text == "premium" && filter["strip"].text == "/feed")
+        #expect(
+            filter["filter"].array.compactMap(\.text) == ["tier"] && filter["filter_unlabelled"].text == "premium"
+                && filter["strip"].text == "/feed")
         let bad = try folder.write("b.env", "TOLLGATE_ROUTE_FEED=\"/feed\"\nTOLLGATE_CONTRACTS=\n")
         let faults = try Tollgate.run(["check", "--json", "--env-file", bad])
         #expect(faults.code == 2)

@@ -48,7 +48,9 @@ import Testing
         #expect(try ask(port, "GET /admin/api/routes").status == 401)
         let change = "DELETE /admin/api/sessions/00000000-0000-0000-0000-000000000000"
         #expect(try ask(port, change, [cookie, origin(port)]).status == 404)
-        for fields in [[], ["Origin: http://evil.example"], ["Origin: null"], ["Origin: http://127.0.0.1:\(port)"], ["Origin: http://localhost"]] {
+        for fields in [
+            [], ["Origin: http://evil.example"], ["Origin: null"], ["Origin: http://127.0.0.1:\(port)"], ["Origin: http://localhost"],
+        ] {
             let refused = try ask(port, change, [cookie] + fields)
             #expect(refused.status == 403 && refused.text.contains("FORBIDDEN_ORIGIN"), "\(fields)")
         }
@@ -56,7 +58,9 @@ import Testing
         let rebound = ["Host: evil.example:\(port)", "Origin: http://evil.example:\(port)", cookie]
         #expect(try ask(port, change, rebound).status == 421)
         #expect(try ask(port, "POST /admin/api/session", Array(rebound.prefix(2)), #"{"token":"\#(Self.token)"}"#).status == 421)
-        for value in [cookie + "A", String(cookie.dropLast()), "Cookie: tollgate_console=", cookie.replacingOccurrences(of: "=A", with: "=B")] {
+        for value in [
+            cookie + "A", String(cookie.dropLast()), "Cookie: tollgate_console=", cookie.replacingOccurrences(of: "=A", with: "=B"),
+        ] {
             #expect(try ask(port, "GET /admin/api/routes", [value]).status == 401, "\(value)")
         }
         #expect(try ask(port, "DELETE /admin/api/session", [cookie, origin(port)])["Set-Cookie"]?.contains("Max-Age=0") == true)

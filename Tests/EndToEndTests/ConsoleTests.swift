@@ -242,7 +242,9 @@ import Testing
         try page.wait("document.querySelector('#requests .grid text')")
         for (choice, axis) in [(2, "−5 min"), (1, "−60 s"), (3, "−15 min")] {
             try page.click(".choice button:nth-child(\(choice))")
-            #expect(try page.run("[...document.querySelectorAll('#requests .grid text')].some((e) => e.textContent === \(quotedJSON(axis)))").bool == true)
+            #expect(
+                try page.run("[...document.querySelectorAll('#requests .grid text')].some((e) => e.textContent === \(quotedJSON(axis)))")
+                    .bool == true)
         }
         try go("routes")
         try wait("#route-list tbody", has: "filter results[].tier")
@@ -253,7 +255,10 @@ import Testing
         #expect(try gateway.ask("GET /open/a").status == 200)
         try signIn("routes")
         try wait("#route-list tbody", has: "/gold/*")
-        #expect(try page.run("[...document.querySelectorAll('#route-list tbody tr')].find((row) => row.innerText.startsWith('open')).cells[3].innerText").text == "1")
+        #expect(
+            try page.run(
+                "[...document.querySelectorAll('#route-list tbody tr')].find((row) => row.innerText.startsWith('open')).cells[3].innerText"
+            ).text == "1")
         try page.fill("#test-url", "/gold/a")
         try page.press("Enter")
         try wait("#walk", has: "refused: 401 UNAUTHORIZED")
@@ -386,7 +391,8 @@ import Testing
         func tab(to name: String) throws {
             for _ in 0..<24 {
                 try page.press("Tab")
-                let outline = "(() => { const s = getComputedStyle(document.activeElement); return s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) >= 2 })()"
+                let outline =
+                    "(() => { const s = getComputedStyle(document.activeElement); return s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) >= 2 })()"
                 let element = try page.run("document.activeElement.outerHTML").text ?? ""
                 if !element.hasPrefix("<body") { #expect(try page.run(outline).bool == true, "\(element)") }
                 if try page.run("document.activeElement.textContent.trim()").text == name { return }
@@ -425,7 +431,10 @@ import Testing
             #expect(try page.run("document.querySelectorAll('thead th:not([scope])').length").int == 0, "\(name)")
             let unheaded = "[...document.querySelectorAll('th')].filter((e) => !e.textContent.trim()).map((e) => e.outerHTML).join()"
             #expect(try page.run(unheaded).text == "", "\(name)")
-            #expect(try page.run("(() => { const ids = [...document.querySelectorAll('[id]')].map((e) => e.id); return ids.length - new Set(ids).size })()").int == 0, "\(name)")
+            #expect(
+                try page.run(
+                    "(() => { const ids = [...document.querySelectorAll('[id]')].map((e) => e.id); return ids.length - new Set(ids).size })()"
+                ).int == 0, "\(name)")
         }
     }
 }

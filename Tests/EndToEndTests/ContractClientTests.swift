@@ -13,7 +13,8 @@ import Testing
 
     init() throws {
         providers = try Providers.shared.get()
-        upstream = try Upstream(Upstream.saying("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{\"progress\":7}"))
+        upstream = try Upstream(
+            Upstream.saying("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{\"progress\":7}"))
         let settings = [
             Gateway.contracts, providers.settings(), "TOLLGATE_JWT_SECRET=\"\(Self.secret)\"", "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"",
             "TOLLGATE_ROUTE_PROGRESS=\"/progress upstream=u errors=password\"",
@@ -130,13 +131,16 @@ import Testing
 
     @Test func theAppleAppRegistersAndComesBack() async throws {
         let app = AppleApp(relay.url)
-        let new = try await app.completed(identityToken: try providers.token("apple", #"{"sub":"001.apple"}"#), givenName: "Jonathan", familyName: "Lloyd")
-        let known = try await app.completed(identityToken: try providers.token("apple", #"{"sub":"001.apple"}"#), givenName: nil, familyName: nil)
+        let new = try await app.completed(
+            identityToken: try providers.token("apple", #"{"sub":"001.apple"}"#), givenName: "Jonathan", familyName: "Lloyd")
+        let known = try await app.completed(
+            identityToken: try providers.token("apple", #"{"sub":"001.apple"}"#), givenName: nil, familyName: nil)
         #expect(known.userID == new.userID && known.sessionID != new.sessionID)
         #expect(abs(known.expiresAt / 1_000 - Double(unixNow) - 7 * 86_400) < 600)
         #expect(try gateway.send("GET /progress", bearer: known.token).status == 200)
         // A reinstalled app logs in to an account that was never seen.
-        let unseen = try await app.completed(identityToken: try providers.token("apple", #"{"sub":"002.apple"}"#), givenName: nil, familyName: nil)
+        let unseen = try await app.completed(
+            identityToken: try providers.token("apple", #"{"sub":"002.apple"}"#), givenName: nil, familyName: nil)
         #expect(unseen.userID != new.userID)
     }
 
@@ -190,7 +194,9 @@ import Testing
 
     @Test func theDLAuthAppGoesThroughItsLife() async throws {
         let app = DLAuthApp(relay.url)
-        let metadata: [String: Any] = ["firstName": "John", "age": 30, "height": 1.8, "tags": ["a", "b"], "home": ["zip": "1"], "gone": NSNull()]
+        let metadata: [String: Any] = [
+            "firstName": "John", "age": 30, "height": 1.8, "tags": ["a", "b"], "home": ["zip": "1"], "gone": NSNull(),
+        ]
         let user = try await app.signUp(email: "john@example.org", password: goodPassword, metadata: metadata)
         #expect(user.metadata?["firstName"] == .text("John") && user.metadata?["tags"] == .array([.text("a"), .text("b")]))
         #expect(user.metadata?["gone"] == nil && user.metadata?.count == 5)

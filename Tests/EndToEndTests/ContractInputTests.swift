@@ -40,14 +40,16 @@ import Testing
             request: "POST /whateat/api/v1/auth/signin", envelope: .provider,
             fields: ["provider": #""apple""#, "idToken": #""x""#, "nonce": #""n""#, "fullName": name], required: ["provider", "idToken"]),
         Endpoint(
-            request: "POST /whateat/api/v1/auth/refresh", envelope: .provider, fields: ["refreshToken": #""x""#], required: ["refreshToken"]),
+            request: "POST /whateat/api/v1/auth/refresh", envelope: .provider, fields: ["refreshToken": #""x""#], required: ["refreshToken"]
+        ),
         Endpoint(request: "POST /whateat/api/v1/auth/signout", envelope: .provider, needsBearer: true),
         Endpoint(
             request: "POST /registerUser", envelope: .inner, fields: ["idToken": #""x""#, "firstName": #""A""#, "lastName": #""L""#],
             required: ["idToken"]),
         Endpoint(request: "POST /login", envelope: .inner, fields: ["idToken": #""x""#], required: ["idToken"]),
         Endpoint(
-            request: "POST /auth/signup", envelope: .dlauth, fields: account.merging(["metadata": "{}"]) { $1 }, required: ["email", "password"]),
+            request: "POST /auth/signup", envelope: .dlauth, fields: account.merging(["metadata": "{}"]) { $1 },
+            required: ["email", "password"]),
         Endpoint(request: "POST /auth/signin", envelope: .dlauth, fields: account, required: ["email", "password"]),
         Endpoint(request: "POST /auth/signout", envelope: .dlauth, needsBearer: true),
         Endpoint(request: "GET /auth/user", envelope: .dlauth, needsBearer: true),

@@ -29,6 +29,7 @@ import Testing
     }
 
     @Test func everyContractHasItsDocument() {
-        #expect(Set(Self.stories.map(\.document)) == ["anonymous.md", "apple.md", "dlauth.md", "ownership.md", "password.md", "provider.md"])
+        #expect(
+            Set(Self.stories.map(\.document)) == ["anonymous.md", "apple.md", "dlauth.md", "ownership.md", "password.md", "provider.md"])
     }
 }

@@ -39,12 +39,15 @@ import Testing
             let (id, token) = try (must(JSON(answer.text)["user"]["id"]), must(JSON(answer.text)["tokens"]["access"]))
             for _ in 1...2 {
                 let shown = try world.gateway("GET /api/v1/profile/", bearer: token)
-                #expect(try shown.status == 200 && JSON(shown.text)["id"].text == id && JSON(shown.text)["username"].text == id, "\(name): \(shown.text)")
+                #expect(
+                    try shown.status == 200 && JSON(shown.text)["id"].text == id && JSON(shown.text)["username"].text == id,
+                    "\(name): \(shown.text)")
             }
         }
         // A proven email becomes the row's, unless another row has it, as of an account that was deleted at the gateway alone.
         for (number, email) in [(1, "henry@example.org"), (2, "accounts.invalid")] {
-            let shown = try world.django("GET /api/v1/profile/", as: "0193aaaa-0000-7000-8000-00000000000\(number)", email: "Henry@example.org")
+            let shown = try world.django(
+                "GET /api/v1/profile/", as: "0193aaaa-0000-7000-8000-00000000000\(number)", email: "Henry@example.org")
             #expect(try shown.status == 200 && JSON(shown.text)["email"].text?.lowercased().hasSuffix(email) == true, "\(shown.text)")
         }
         // No user: 401 and not 403, so that apps sign in.
@@ -65,7 +68,9 @@ import Testing
         #expect(try world.gateway("GET /api/v1/passages/3/", bearer: new).status == 403)
         for (path, status) in [("/api/v1/nothing", 404), ("/api/v1/broken/", 500)] {
             let answer = try world.gateway("GET \(path)")
-            #expect(try answer.status == status && JSON(answer.text)["error"]["code"].text == "UPSTREAM_ERROR", "\(path): \(answer.status) \(answer.text)")
+            #expect(
+                try answer.status == status && JSON(answer.text)["error"]["code"].text == "UPSTREAM_ERROR",
+                "\(path): \(answer.status) \(answer.text)")
         }
     }
 
@@ -75,7 +80,8 @@ import Testing
         for (path, isAbove) in details {
             let (answer, sent) = (try world.gateway("GET \(path)", bearer: token), try world.django("GET \(path)", as: user))
             if isAbove, !isPremium {
-                #expect(try answer.status == 403 && JSON(answer.text)["error"]["code"].text == "PREMIUM_REQUIRED", "\(path): \(answer.text)")
+                #expect(
+                    try answer.status == 403 && JSON(answer.text)["error"]["code"].text == "PREMIUM_REQUIRED", "\(path): \(answer.text)")
             } else {
                 #expect(answer.status == 200 && answer.text == sent.text, "\(path)")
             }
@@ -151,7 +157,9 @@ private final class DjangoWorld {
     func follow(_ page: DocumentPage) throws {
         for step in try page.steps() {
             let printed = try run(step.command)
-            try #require(DocumentOutput.matches(step.output, printed), "\(page.path):\(step.line): \(step.command) prints\n\(printed.joined(separator: "\n"))")
+            try #require(
+                DocumentOutput.matches(step.output, printed),
+                "\(page.path):\(step.line): \(step.command) prints\n\(printed.joined(separator: "\n"))")
         }
     }
 

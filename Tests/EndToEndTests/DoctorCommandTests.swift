@@ -36,7 +36,9 @@ import Testing
     private static func rule() throws -> String {
         let page = try String(contentsOf: repository.appending(path: "docs/several-gateways.md"), encoding: .utf8)
         let prefix = "ACL SETUSER tollgate "
-        guard let line = page.split(separator: "\n").first(where: { $0.hasPrefix(prefix + "reset") }) else { throw Fault("the page has no rule") }
+        guard let line = page.split(separator: "\n").first(where: { $0.hasPrefix(prefix + "reset") }) else {
+            throw Fault("the page has no rule")
+        }
         return String(line.dropFirst(prefix.count))
     }
 
@@ -47,7 +49,8 @@ import Testing
             format.locale = Locale(identifier: "en_US_POSIX")
             format.timeZone = TimeZone(secondsFromGMT: 0)
             format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
-            try connection.send("HTTP/1.1 200 OK\r\nDate: \(format.string(from: Date()))\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+            try connection.send(
+                "HTTP/1.1 200 OK\r\nDate: \(format.string(from: Date()))\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
         }
     }
 
@@ -102,7 +105,9 @@ import Testing
         expect(try look(gateway.envFile).findings, "ok", "gateway", "runs with these settings")
 
         // Another secret than that of the other gateways, and a file for all to read.
-        try folder.write("other.env", try folder.read("gateway.env").replacingOccurrences(of: Self.keySecret, with: "another secret of more than 32 characters"))
+        try folder.write(
+            "other.env",
+            try folder.read("gateway.env").replacingOccurrences(of: Self.keySecret, with: "another secret of more than 32 characters"))
         let other = try look(folder.file("other.env"))
         expect(other.findings, "fail", "key secret", "does not open the ")
         expect(other.findings, "fail", "file \(folder.file("other.env"))", "has mode 0644")
@@ -193,8 +198,12 @@ import Testing
         expect(try look("redis://127.0.0.1:\(redis.port)"), "fail", "redis 127.0.0.1:", "answers no command (NOAUTH ")
         expect(try look("redis://127.0.0.1:\(other.port)"), "fail", "redis 127.0.0.1:", "answers no command (")
         expect(try look("redis+cluster://:admin@127.0.0.1:\(redis.port)"), "fail", "redis 127.0.0.1:", "is no node of a cluster (ERR ")
-        expect(try look("rediss://:admin@127.0.0.1:\(redis.port)"), "fail", "redis 127.0.0.1:", "speaks no TLS, which rediss in REDIS_URL demands: write redis, or name the port where it does")
-        expect(try look("rediss://127.0.0.1:\(other.port)"), "fail", "redis 127.0.0.1:", "; if it speaks no TLS, its URL must begin with redis and not rediss")
+        expect(
+            try look("rediss://:admin@127.0.0.1:\(redis.port)"), "fail", "redis 127.0.0.1:",
+            "speaks no TLS, which rediss in REDIS_URL demands: write redis, or name the port where it does")
+        expect(
+            try look("rediss://127.0.0.1:\(other.port)"), "fail", "redis 127.0.0.1:",
+            "; if it speaks no TLS, its URL must begin with redis and not rediss")
         expect(try look("redis://:admin@127.0.0.1:\(redis.port)"), "ok", "redis 127.0.0.1:", "gives the rights that a gateway needs")
     }
 
@@ -208,11 +217,15 @@ import Testing
             return try self.look(folder.file("a.env")).findings
         }
         let from = "\nTOLLGATE_MAIL_FROM=a@a.test"
-        expect(try look("REDIS_URL=redis://:wrong@127.0.0.1:\(redis.port)"), "fail", "redis 127.0.0.1:", "correct user and password in REDIS_URL")
+        expect(
+            try look("REDIS_URL=redis://:wrong@127.0.0.1:\(redis.port)"), "fail", "redis 127.0.0.1:",
+            "correct user and password in REDIS_URL")
         expect(try look("SMTP_URL=smtp://ada:wrong@127.0.0.1:\(mail.port)" + from), "fail", "mail server 127.0.0.1:", "refuses the login (")
         expect(try look("SMTP_URL=smtp://ada:right@127.0.0.1:\(mail.port)" + from), "ok", "mail server 127.0.0.1:", "lets this gateway in")
         #expect(mail.received.isEmpty)
-        expect(try look("DATABASE_URL=\"\(database.replacing("//tollgate@", with: "//nobody@"))\""), "fail", "database DATABASE_URL", "correct user and password in DATABASE_URL")
+        expect(
+            try look("DATABASE_URL=\"\(database.replacing("//tollgate@", with: "//nobody@"))\""), "fail", "database DATABASE_URL",
+            "correct user and password in DATABASE_URL")
         expect(try look("DATABASE_URL=\"\(database)_gone\""), "fail", "database DATABASE_URL", "create that database")
     }
 
@@ -226,11 +239,16 @@ import Testing
         }
         try folder.write(
             "a.env",
-            "TOLLGATE_UPSTREAM_U=\(upstream.url)\nTOLLGATE_ROUTE_R=\"/* upstream=u\"\nTOLLGATE_CONTRACTS=password@/api/v1\nTOLLGATE_ADMIN_LISTEN=\nTOLLGATE_DATA_DIR=data\n")
+            "TOLLGATE_UPSTREAM_U=\(upstream.url)\nTOLLGATE_ROUTE_R=\"/* upstream=u\"\nTOLLGATE_CONTRACTS=password@/api/v1\nTOLLGATE_ADMIN_LISTEN=\nTOLLGATE_DATA_DIR=data\n"
+        )
         let findings = try look(folder.file("a.env")).findings.filter { $0.text.contains("itself") }
         #expect(findings.count == 2 && findings.allSatisfy { $0.level == "warn" }, "\(findings)")
-        expect(findings, "warn", "upstream u ", "seems to have /web/* itself. TOLLGATE_ROUTE_R: /web/* never reaches upstream=u: the account page answers there")
-        expect(findings, "warn", "upstream u ", "seems to have /api/v1/auth/login itself. TOLLGATE_ROUTE_R: /api/v1/auth/login never reaches upstream=u: password@/api/v1")
+        expect(
+            findings, "warn", "upstream u ",
+            "seems to have /web/* itself. TOLLGATE_ROUTE_R: /web/* never reaches upstream=u: the account page answers there")
+        expect(
+            findings, "warn", "upstream u ",
+            "seems to have /api/v1/auth/login itself. TOLLGATE_ROUTE_R: /api/v1/auth/login never reaches upstream=u: password@/api/v1")
     }
 
     /// The gateway's own connections trust the file alone; doctor would else say that an upstream is well which the gateway refuses.
@@ -240,7 +258,9 @@ import Testing
         try authority.issue("good", "DNS:localhost")
         // Of another name than the authority: of two with one name OpenSSL looks at the file's alone.
         try stranger.issue("other", "DNS:other.test")
-        let server = try Nginx("ssl_certificate \(folder.file("good.crt")); ssl_certificate_key \(folder.file("good.key")); location / { return 200; }", tls: true)
+        let server = try Nginx(
+            "ssl_certificate \(folder.file("good.crt")); ssl_certificate_key \(folder.file("good.key")); location / { return 200; }",
+            tls: true)
         try folder.write(
             "a.env",
             """
@@ -256,12 +276,20 @@ import Testing
         let system = folder.file("system")
         let hash = try mustRun("openssl", ["x509", "-hash", "-noout", "-in", authority.file])
         try FileManager.default.createDirectory(atPath: system, withIntermediateDirectories: true)
-        for name in ["ca-certificates.crt", hash.filter { !$0.isWhitespace } + ".0"] { try folder.write("system/" + name, try folder.read("ca.crt")) }
+        for name in ["ca-certificates.crt", hash.filter { !$0.isWhitespace } + ".0"] {
+            try folder.write("system/" + name, try folder.read("ca.crt"))
+        }
         let outcome = try run(
             "/usr/bin/unshare",
-            ["--mount", "bash", "-c", "mount --bind '\(system)' /etc/ssl/certs && exec \"$@\"", "private", try Tollgate.binary.get(), "doctor", "--env-file", folder.file("a.env")])
+            [
+                "--mount", "bash", "-c", "mount --bind '\(system)' /etc/ssl/certs && exec \"$@\"", "private", try Tollgate.binary.get(),
+                "doctor", "--env-file", folder.file("a.env"),
+            ])
         #expect(outcome.output.contains("ok    upstream system https://localhost:\(server.port): answers with 200"), "\(outcome)")
-        #expect(outcome.output.contains("fail  upstream file https://localhost:\(server.port): cannot be reached: SSL certificate problem: unable to get local issuer certificate"), "\(outcome)")
+        #expect(
+            outcome.output.contains(
+                "fail  upstream file https://localhost:\(server.port): cannot be reached: SSL certificate problem: unable to get local issuer certificate"
+            ), "\(outcome)")
     }
 
     @Test func theCollectorOfTracesIsAsked() throws {
@@ -270,26 +298,32 @@ import Testing
         try authority.issue("collector", "DNS:localhost")
         let collector = try Collector { _, connection in try connection.send("HTTP/1.1 \(status.now)\r\nContent-Length: 0\r\n\r\n") }
         let front = try Nginx(
-            "ssl_certificate \(folder.file("collector.crt")); ssl_certificate_key \(folder.file("collector.key")); location / { proxy_pass \(collector.url); }", tls: true)
+            "ssl_certificate \(folder.file("collector.crt")); ssl_certificate_key \(folder.file("collector.key")); location / { proxy_pass \(collector.url); }",
+            tls: true)
         func look(_ lines: String) throws -> [Finding] {
             try folder.write("a.env", "\(lines)\nTOLLGATE_ADMIN_LISTEN=\nTOLLGATE_DATA_DIR=data\n")
             return try self.look(folder.file("a.env")).findings
         }
         let secure = "OTEL_EXPORTER_OTLP_ENDPOINT=https://localhost:\(front.port)"
-        expect(try look(secure + "\nOTEL_EXPORTER_OTLP_CERTIFICATE=ca.crt\nOTEL_EXPORTER_OTLP_HEADERS=x-key=a%20b"), "ok", "collector https://localhost:\(front.port)/v1/traces", "takes spans")
+        expect(
+            try look(secure + "\nOTEL_EXPORTER_OTLP_CERTIFICATE=ca.crt\nOTEL_EXPORTER_OTLP_HEADERS=x-key=a%20b"), "ok",
+            "collector https://localhost:\(front.port)/v1/traces", "takes spans")
         let asked = try #require(collector.requests.last)
         #expect(asked.startLine.hasPrefix("POST /v1/traces ") && asked["x-key"] == "a b" && asked.text == #"{"resourceSpans":[]}"#)
         expect(try look(secure), "fail", "collector https:", "unable to get local issuer certificate")
         #expect(collector.requests.count == 1)
         for (answer, level, text) in [
-            ("401 No", "fail", "answers 401: give its key by OTEL_EXPORTER_OTLP_HEADERS"), ("404 No", "fail", "answers 404: correct OTEL_EXPORTER_OTLP_ENDPOINT"),
+            ("401 No", "fail", "answers 401: give its key by OTEL_EXPORTER_OTLP_HEADERS"),
+            ("404 No", "fail", "answers 404: correct OTEL_EXPORTER_OTLP_ENDPOINT"),
             ("503 Busy", "warn", "answers 503: "),
         ] {
             status.change { $0 = answer }
             expect(try look(collector.setting), level, "collector \(collector.url)/v1/traces", text)
         }
         let away = try Listening.refusing()
-        expect(try look("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:\(away.port)/x"), "fail", "collector http://127.0.0.1:\(away.port)/x", "cannot be reached: ")
+        expect(
+            try look("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:\(away.port)/x"), "fail",
+            "collector http://127.0.0.1:\(away.port)/x", "cannot be reached: ")
         #expect(!(try look(collector.setting + "\nOTEL_SDK_DISABLED=true").contains { $0.subject.hasPrefix("collector") }))
     }
 

@@ -4,7 +4,8 @@ import Testing
 
 /// The pages whose examples are promised to run.
 private let pagesWithExamples: Set<String> = [
-    "README.md", "docs/admin-api.md", "docs/cors.md", "docs/filtering.md", "docs/identity.md", "docs/limits.md", "docs/operations.md", "docs/sessions.md",
+    "README.md", "docs/admin-api.md", "docs/cors.md", "docs/filtering.md", "docs/identity.md", "docs/limits.md", "docs/operations.md",
+    "docs/sessions.md",
     "docs/contracts/anonymous.md", "docs/contracts/apple.md", "docs/contracts/dlauth.md", "docs/contracts/password.md",
     "docs/contracts/provider.md",
 ]
@@ -19,7 +20,8 @@ private let pagesWithExamples: Set<String> = [
             let hasExamples = pagesWithExamples.contains(page.path) || page.path == DjangoPageTests.page
             #expect(try page.steps().isEmpty == !hasExamples, "\(page.path)")
             for block in page.blocks {
-                let known = ["console", "env", "text", "sh", "json", "swift", "ini", "nginx", "yaml", "caddy", "python"].contains(block.language)
+                let known = ["console", "env", "text", "sh", "json", "swift", "ini", "nginx", "yaml", "caddy", "python"].contains(
+                    block.language)
                 #expect(known, "\(page.path):\(block.line): mark the block: console runs, env is set, text and sh are neither")
             }
         }

@@ -89,6 +89,8 @@ import Testing
         #expect(try page.run("outcome").text == "whole")
         let said = try page.run("text").text ?? ""
         // Less than the three seconds are left to a gateway that is late.
-        #expect(said.contains(/\n\nevent: token-expiring\ndata: \{"expires_in":[0-3]\}\n\n/) && said.hasSuffix(": token_expired\n\n"), "\(said)")
+        #expect(
+            said.contains(/\n\nevent: token-expiring\ndata: \{"expires_in":[0-3]\}\n\n/) && said.hasSuffix(": token_expired\n\n"), "\(said)"
+        )
     }
 }

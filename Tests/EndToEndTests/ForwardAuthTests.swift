@@ -25,7 +25,8 @@ import Testing
     }
 
     private static let identity = [
-        "X-User-Id", "X-User-Name", "X-User-Email", "X-User-Email-Verified", "X-User-Tier", "X-User-Premium", "X-Session-Id", "X-Token-Issuer", "X-Actor-Type",
+        "X-User-Id", "X-User-Name", "X-User-Email", "X-User-Email-Verified", "X-User-Tier", "X-User-Premium", "X-Session-Id",
+        "X-Token-Issuer", "X-Actor-Type",
         "X-Actor-Id", "X-Tollgate-Identity",
     ]
     private static let forged = identity.map { "\($0): root" } + ["x-user-id: root", "X-Internal-Key: root", "X-Refresh-Token: root"]
@@ -58,7 +59,9 @@ import Testing
         let mine = try passes("POST /me/x?y=%2F&z", [bearer], body: Array("content".utf8))
         #expect(mine.method == "POST" && mine.target == "/me/x?y=%2F&z" && mine.text == "content", "\(kind): \(mine)")
         let known = received(mine)
-        #expect(known.isSuperset(of: ["x-user-id: ada", "x-user-tier: premium", "x-user-premium: true"]) && known.count == 4, "\(kind): \(known)")
+        #expect(
+            known.isSuperset(of: ["x-user-id: ada", "x-user-tier: premium", "x-user-premium: true"]) && known.count == 4,
+            "\(kind): \(known)")
         #expect(known.contains { $0.hasPrefix("x-token-issuer: http") })
         // Where a token is optional and none is sent, all that is left would be the client's.
         #expect(try received(passes("GET /either/x", [])) == [], "\(kind)")
@@ -68,7 +71,9 @@ import Testing
         #expect(signed.count == 1 && signed.allSatisfy { $0.split(separator: ".").count == 3 }, "\(kind): \(signed)")
         #expect(service.requests.now.count == ready + 5)
         // Another spelling is removed, or the request is refused.
-        for spelling in [["X_User_Id: root", "x-user_tier: root"], ["X.User.Id: root"], ["x-user.tier: root"], ["X-Tollgate.Identity: root"]] {
+        for spelling in [
+            ["X_User_Id: root", "x-user_tier: root"], ["X.User.Id: root"], ["x-user.tier: root"], ["X-Tollgate.Identity: root"],
+        ] {
             let spelled = try Connection(port: proxy.port).ask("GET /either/x", ["Host: api.example.org"] + spelling)
             if spelled.status == 200 {
                 #expect(try received(#require(service.requests.now.last)) == [], "\(kind): \(spelling)")
@@ -78,8 +83,10 @@ import Testing
         }
         // Fields that frameworks trust are removed, or the request is refused. A proxy's own stand for the client's address and request.
         let trusted = [
-            "X-HTTP-Method-Override: DELETE", "X-Original-URL: /premium/x", "X-Original-URL: /either/x", "X-Original-Method: DELETE", "X-Rewrite-URL: /premium/x",
-            "Remote-User: root", "True-Client-IP: 6.6.6.6", "X-Real-IP: 6.6.6.6", "X-Forwarded-Uri: /premium/x", "X-Forwarded-Method: DELETE",
+            "X-HTTP-Method-Override: DELETE", "X-Original-URL: /premium/x", "X-Original-URL: /either/x", "X-Original-Method: DELETE",
+            "X-Rewrite-URL: /premium/x",
+            "Remote-User: root", "True-Client-IP: 6.6.6.6", "X-Real-IP: 6.6.6.6", "X-Forwarded-Uri: /premium/x",
+            "X-Forwarded-Method: DELETE",
         ]
         for field in trusted {
             let sent = try Connection(port: proxy.port).ask("GET /either/x", ["Host: api.example.org", field])
@@ -127,7 +134,8 @@ import Testing
             #expect([400, 401, 403, 404].contains(try ask("GET \(path)").status), "\(kind): \(path)")
         }
         // What a client describes is not what the proxy asks about.
-        let lied = try ask("GET /me/x", ["X-Forwarded-Uri: /open/x", "X-Original-URL: /open/x", "X-Forwarded-Method: GET", "X-Original-Method: GET"])
+        let lied = try ask(
+            "GET /me/x", ["X-Forwarded-Uri: /open/x", "X-Original-URL: /open/x", "X-Forwarded-Method: GET", "X-Original-Method: GET"])
         #expect([400, 401].contains(lied.status), "\(kind): \(lied)")
         #expect(service.requests.now.count == ready + 2, "\(kind)")
     }
@@ -136,7 +144,10 @@ import Testing
         let gateway = try gateway("TOLLGATE_ACCESS_LOG=json")
         let bearer = try gateway.bearer("--sub", "ada")
         let proxy = try Connection(port: gateway.checkPort)
-        let described = ["X-Forwarded-Method: DELETE", "X-Forwarded-Host: api.example.org", "X-Forwarded-Uri: /me/x?secret", "X-Forwarded-For: 192.0.2.9"]
+        let described = [
+            "X-Forwarded-Method: DELETE", "X-Forwarded-Host: api.example.org", "X-Forwarded-Uri: /me/x?secret",
+            "X-Forwarded-For: 192.0.2.9",
+        ]
         #expect(try proxy.ask("GET /auth/check", described + [bearer])["X-User-Id"] == "ada")
         let refusal = try proxy.ask("GET /auth/check/nginx", described)
         #expect(refusal.status == 401)
@@ -145,7 +156,9 @@ import Testing
         let lines = try gateway.accessLog(4)
         #expect(lines.map { $0["forward_auth"].text } == ["check", "nginx", "envoy", nil])
         #expect(lines.prefix(3).map { $0["route"].text } == ["me", "me", "premium"])
-        #expect(lines[0]["method"].text == "DELETE" && lines[0]["host"].text == "api.example.org" && lines[0]["path"].text == "/me/x?[redacted]")
+        #expect(
+            lines[0]["method"].text == "DELETE" && lines[0]["host"].text == "api.example.org" && lines[0]["path"].text == "/me/x?[redacted]"
+        )
         #expect(lines[0]["client_ip"].text == "192.0.2.9" && lines[0]["user_id"].text == "ada")
         #expect(lines[1]["code"].text == "UNAUTHORIZED" && lines[2]["method"].text == "PUT" && lines[2]["code"].text == "PREMIUM_REQUIRED")
         #expect(try gateway.metric("tollgate_forward_auth_checks_total", #"endpoint="nginx""#, #"code_class="4xx""#) == 1)
@@ -162,7 +175,9 @@ import Testing
         let redis = try Redis()
         let gateway = try gateway(redis.setting + "\n" + Redis.patience)
         try eventually("redis is ready") {
-            try JSON(gateway.askAdmin("/readyz").text)["checks"].array.contains { $0["name"].text == "redis" && $0["status"].text == "ready" }
+            try JSON(gateway.askAdmin("/readyz").text)["checks"].array.contains {
+                $0["name"].text == "redis" && $0["status"].text == "ready"
+            }
         }
         let bearer = try gateway.bearer("--sub", "ada")
         let proxy = try Connection(port: gateway.checkPort)
@@ -181,7 +196,11 @@ import Testing
         let bearer = try gateway.bearer("--sub", "ada")
         func curl(_ path: String, _ more: [String]) throws -> String {
             try mustRun(
-                "curl", ["-sS", "--max-time", "60", "--http2-prior-knowledge", "-o", "/dev/null", "-w", "%{http_code} %{http_version} user=%header{x-user-id}"]
+                "curl",
+                [
+                    "-sS", "--max-time", "60", "--http2-prior-knowledge", "-o", "/dev/null", "-w",
+                    "%{http_code} %{http_version} user=%header{x-user-id}",
+                ]
                     + more + ["http://127.0.0.1:\(gateway.checkPort)\(path)"])
         }
         let described = ["-H", "X-Forwarded-Method: GET", "-H", "X-Forwarded-Uri: /me/x"]
@@ -190,8 +209,12 @@ import Testing
         // The answer does not wait for content, at which curl would go on sending until its time is over.
         let folder = try Folder()
         let sent = try mustRun(
-            "nghttp", ["-nv", "-d", folder.write("content", "content"), "-H", "x-forwarded-method: GET", "-H", "x-forwarded-uri: /me/x"]
-                + ["-H", bearer.replacingOccurrences(of: "Authorization", with: "authorization"), "http://127.0.0.1:\(gateway.checkPort)/auth/check"])
+            "nghttp",
+            ["-nv", "-d", folder.write("content", "content"), "-H", "x-forwarded-method: GET", "-H", "x-forwarded-uri: /me/x"]
+                + [
+                    "-H", bearer.replacingOccurrences(of: "Authorization", with: "authorization"),
+                    "http://127.0.0.1:\(gateway.checkPort)/auth/check",
+                ])
         #expect(sent.contains(":status: 200") && sent.contains("x-user-id: ada"), "\(sent)")
         #expect(try curl("/auth/check/envoy/me/x?y", ["-X", "DELETE", "-H", bearer]) == "200 2 user=ada")
         #expect(try curl("/auth/check/envoy/open/../me/x", ["--path-as-is", "-H", bearer]) == "400 2 user=")

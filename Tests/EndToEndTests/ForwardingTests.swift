@@ -70,7 +70,8 @@ import Testing
         }
         let requests = upstream.requests.now
         #expect(requests.count == 2 && requests.allSatisfy { $0["X-Real-IP"] == "127.0.0.1" && $0["X-Stays"] == "1" })
-        #expect(requests.map { $0.fields.filter { $0.value == "forged" }.map(\.name) } == [[], ["X-Original-URL", "X-HTTP-Method-Override"]])
+        #expect(
+            requests.map { $0.fields.filter { $0.value == "forged" }.map(\.name) } == [[], ["X-Original-URL", "X-HTTP-Method-Override"]])
         #expect(requests.allSatisfy { $0.trailers.isEmpty })
     }
 
@@ -148,7 +149,8 @@ import Testing
     @Test func trailersGoBothWaysButNoneThatForges() throws {
         let upstream = try Upstream(
             Upstream.saying(
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\nContent-Length: 9\r\n\r\n"))
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\nContent-Length: 9\r\n\r\n"
+            ))
         let gateway = try Gateway(Self.settings(upstream))
         let connection = try gateway.connect()
         let forged = ["X-User-Id: root", "x_user_tier: premium", "Authorization: Bearer x", "Content-Length: 5", "Host: evil"]
@@ -288,7 +290,8 @@ import Testing
     @Test func hintsGoThroughButNotToOldClients() throws {
         let upstream = try Upstream(
             Upstream.saying(
-                "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
+                "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+            ))
         let gateway = try Gateway(Self.settings(upstream))
         let answer = try gateway.ask("GET /x")
         #expect(answer.interim.map(\.status) == [103])
@@ -302,7 +305,8 @@ import Testing
     @Test func fieldsOfTheConnectionEndAtTheGateway() throws {
         let upstream = try Upstream(
             Upstream.saying(
-                "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: X-Hop, keep-alive\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\nProxy-Authenticate: Basic\r\nUpgrade: h2c\r\nX-End: 2\r\n\r\nok"))
+                "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: X-Hop, keep-alive\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\nProxy-Authenticate: Basic\r\nUpgrade: h2c\r\nX-End: 2\r\n\r\nok"
+            ))
         let gateway = try Gateway(Self.settings(upstream))
         let answer = try gateway.ask(
             "GET /x",

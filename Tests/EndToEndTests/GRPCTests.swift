@@ -30,7 +30,8 @@ import Testing
         #expect(bad.code == "UNAUTHENTICATED")
         #expect(try GRPCCall(port: gateway.port, "/test.Closed/X", metadata: ["authorization": String(bearer)]).code == "PERMISSION_DENIED")
         #expect(try GRPCCall(port: gateway.port, "/no.Such/Thing").code == "UNIMPLEMENTED")
-        #expect(try GRPCCall(port: gateway.port, "/test.Small/X", .unary, [String(repeating: "x", count: 2_000)]).code == "RESOURCE_EXHAUSTED")
+        #expect(
+            try GRPCCall(port: gateway.port, "/test.Small/X", .unary, [String(repeating: "x", count: 2_000)]).code == "RESOURCE_EXHAUSTED")
         #expect(upstream.requests.now.isEmpty)
         let lines = try gateway.accessLog(5)
         #expect(lines.allSatisfy { $0["status"].int == 200 && $0["proto"].text == "HTTP/2" })
@@ -78,7 +79,10 @@ import Testing
             #expect(answer.status == 200 && answer["grpc-status"] == "16" && answer.body.isEmpty)
             #expect(answer["Content-Type"] == "application/grpc" && answer["grpc-message"] == "An access token is required.")
         }
-        let plain = [("POST /test.Closed/X", "application/grpc", 401), ("GET /test.Called/X", "application/grpc", 401), ("POST /test.Called/X", "application/grpc-web+proto", 401), ("POST /none", "application/grpc", 404)]
+        let plain = [
+            ("POST /test.Closed/X", "application/grpc", 401), ("GET /test.Called/X", "application/grpc", 401),
+            ("POST /test.Called/X", "application/grpc-web+proto", 401), ("POST /none", "application/grpc", 404),
+        ]
         for (target, type, status) in plain {
             let answer = try gateway.ask(target, ["Content-Type: \(type)"], body: target.hasPrefix("GET") ? nil : [])
             #expect(answer.status == status && answer["grpc-status"] == nil && !answer.body.isEmpty, "\(target)")
@@ -116,7 +120,8 @@ import Testing
 
     @Test func aStreamThatLastsTooLongEndsWithTrailers() throws {
         let upstream = try Upstream { _, connection in
-            try connection.send("HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n\0\0\0\0\0\r\n")
+            try connection.send(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n\0\0\0\0\0\r\n")
         }
         let gateway = try Gateway(Self.settings(upstream.url))
         let peer = try HTTP2Peer(gateway)
@@ -140,7 +145,8 @@ import Testing
     @Test func anAnswerThatBreaksOffIsUnavailable() throws {
         let upstream = try Upstream { _, connection in
             try connection.send(
-                "HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n\0\0\0\0\u{3}abc\r\n9\r\n\0\0\0\0\u{9}part\r\n")
+                "HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n\0\0\0\0\u{3}abc\r\n9\r\n\0\0\0\0\u{9}part\r\n"
+            )
             connection.close()
         }
         let gateway = try Gateway(Self.settings(upstream.url))
@@ -161,7 +167,8 @@ import Testing
     @Test func aRequestThatGrowsTooLargeDuringItsAnswerIsTold() throws {
         let upstream = try Upstream.raw { connection, _ in
             _ = try connection.take(through: "\r\n\r\n")
-            try connection.send("HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n\0\0\0\0\u{3}abc\r\n")
+            try connection.send(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n\0\0\0\0\u{3}abc\r\n")
             _ = connection.takeRest()
         }
         let gateway = try Gateway(Self.settings(upstream.url))
@@ -179,7 +186,8 @@ import Testing
     @Test func everyKindOfCallPasses() throws {
         let service = try GRPCService()
         let gateway = try Gateway(Self.settings("\(service.url) http2=on"))
-        let unary = try GRPCCall(port: gateway.port, "Unary", .unary, ["hello"], timeout: 30, metadata: ["x-mine": "1", "x-user-id": "root"])
+        let unary = try GRPCCall(
+            port: gateway.port, "Unary", .unary, ["hello"], timeout: 30, metadata: ["x-mine": "1", "x-user-id": "root"])
         #expect(unary.code == "OK" && unary.messages == ["olleh"], "\(unary)")
         #expect(unary.trailing?["x-end"] == "yes" && unary.trailing?["x-end-bin"] == "b'\\x00\\xff\\n'")
         let told = try JSON(try #require(unary.initial?["x-told"]))
@@ -213,7 +221,9 @@ import Testing
         Case(name: "cancel_after_begin", method: "ClientStream", kind: .cancelled, code: "CANCELLED"),
         Case(name: "cancel_after_first_response", method: "Bidi", kind: .left, messages: ["a", "b"], code: "CANCELLED", answers: ["<a>"]),
         Case(name: "unimplemented_service", method: "/no.Service/Method", kind: .unary, messages: [""], code: "UNIMPLEMENTED"),
-        Case(name: "special_status_message", method: "Fail", kind: .unary, messages: ["\t\ntest with whitespace\r\nand Unicode BMP ☺ and non-BMP 😈\t\n"], code: "ABORTED"),
+        Case(
+            name: "special_status_message", method: "Fail", kind: .unary,
+            messages: ["\t\ntest with whitespace\r\nand Unicode BMP ☺ and non-BMP 😈\t\n"], code: "ABORTED"),
     ]
 
     @Test func casesOfInteroperabilityPass() throws {
@@ -247,7 +257,8 @@ import Testing
         for name in cases {
             // Several times: frames come together or apart.
             for _ in 0..<(name == "empty_stream" ? 8 : 1) {
-                let outcome = try run(Self.go + "/client", ["-server_host", "127.0.0.1", "-server_port", "\(gateway.port)", "-test_case", name])
+                let outcome = try run(
+                    Self.go + "/client", ["-server_host", "127.0.0.1", "-server_port", "\(gateway.port)", "-test_case", name])
                 #expect(outcome.code == 0, "\(name): \(outcome.complaints)")
             }
         }

@@ -93,7 +93,9 @@ import Testing
         let expired = try IssuerKey(.hs256(secret: secret)).token(
             #"{"iss":"http://localhost:8000","aud":"tollgate","sub":"ada","exp":\#(unixNow - 100)}"#)
         let foreign = try IssuerKey(.hs256(secret: secret + "x")).token(#"{"sub":"mallory-secret","exp":\#(unixNow + 100)}"#)
-        let more = ["X-Internal-Key: key-secret", "X-Refresh-Token: refresh-secret", "Cookie: cookie-secret", "User-Agent: \"quoted\\ \u{1F600}"]
+        let more = [
+            "X-Internal-Key: key-secret", "X-Refresh-Token: refresh-secret", "Cookie: cookie-secret", "User-Agent: \"quoted\\ \u{1F600}",
+        ]
         let asked: [(String, [String])] = [
             ("GET /a/x?access_token=query-secret", [good]), ("GET /a/x", [good] + more), ("GET /a/x", ["Authorization: Bearer \(expired)"]),
             ("GET /a/x", ["Authorization: Bearer \(foreign)"] + more), ("GET /a/x", ["Authorization: Basic basic-secret"]),

@@ -206,7 +206,10 @@ import Testing
         try expectService(gateway)
         let before = try gateway.residentKiB
         // 10,000 fields of 4 KB would be 40 MB; cookies have a bound of their own.
-        for block in [bomb("x", String(repeating: "a", count: 4_000), times: 10_000), bomb("cookie", "a", times: 10_000), bomb("cookie", "", times: 10_000)] {
+        for block in [
+            bomb("x", String(repeating: "a", count: 4_000), times: 10_000), bomb("cookie", "a", times: 10_000),
+            bomb("cookie", "", times: 10_000),
+        ] {
             let peer = try HTTP2Peer(gateway)
             for stream in 0..<20 {
                 try peer.send(1, 5, 2 * stream + 1, block)

@@ -74,7 +74,8 @@ import Testing
     }
 
     @Test func requestsMeanTheSame() throws {
-        let upstream = try Upstream(Upstream.saying("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Answer: a, b\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n\r\nok"))
+        let upstream = try Upstream(
+            Upstream.saying("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Answer: a, b\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n\r\nok"))
         let gateway = try Gateway(HTTP2Tests.settings(upstream))
         let requests = try Self.documents().flatMap { try Self.requests(of: $0) }
         #expect(requests.count > 200, "the documents hold requests: \(requests.count)")
@@ -109,7 +110,9 @@ import Testing
         for line in document.components(separatedBy: "\n") {
             if isInside {
                 if line == "```" { isInside = false } else { template? += line }
-                if !isInside, let text = template, !text.contains("@@"), let request = Request(title, try unescaped(text)) { found.append(request) }
+                if !isInside, let text = template, !text.contains("@@"), let request = Request(title, try unescaped(text)) {
+                    found.append(request)
+                }
             } else if line.hasPrefix("#") {
                 title = line
             } else if line.hasPrefix("```") {

@@ -14,7 +14,9 @@ import Testing
         """
     }
 
-    private func curl(_ gateway: Gateway, _ path: String, _ more: [String] = [], version: String = "--http2-prior-knowledge") throws -> String {
+    private func curl(
+        _ gateway: Gateway, _ path: String, _ more: [String] = [], version: String = "--http2-prior-knowledge"
+    ) throws -> String {
         let outcome = try run("curl", ["-sS", "--max-time", "60", version] + more + ["http://127.0.0.1:\(gateway.port)\(path)"])
         guard outcome.code == 0 else { throw Fault("curl: \(outcome.complaints)") }
         return outcome.output
@@ -76,15 +78,19 @@ import Testing
     @Test func bothVersionsMeanTheSame() throws {
         let upstream = try Upstream { request, connection in
             guard request.target != "/closed" else { return }
-            try connection.send("HTTP/1.1 200 OK\r\nContent-Length: \(request.method == "HEAD" ? 3 : request.body.count)\r\nX-Answer: a, b\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n\r\n")
+            try connection.send(
+                "HTTP/1.1 200 OK\r\nContent-Length: \(request.method == "HEAD" ? 3 : request.body.count)\r\nX-Answer: a, b\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n\r\n"
+            )
             if request.method != "HEAD" { try connection.send(request.body) }
         }
         let gateway = try Gateway(Self.settings(upstream))
         let cases: [(String, [String])] = [
             ("/plain?a=%2F&b", []), ("/head", ["-I"]), ("/post", ["-d", "some=content"]), ("/put", ["-X", "PUT", "-d", ""]),
             ("/cookies", ["-b", "a=1; b=2"]), ("/delete", ["-X", "DELETE"]), ("/options", ["-X", "OPTIONS"]), ("/odd", ["-X", "PROPFIND"]),
-            ("/fields", ["-H", "X-One: 1", "-H", "X-One: 2", "-H", "X-Empty;", "-H", "Accept: text/plain"]), ("/closed/x", []), ("/closed/x", ["-d", "x"]),
-            ("/closed/x", ["-H", "Authorization: Bearer nonsense"]), ("/te", ["-H", "TE: trailers"]), ("/" + String(repeating: "p", count: 9_000), []),
+            ("/fields", ["-H", "X-One: 1", "-H", "X-One: 2", "-H", "X-Empty;", "-H", "Accept: text/plain"]), ("/closed/x", []),
+            ("/closed/x", ["-d", "x"]),
+            ("/closed/x", ["-H", "Authorization: Bearer nonsense"]), ("/te", ["-H", "TE: trailers"]),
+            ("/" + String(repeating: "p", count: 9_000), []),
         ]
         for (path, arguments) in cases {
             var answers: [[String]] = []
@@ -113,7 +119,9 @@ import Testing
             guard !["date", "x-request-id", "traceparent", "connection", "via"].contains(name) else { return nil }
             return name + line.dropFirst(name.utf8.count)
         }
-        return [first.joined(separator: " ")] + fields.sorted() + [parts.dropFirst().joined(separator: "\r\n\r\n").replacing(/"instance":"[^"]*"|"request_id":"[^"]*"/, with: "")]
+        return [first.joined(separator: " ")] + fields.sorted() + [
+            parts.dropFirst().joined(separator: "\r\n\r\n").replacing(/"instance":"[^"]*"|"request_id":"[^"]*"/, with: "")
+        ]
     }
 
     // MARK: bodies
@@ -123,14 +131,17 @@ import Testing
         let content = StreamingTests.pattern(50 << 20)
         let upstream = try Upstream { request, connection in
             let isWhole = isSame(request.body, content)
-            try connection.send("HTTP/1.1 200 OK\r\n\(isChunked ? "Transfer-Encoding: chunked" : "Content-Length: \(content.count)")\r\nX-Whole: \(isWhole)\r\n\r\n")
+            try connection.send(
+                "HTTP/1.1 200 OK\r\n\(isChunked ? "Transfer-Encoding: chunked" : "Content-Length: \(content.count)")\r\nX-Whole: \(isWhole)\r\n\r\n"
+            )
             if isChunked { try connection.send(inChunks: content) } else { try connection.send(content) }
         }
         let gateway = try Gateway(Self.settings(upstream))
         let folder = try Folder()
         try Data(content).write(to: URL(fileURLWithPath: folder.file("up")))
         let output = try curl(
-            gateway, "/x", ["-X", "POST"] + (isChunked ? ["-H", "Content-Length:"] : []) + ["-T", folder.file("up"), "-o", folder.file("down"), "-D", "-"])
+            gateway, "/x",
+            ["-X", "POST"] + (isChunked ? ["-H", "Content-Length:"] : []) + ["-T", folder.file("up"), "-o", folder.file("down"), "-D", "-"])
         #expect(output.contains("x-whole: true"))
         let down = try Data(contentsOf: URL(fileURLWithPath: folder.file("down")))
         #expect(isSame([UInt8](down), content))
@@ -138,12 +149,17 @@ import Testing
     }
 
     @Test func trailersGoBothWays() throws {
-        let upstream = try Upstream(Upstream.saying("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-End: yes\r\n\r\n"))
+        let upstream = try Upstream(
+            Upstream.saying("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-End: yes\r\n\r\n"))
         let gateway = try Gateway(Self.settings(upstream))
         let folder = try Folder()
         try folder.write("content", "content")
         let outcome = try run(
-            "nghttp", ["-v", "--no-content-length", "-d", folder.file("content"), "--trailer", "x-checksum: 42", "http://127.0.0.1:\(gateway.port)/x"])
+            "nghttp",
+            [
+                "-v", "--no-content-length", "-d", folder.file("content"), "--trailer", "x-checksum: 42",
+                "http://127.0.0.1:\(gateway.port)/x",
+            ])
         #expect(outcome.output.contains("x-end: yes"))
         #expect(upstream.requests.now[0].text == "content")
         #expect(upstream.requests.now[0].trailers.map(\.name) == ["x-checksum"])
@@ -508,12 +524,18 @@ import Testing
         let gateway = try Gateway(Self.settings(upstream))
         let floods: [(String, (Int) -> [UInt8])] = [
             ("reset", { HTTP2Peer.head(2 * $0 + 1, "GET", "/x") + HTTP2Peer.frame(3, 0, 2 * $0 + 1, HTTP2Peer.word(8)) }),
-            ("provoked_reset", { HTTP2Peer.head(2 * $0 + 1, "POST", "/x", ends: false) + HTTP2Peer.frame(8, 0, 2 * $0 + 1, HTTP2Peer.word(0)) }),
+            (
+                "provoked_reset",
+                { HTTP2Peer.head(2 * $0 + 1, "POST", "/x", ends: false) + HTTP2Peer.frame(8, 0, 2 * $0 + 1, HTTP2Peer.word(0)) }
+            ),
             ("ping", { _ in HTTP2Peer.frame(6, 0, 0, Array("12345678".utf8)) }),
             ("settings", { _ in HTTP2Peer.frame(4, 0, 0) }),
             ("priority", { _ in HTTP2Peer.frame(2, 0, 1, [0, 0, 0, 0, 1]) }),
             ("window_update", { _ in HTTP2Peer.frame(8, 0, 0, HTTP2Peer.word(1)) }),
-            ("continuation", { $0 == 0 ? HTTP2Peer.frame(1, 1, 1, HTTP2Peer.block([(":method", "GET")])) : HTTP2Peer.frame(9, 0, 1, [0, 1, 97, 1, 98]) }),
+            (
+                "continuation",
+                { $0 == 0 ? HTTP2Peer.frame(1, 1, 1, HTTP2Peer.block([(":method", "GET")])) : HTTP2Peer.frame(9, 0, 1, [0, 1, 97, 1, 98]) }
+            ),
             ("empty_data", { $0 == 0 ? HTTP2Peer.head(1, "POST", "/x", ends: false) : HTTP2Peer.frame(0, 0, 1) }),
         ]
         for (kind, bytes) in floods {

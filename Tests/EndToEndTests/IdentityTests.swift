@@ -14,7 +14,8 @@ import Testing
         """
 
     private static let names = [
-        "X-User-Id", "X-User-Name", "X-User-Email", "X-User-Email-Verified", "X-User-Tier", "X-User-Premium", "X-Session-Id", "X-Token-Issuer", "X-Actor-Type",
+        "X-User-Id", "X-User-Name", "X-User-Email", "X-User-Email-Verified", "X-User-Tier", "X-User-Premium", "X-Session-Id",
+        "X-Token-Issuer", "X-Actor-Type",
         "X-Actor-Id", "X-Tollgate-Identity",
     ]
 
@@ -87,7 +88,10 @@ import Testing
     @Test func theNameOfTheAccountIsToldWhereTheRouteAsksForIt() throws {
         let upstream = try Upstream()
         let providers = try Providers.shared.get()
-        let settings = ["TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"", Self.settings, Gateway.contracts, providers.settings(), "TOLLGATE_ADMIN_TOKEN=the-admin-of-names"]
+        let settings = [
+            "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"", Self.settings, Gateway.contracts, providers.settings(),
+            "TOLLGATE_ADMIN_TOKEN=the-admin-of-names",
+        ]
         let gateway = try Gateway(settings.joined(separator: "\n"))
         for name in [#","fullName":{"givenName":"Zoë","familyName":"de l'Été"}"#, ""] {
             let token = try providers.token("apple", #"{"sub":"001.zoe"}"#)

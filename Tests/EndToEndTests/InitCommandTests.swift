@@ -32,10 +32,12 @@ import Testing
         let folder = try Folder()
         let file = folder.file("new/tollgate.env")
         let answers = ["ftp://wrong", "http://127.0.0.1:9001", "password", "firebase", "My App", "my-app", "", ""]
-        let outcome = try run("python3", ["-c", Self.typist, try Tollgate.binary.get(), "init", file], input: answers.joined(separator: "\n"))
+        let outcome = try run(
+            "python3", ["-c", Self.typist, try Tollgate.binary.get(), "init", file], input: answers.joined(separator: "\n"))
         #expect(outcome.code == 0, "\(outcome)")
         for text in [
-            "5/5 The URL under which clients reach the gateway", "1/5 The URL of your API [http://127.0.0.1:9001]: ", "\"ftp://wrong\" is no address of an upstream", "is no id of a Firebase project",
+            "5/5 The URL under which clients reach the gateway", "1/5 The URL of your API [http://127.0.0.1:9001]: ",
+            "\"ftp://wrong\" is no address of an upstream", "is no id of a Firebase project",
             "tollgate serve --env-file \(file)", "token mint --sub ada --env-file \(file)", "The configuration is good",
         ] { #expect(outcome.output.contains(text), "\(text) in \(outcome.output)") }
         let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int
@@ -52,13 +54,28 @@ import Testing
         for (words, complaint) in [
             (["--contract", "password"], "`init` needs --upstream URL"),
             (["--upstream", "http://h", "--tenant", "x"], "--tenant needs --issuer beside it"),
-            (["--upstream", "http://h", "--issuer", "clerk", "--tenant", "a.b", "--audience", "x"], "--audience does not go with --issuer clerk"),
+            (
+                ["--upstream", "http://h", "--issuer", "clerk", "--tenant", "a.b", "--audience", "x"],
+                "--audience does not go with --issuer clerk"
+            ),
             (["--upstream", "http://h", "--issuer", "auth0", "--tenant", "a.b"], "`init` needs --audience"),
-            (["--upstream", "http://h", "--contract", "password", "--issuer", "cognito", "--tenant", "eu-west-1_A", "--audience", "c"], "--issuer: \"cognito\" cannot stand beside a sign-in API"),
+            (
+                ["--upstream", "http://h", "--contract", "password", "--issuer", "cognito", "--tenant", "eu-west-1_A", "--audience", "c"],
+                "--issuer: \"cognito\" cannot stand beside a sign-in API"
+            ),
             (["--upstream", "http://h", "--contract", "provider"], "`init` needs --apple-client-ids IDS"),
-            (["--upstream", "http://h", "--contract", "password", "--google-client-ids", "a"], "--google-client-ids needs --contract provider beside it"),
-            (["--upstream", "http://h", "--tls-cert", "a", "--tls-key", "b", "--public-url", "http://h"], "--tls-cert needs an https URL as --public-url"),
-            (["--upstream", "http://h", "--tls-cert", "a", "--tls-key", "b", "--trusted-proxies", "::1"], "--trusted-proxies does not go with --tls-cert"),
+            (
+                ["--upstream", "http://h", "--contract", "password", "--google-client-ids", "a"],
+                "--google-client-ids needs --contract provider beside it"
+            ),
+            (
+                ["--upstream", "http://h", "--tls-cert", "a", "--tls-key", "b", "--public-url", "http://h"],
+                "--tls-cert needs an https URL as --public-url"
+            ),
+            (
+                ["--upstream", "http://h", "--tls-cert", "a", "--tls-key", "b", "--trusted-proxies", "::1"],
+                "--trusted-proxies does not go with --tls-cert"
+            ),
             (["--upstream", "http://h", "--redis", "x"], "--redis: is no URL of a Redis"),
             (["--upstream", "http://h", "--tls-cert", "missing.crt", "--tls-key", "missing.key"], "--tls-key: cannot read "),
             (["--upstream", "ftp://h"], "--upstream: \"ftp://h\" is no address of an upstream"),
@@ -107,31 +124,45 @@ import Testing
 
     /// Each provider's answers, the claims of its tokens, and how to spoil one of them.
     private static let providers: [(words: String, key: IssuerKey.Kind, claims: String, right: String, wrong: String)] = [
-        ("auth0 --tenant example.eu.auth0.com --audience https://api.example.org", .rs256,
-         #""iss":"https://example.eu.auth0.com/","sub":"auth0|1","aud":["https://api.example.org","https://example.eu.auth0.com/userinfo"],"azp":"c","scope":"openid""#,
-         "https://api.example.org", "https://other.example.org"),
-        ("cognito --tenant eu-west-1_AbCdEf123 --audience 1client", .rs256,
-         #""iss":"https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_AbCdEf123","sub":"u","client_id":"1client","token_use":"access","username":"u""#,
-         "1client", "2client"),
-        ("firebase --tenant my-app", .rs256,
-         #""iss":"https://securetoken.google.com/my-app","sub":"u","aud":"my-app","user_id":"u","auth_time":1,"firebase":{"identities":{},"sign_in_provider":"password"}"#,
-         #""aud":"my-app""#, #""aud":"other""#),
-        ("supabase --tenant abcdefghijklmnopqrst", .es256,
-         #""iss":"https://abcdefghijklmnopqrst.supabase.co/auth/v1","sub":"u","aud":"authenticated","role":"authenticated","session_id":"s","is_anonymous":false"#,
-         #""aud":"authenticated""#, #""aud":"anon""#),
-        ("clerk --tenant example-1.clerk.accounts.dev", .rs256,
-         #""iss":"https://example-1.clerk.accounts.dev","sub":"user_1","sid":"sess_1","azp":"https://app.example.org","fva":[1,-1],"v":2"#,
-         "example-1", "example-2"),
-        ("keycloak --tenant https://sso.example.org/realms/main", .rs256,
-         #""iss":"https://sso.example.org/realms/main","sub":"u","aud":["account"],"typ":"Bearer","azp":"app","realm_access":{"roles":[]}"#,
-         #"["account"]"#, #"["other"]"#),
+        (
+            "auth0 --tenant example.eu.auth0.com --audience https://api.example.org", .rs256,
+            #""iss":"https://example.eu.auth0.com/","sub":"auth0|1","aud":["https://api.example.org","https://example.eu.auth0.com/userinfo"],"azp":"c","scope":"openid""#,
+            "https://api.example.org", "https://other.example.org"
+        ),
+        (
+            "cognito --tenant eu-west-1_AbCdEf123 --audience 1client", .rs256,
+            #""iss":"https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_AbCdEf123","sub":"u","client_id":"1client","token_use":"access","username":"u""#,
+            "1client", "2client"
+        ),
+        (
+            "firebase --tenant my-app", .rs256,
+            #""iss":"https://securetoken.google.com/my-app","sub":"u","aud":"my-app","user_id":"u","auth_time":1,"firebase":{"identities":{},"sign_in_provider":"password"}"#,
+            #""aud":"my-app""#, #""aud":"other""#
+        ),
+        (
+            "supabase --tenant abcdefghijklmnopqrst", .es256,
+            #""iss":"https://abcdefghijklmnopqrst.supabase.co/auth/v1","sub":"u","aud":"authenticated","role":"authenticated","session_id":"s","is_anonymous":false"#,
+            #""aud":"authenticated""#, #""aud":"anon""#
+        ),
+        (
+            "clerk --tenant example-1.clerk.accounts.dev", .rs256,
+            #""iss":"https://example-1.clerk.accounts.dev","sub":"user_1","sid":"sess_1","azp":"https://app.example.org","fva":[1,-1],"v":2"#,
+            "example-1", "example-2"
+        ),
+        (
+            "keycloak --tenant https://sso.example.org/realms/main", .rs256,
+            #""iss":"https://sso.example.org/realms/main","sub":"u","aud":["account"],"typ":"Bearer","azp":"app","realm_access":{"roles":[]}"#,
+            #"["account"]"#, #"["other"]"#
+        ),
     ]
 
     @Test(arguments: providers.indices)
     func tokensOfTheIssuerPassAndOthersDoNot(_ index: Int) throws {
         let provider = Self.providers[index]
         let folder = try Folder()
-        let words = ["init", folder.file("a.env"), "--upstream", "http://127.0.0.1:9001", "--issuer"] + provider.words.split(separator: " ").map(String.init)
+        let words =
+            ["init", folder.file("a.env"), "--upstream", "http://127.0.0.1:9001", "--issuer"]
+            + provider.words.split(separator: " ").map(String.init)
         let written = try Tollgate.run(words)
         #expect(written.code == 0 && written.complaints == "", "\(written)")
         #expect(try Tollgate.run(["check", "--env-file", folder.file("a.env")]).code == 0)
@@ -140,7 +171,9 @@ import Testing
         let (upstream, key) = (try Upstream(), try IssuerKey(provider.key, kid: "1"))
         try folder.write("keys.json", try keySet(key))
         let text = try folder.read("a.env").replacingOccurrences(of: "http://127.0.0.1:9001", with: upstream.url)
-            .replacingOccurrences(of: "=127.0.0.1:8000", with: "=127.0.0.1:0").replacingOccurrences(of: "=127.0.0.1:9090", with: "=127.0.0.1:0")
+            .replacingOccurrences(of: "=127.0.0.1:8000", with: "=127.0.0.1:0").replacingOccurrences(
+                of: "=127.0.0.1:9090", with: "=127.0.0.1:0"
+            )
             .replacing(/jwks=[^ ]+/, with: "jwks=\(folder.file("keys.json"))")
         let gateway = try Gateway(text, folder: folder)
         func status(_ claims: String) throws -> Int {

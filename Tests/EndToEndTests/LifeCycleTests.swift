@@ -15,7 +15,8 @@ import Testing
             try step.wait(for: "the reload", until: { $0 == 1 })
             try connection.send("3\r\nend\r\n0\r\n\r\n")
         }
-        let before = "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_A=\"/stream upstream=u auth=none\"\nTOLLGATE_ROUTE_B=\"/b upstream=u auth=none\""
+        let before =
+            "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_A=\"/stream upstream=u auth=none\"\nTOLLGATE_ROUTE_B=\"/b upstream=u auth=none\""
         let gateway = try Gateway(before)
         let (stream, idle) = (try gateway.connect(), try gateway.connect())
         try stream.send(requestHead("GET /stream"))
@@ -51,7 +52,8 @@ import Testing
         }
         try gateway.process.complaints.wait(for: "a line for each refusal, and what is wrong") { lines in
             let refused = lines.filter { $0.contains("configuration refused") }
-            return refused.count >= bad.count && ["TOLLGATE_NONSENSE", "nobody"].allSatisfy { word in refused.contains { $0.contains(word) } }
+            return refused.count >= bad.count
+                && ["TOLLGATE_NONSENSE", "nobody"].allSatisfy { word in refused.contains { $0.contains(word) } }
         }
         #expect(!gateway.process.complaints.now.contains { $0.contains("configuration adopted") })
         #expect(try failed() == Double(bad.count))
@@ -165,7 +167,8 @@ import Testing
             if request.target == "/slow" { try go.wait(for: "the word", until: { $0 }) }
             try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
         }
-        let gateway = try Gateway("TOLLGATE_WORKERS=2\nTOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_A=\"/* upstream=u auth=none\"")
+        let gateway = try Gateway(
+            "TOLLGATE_WORKERS=2\nTOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_A=\"/* upstream=u auth=none\"")
         let (idle, slow) = (try gateway.connect(), try gateway.connect())
         let leaving = try gateway.connect()
         #expect(try leaving.ask("GET /x").status == 200)
@@ -280,7 +283,8 @@ import Testing
             let outcome = try Tollgate.run([command, "--env-file", file])
             #expect(outcome.code == 2, "\(command)")
             for place in [
-                "\(file):1: TOLLGATE_LISTEN:", "\(file):2: TOLLGATE_WORKERS:", "\(file):3: TOLLGATE_LISTN:", "\(file):4: TOLLGATE_UPSTREAM_U:",
+                "\(file):1: TOLLGATE_LISTEN:", "\(file):2: TOLLGATE_WORKERS:", "\(file):3: TOLLGATE_LISTN:",
+                "\(file):4: TOLLGATE_UPSTREAM_U:",
                 "\(file):5: TOLLGATE_ROUTE_A:", "\(file):6: TOLLGATE_TIERS:", "\(file):7:",
             ] { #expect(outcome.complaints.contains(place), "\(command) does not name \(place)\n\(outcome.complaints)") }
             #expect(outcome.complaints.contains("TOLLGATE_LISTEN"), "the nearest name")
@@ -302,16 +306,19 @@ import Testing
         #expect(missing.code == 2)
         #expect(missing.complaints.contains("none.env"))
 
-        let both = try folder.write("both.env", usual + "TOLLGATE_JWT_SECRET=\(String(repeating: "x", count: 40))\nTOLLGATE_JWT_SECRET_FILE=/dev/null\n")
+        let both = try folder.write(
+            "both.env", usual + "TOLLGATE_JWT_SECRET=\(String(repeating: "x", count: 40))\nTOLLGATE_JWT_SECRET_FILE=/dev/null\n")
         #expect(try Tollgate.run(["serve", "--env-file", both]).code == 2)
 
         let noCertificate = try folder.write(
-            "tls.env", usual + "TOLLGATE_LISTEN=\nTOLLGATE_LISTEN_TLS=127.0.0.1:0\nTOLLGATE_TLS_CERT=/nowhere.crt\nTOLLGATE_TLS_KEY=/nowhere.key\n")
+            "tls.env",
+            usual + "TOLLGATE_LISTEN=\nTOLLGATE_LISTEN_TLS=127.0.0.1:0\nTOLLGATE_TLS_CERT=/nowhere.crt\nTOLLGATE_TLS_KEY=/nowhere.key\n")
         let without = try Tollgate.run(["serve", "--env-file", noCertificate])
         #expect(without.code != 0)
         #expect(without.complaints.contains("/nowhere.crt"))
 
-        let noFolder = try folder.write("data.env", usual.replacingOccurrences(of: folder.file("data"), with: "/proc/nowhere") + "TOLLGATE_LISTEN=127.0.0.1:0\n")
+        let noFolder = try folder.write(
+            "data.env", usual.replacingOccurrences(of: folder.file("data"), with: "/proc/nowhere") + "TOLLGATE_LISTEN=127.0.0.1:0\n")
         let nowhere = try Tollgate.run(["serve", "--env-file", noFolder])
         #expect(nowhere.code != 0)
         #expect(nowhere.complaints.contains("/proc/nowhere"))

@@ -53,7 +53,8 @@ import Testing
     @Test func eachTierHasItsOwnLimit() throws {
         let upstream = try Upstream()
         let gateway = try Gateway(
-            "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_FEED=\"/feed upstream=u auth=optional limit=anonymous:1/h,free:2/h,premium:10/h+burst=4\"")
+            "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_FEED=\"/feed upstream=u auth=optional limit=anonymous:1/h,free:2/h,premium:10/h+burst=4\""
+        )
         let connection = try gateway.connect()
         let callers: [(String, [String], Int)] = [
             ("nobody", [], 1), ("free", [try gateway.bearer("--sub", "ada")], 2),
@@ -70,7 +71,8 @@ import Testing
     @Test func severalLimitsMustAllAdmitAndARefusalCostsNothing() throws {
         let upstream = try Upstream()
         let gateway = try Gateway(
-            "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_FEED=\"/feed upstream=u limit=2/h limit=free:3/h+by=address,premium:50/h+by=address\"")
+            "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_FEED=\"/feed upstream=u limit=2/h limit=free:3/h+by=address,premium:50/h+by=address\""
+        )
         let (ada, bob) = (try gateway.bearer("--sub", "ada"), try gateway.bearer("--sub", "bob"))
         let eva = try gateway.bearer("--sub", "eva", "--tier", "premium")
         let start = ProcessInfo.processInfo.systemUptime
@@ -218,11 +220,13 @@ import Testing
         let text = "a secret of at least thirty-two bytes"
         let secret = try folder.write("secret", text)
         let gateway = try Gateway(
-            "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_S=\"/s upstream=u auth=optional limit=1/h limit-by=session\"\nTOLLGATE_TRUST_APP=\"issuer=https://app.test audience=app secret-file=\(secret) algorithms=HS256\"")
+            "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_S=\"/s upstream=u auth=optional limit=1/h limit-by=session\"\nTOLLGATE_TRUST_APP=\"issuer=https://app.test audience=app secret-file=\(secret) algorithms=HS256\""
+        )
         let key = try IssuerKey(.hs256(secret: text))
         let token = { (user: String, session: String?) in
             let sid = session.map { #","sid":"\#($0)""# } ?? ""
-            return "Authorization: Bearer " + (try key.token(#"{"iss":"https://app.test","aud":"app","sub":"\#(user)","exp":\#(unixNow + 600)\#(sid)}"#))
+            return "Authorization: Bearer "
+                + (try key.token(#"{"iss":"https://app.test","aud":"app","sub":"\#(user)","exp":\#(unixNow + 600)\#(sid)}"#))
         }
         let (phone, tablet) = (try token("ada", "s-1"), try token("ada", "s-2"))
         let table: [(String, [String], Int)] = [

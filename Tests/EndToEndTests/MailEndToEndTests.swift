@@ -13,7 +13,9 @@ import Testing
     }
 
     /// The mail to `recipient`, with what its two parts say.
-    private static func mail(_ sink: MailSink, to recipient: String, after count: Int = 0) throws -> (mail: MailSink.Received, plain: String, html: String) {
+    private static func mail(
+        _ sink: MailSink, to recipient: String, after count: Int = 0
+    ) throws -> (mail: MailSink.Received, plain: String, html: String) {
         try eventually("a mail to \(recipient)") { sink.received.count { $0.to == [recipient] } > count }
         guard let mail = sink.received.last(where: { $0.to == [recipient] }) else { throw Fault("no mail") }
         #expect(mail.type == "multipart/alternative" && mail.defects == [])

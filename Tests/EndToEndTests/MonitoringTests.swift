@@ -10,13 +10,16 @@ import Testing
 
     @Test(arguments: files) func everyMetricAndLabelExists(_ file: String) throws {
         let table = try #require(
-            try JSONSerialization.jsonObject(with: Data(try mustRun(try Tollgate.binary.get(), ["metrics", "--json"]).utf8)) as? [[String: Any]])
+            try JSONSerialization.jsonObject(with: Data(try mustRun(try Tollgate.binary.get(), ["metrics", "--json"]).utf8))
+                as? [[String: Any]])
         var labels: [String: Set<String>] = [:]
         for row in table {
             let name = try #require(row["name"] as? String)
             let own = Set(try #require(row["labels"] as? [String]))
             labels[name] = own
-            for part in ["_bucket", "_sum", "_count"] where row["type"] as? String == "histogram" { labels[name + part] = own.union(["le"]) }
+            for part in ["_bucket", "_sum", "_count"] where row["type"] as? String == "histogram" {
+                labels[name + part] = own.union(["le"])
+            }
         }
         let text = try String(contentsOf: Self.folder.appending(path: file), encoding: .utf8).replacingOccurrences(of: "\\\"", with: "\"")
         let uses = text.matches(of: /\b(tollgate_[a-z0-9_]+)(?:\{([^}]*)\})?/)
@@ -53,12 +56,16 @@ import Testing
 
     @Test func aCertificateSaysWhenItExpires() throws {
         let folder = try Folder()
-        try mustRun("/usr/bin/openssl", [
-            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-subj", "/CN=api.example.org",
-            "-addext", "subjectAltName=DNS:api.example.org", "-keyout", folder.file("key.pem"), "-out", folder.file("cert.pem"),
-        ])
+        try mustRun(
+            "/usr/bin/openssl",
+            [
+                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-subj",
+                "/CN=api.example.org",
+                "-addext", "subjectAltName=DNS:api.example.org", "-keyout", folder.file("key.pem"), "-out", folder.file("cert.pem"),
+            ])
         let gateway = try Gateway(
-            "TOLLGATE_LISTEN_TLS=127.0.0.1:0\nTOLLGATE_TLS_CERT=\(folder.file("cert.pem"))\nTOLLGATE_TLS_KEY=\(folder.file("key.pem"))", folder: folder)
+            "TOLLGATE_LISTEN_TLS=127.0.0.1:0\nTOLLGATE_TLS_CERT=\(folder.file("cert.pem"))\nTOLLGATE_TLS_KEY=\(folder.file("key.pem"))",
+            folder: folder)
         let expiry = try gateway.metric("tollgate_tls_certificate_expiry_timestamp_seconds", #"name="api.example.org""#)
         let days = (expiry - Date().timeIntervalSince1970) / 86_400
         #expect((29...31).contains(days))

@@ -61,7 +61,9 @@ import Testing
             #expect(try gateway.send("GET /r/x", bearer: old.access).status == 200)
             #expect(try gateway.command(words + [old.user]).code == 0)
             try eventually("the old token is refused") {
-                let (me, route) = (try gateway.send("GET /api/v1/auth/me", bearer: old.access), try gateway.send("GET /r/x", bearer: old.access))
+                let (me, route) = (
+                    try gateway.send("GET /api/v1/auth/me", bearer: old.access), try gateway.send("GET /r/x", bearer: old.access)
+                )
                 return try me.status == 401 && route.status == 401 && Self.code(route) == "TOKEN_REVOKED"
             }
             #expect(try Self.refresh(gateway.port, old.refresh).status == 400)
@@ -111,7 +113,8 @@ import Testing
     /// The endpoint and body with which apps of a contract refresh.
     private static func refreshing(_ form: AuthServer.Form, _ token: String) -> (target: String, body: String) {
         let targets = [
-            "password": "/api/v1/auth/refresh", "provider": "/whateat/api/v1/auth/refresh", "dlauth": "/auth/token/refresh", "anonymous": "/auth/refresh",
+            "password": "/api/v1/auth/refresh", "provider": "/whateat/api/v1/auth/refresh", "dlauth": "/auth/token/refresh",
+            "anonymous": "/auth/refresh",
         ]
         return (targets[form.contract] ?? "", #"{"\#(form.refresh)":"\#(token)"}"#)
     }
@@ -127,14 +130,18 @@ import Testing
         #expect(answers.allSatisfy { $0.status == 200 }, "\(answers.map(\.text))")
         let bodies = try answers.map { try JSON($0.text) }
         #expect(Set(try bodies.map { try claims(of: must($0[form.access]))["sid"].text }).count == 1)
-        if form.rotates { #expect(Set(bodies.map { $0[form.refresh].text }).count == 1 && bodies[0][form.refresh].text?.hasPrefix("v1.") == true) }
+        if form.rotates {
+            #expect(Set(bodies.map { $0[form.refresh].text }).count == 1 && bodies[0][form.refresh].text?.hasPrefix("v1.") == true)
+        }
         #expect(server.questions.now.count == 1)
     }
 
     @Test func aNoIsOneAndAServerThatIsLateIsNone() throws {
         let server = try AuthServer()
         let gateway = try Self.rotating(server)
-        for (mood, status) in [(AuthServer.Mood.refusing(401), 401), (.refusing(500), 500), (.broken, 500), (.saying(AuthServer.message(200, "{}")), 500)] {
+        for (mood, status) in [
+            (AuthServer.Mood.refusing(401), 401), (.refusing(500), 500), (.broken, 500), (.saying(AuthServer.message(200, "{}")), 500),
+        ] {
             server.mood.change { $0 = mood }
             let sent = Self.refreshing(AuthServer.Form.all[1], server.signIn("u1"))
             let answer = try gateway.send("POST \(sent.target)", sent.body)
@@ -195,7 +202,9 @@ import Testing
         let ports = [try Self.rotating(server, shared), try Self.rotating(server, shared)]
         let numbers = ports.map(\.port)
         let refresh = server.signIn("u1")
-        let answers = try atOnce(20) { try Connection(port: numbers[$0 % 2]).send("POST /auth/token/refresh", #"{"refresh_token":"\#(refresh)"}"#) }
+        let answers = try atOnce(20) {
+            try Connection(port: numbers[$0 % 2]).send("POST /auth/token/refresh", #"{"refresh_token":"\#(refresh)"}"#)
+        }
         #expect(answers.allSatisfy { $0.status == 200 }, "\(answers.map(\.text))")
         #expect(Set(try answers.map { try JSON($0.text)["refresh_token"].text }).count == 1)
     }

@@ -139,7 +139,8 @@ import Testing
     @Test func bothProtocolsMeanTheSameToTheUpstream() throws {
         let upstream = try Upstream { request, connection in
             try connection.send(
-                "HTTP/1.1 200 OK\r\nContent-Length: \(request.method == "HEAD" ? 3 : request.body.count)\r\nX-Answer: a, b\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n\r\n")
+                "HTTP/1.1 200 OK\r\nContent-Length: \(request.method == "HEAD" ? 3 : request.body.count)\r\nX-Answer: a, b\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n\r\n"
+            )
             if request.method != "HEAD" { try connection.send(request.body) }
         }
         let back = try Gateway(HTTP2Tests.settings(upstream))
@@ -154,9 +155,11 @@ import Testing
         let cases: [(String, [String])] = [
             ("/plain?a=%2F&b", []), ("/head", ["-I"]), ("/post", ["-d", "some=content"]), ("/put", ["-X", "PUT", "-d", ""]),
             ("/cookies", ["-b", "a=1; b=2"]), ("/delete", ["-X", "DELETE"]), ("/options", ["-X", "OPTIONS"]), ("/odd", ["-X", "PROPFIND"]),
-            ("/fields", ["-H", "X-One: 1", "-H", "X-One: 2", "-H", "X-Empty;", "-H", "Accept: text/plain"]), ("/te", ["-H", "TE: trailers"]),
+            ("/fields", ["-H", "X-One: 1", "-H", "X-One: 2", "-H", "X-Empty;", "-H", "Accept: text/plain"]),
+            ("/te", ["-H", "TE: trailers"]),
             ("/" + String(repeating: "p", count: 7_000), []), ("/host", ["-H", "Host: example.org:81"]),
-            ("/chunks", ["-d", "content", "-H", "Transfer-Encoding: chunked"]), ("/expect", ["-d", "content", "-H", "Expect: 100-continue"]),
+            ("/chunks", ["-d", "content", "-H", "Transfer-Encoding: chunked"]),
+            ("/expect", ["-d", "content", "-H", "Expect: 100-continue"]),
         ]
         for (path, arguments) in cases {
             for version in ["--http1.1", "--http2-prior-knowledge"] where version == "--http1.1" || path != "/chunks" {
@@ -182,7 +185,8 @@ import Testing
         let upstream = try Upstream { request, connection in
             let isWhole = isSame(request.body, content)
             try connection.send(
-                "HTTP/1.1 200 OK\r\n\(isChunked ? "Transfer-Encoding: chunked" : "Content-Length: \(content.count)")\r\nX-Whole: \(isWhole)\r\n\r\n")
+                "HTTP/1.1 200 OK\r\n\(isChunked ? "Transfer-Encoding: chunked" : "Content-Length: \(content.count)")\r\nX-Whole: \(isWhole)\r\n\r\n"
+            )
             if isChunked { try connection.send(inChunks: content) } else { try connection.send(content) }
         }
         let chain = try Chain(upstream)
@@ -191,7 +195,9 @@ import Testing
         for version in ["--http1.1", "--http2-prior-knowledge"] {
             let output = try curl(
                 chain.front, "/x",
-                ["-X", "POST"] + (isChunked ? ["-H", version == "--http1.1" ? "Transfer-Encoding: chunked" : "Content-Length:"] : []) + ["-T", folder.file("up"), "-o", folder.file("down"), "-D", "-"],
+                ["-X", "POST"] + (isChunked ? ["-H", version == "--http1.1" ? "Transfer-Encoding: chunked" : "Content-Length:"] : []) + [
+                    "-T", folder.file("up"), "-o", folder.file("down"), "-D", "-",
+                ],
                 version: version)
             #expect(output.lowercased().contains("x-whole: true"))
             let down = try Data(contentsOf: URL(fileURLWithPath: folder.file("down")))
@@ -208,7 +214,10 @@ import Testing
         try folder.write("content", "content")
         let outcome = try run(
             "nghttp",
-            ["-v", "--no-content-length", "-d", folder.file("content"), "--trailer", "x-checksum: 42", "http://127.0.0.1:\(chain.front.port)/x"])
+            [
+                "-v", "--no-content-length", "-d", folder.file("content"), "--trailer", "x-checksum: 42",
+                "http://127.0.0.1:\(chain.front.port)/x",
+            ])
         #expect(outcome.output.contains("x-end: yes"))
         #expect(upstream.requests.now[0].text == "content")
         #expect(upstream.requests.now[0].trailers.map(\.name) == ["x-checksum"])
@@ -274,6 +283,8 @@ import Testing
         let lines = "TOLLGATE_UPSTREAM_A=\"http://127.0.0.1:1 http2=on\"\nTOLLGATE_UPSTREAM_B=http://127.0.0.1:1"
         let file = try folder.write("some.env", Gateway.complete(lines, folder))
         let outcome = try Tollgate.run(["check", "--env-file", file])
-        #expect(outcome.output.contains("http://127.0.0.1:1  HTTP/2    least") && outcome.output.contains("http://127.0.0.1:1  HTTP/1.1  least"))
+        #expect(
+            outcome.output.contains("http://127.0.0.1:1  HTTP/2    least") && outcome.output.contains("http://127.0.0.1:1  HTTP/1.1  least")
+        )
     }
 }

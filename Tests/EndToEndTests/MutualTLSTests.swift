@@ -141,9 +141,13 @@ import Testing
         try folder.write("no.pem", "nothing\n")
         try folder.write(
             "gateway.env",
-            Gateway.complete("TOLLGATE_TLS_CLIENT_CA=\(folder.file("no.pem"))\nTOLLGATE_UPSTREAM_U=http://127.0.0.1:1\nTOLLGATE_ROUTE_R=\"/ upstream=u\"", folder))
+            Gateway.complete(
+                "TOLLGATE_TLS_CLIENT_CA=\(folder.file("no.pem"))\nTOLLGATE_UPSTREAM_U=http://127.0.0.1:1\nTOLLGATE_ROUTE_R=\"/ upstream=u\"",
+                folder))
         let outcome = try Tollgate.run(["check", "--env-file", folder.file("gateway.env")])
         #expect(outcome.code == 2)
-        #expect((outcome.output + outcome.complaints).contains("TOLLGATE_TLS_CLIENT_CA: \(folder.file("no.pem")) holds no authority's certificate ("))
+        #expect(
+            (outcome.output + outcome.complaints).contains(
+                "TOLLGATE_TLS_CLIENT_CA: \(folder.file("no.pem")) holds no authority's certificate ("))
     }
 }

@@ -51,7 +51,9 @@ import Testing
         let document = try JSON(answer.text)
         #expect(document["issuer"].text == "http://localhost:8000")
         let base = "http://localhost:8000"
-        for (name, method) in [("jwks_uri", "GET"), ("token_endpoint", "POST"), ("revocation_endpoint", "POST"), ("introspection_endpoint", "POST")] {
+        for (name, method) in [
+            ("jwks_uri", "GET"), ("token_endpoint", "POST"), ("revocation_endpoint", "POST"), ("introspection_endpoint", "POST"),
+        ] {
             let url = try must(document[name])
             #expect(url.hasPrefix(base + "/"))
             #expect(try ![404, 405].contains(gateway.ask("\(method) \(url.dropFirst(base.count))").status), "\(name)")
@@ -92,7 +94,8 @@ import Testing
         for (index, (token, seconds)) in tokens.enumerated() {
             let answer = try refresh(token, at: gateway)
             let pair = try JSON(answer.text)
-            #expect(answer.status == 200 && answer["Cache-Control"] == "no-store" && answer["Pragma"] == "no-cache", "\(index): \(answer.text)")
+            #expect(
+                answer.status == 200 && answer["Cache-Control"] == "no-store" && answer["Pragma"] == "no-cache", "\(index): \(answer.text)")
             #expect(pair.names == ["access_token", "expires_in", "refresh_token", "token_type"] && pair["token_type"].text == "Bearer")
             #expect(pair["expires_in"].int == seconds && (pair["refresh_token"].text == token) == (index == 1))
             // A client that lost the answer gets the same successor, and each pair counts.
@@ -127,7 +130,8 @@ import Testing
         ]
         for (form, error) in cases {
             let answer = try post("/oauth/token", form)
-            #expect(try answer.status == 400 && JSON(answer.text)["error"].text == error && answer["Cache-Control"] == "no-store", "\(form)")
+            #expect(
+                try answer.status == 400 && JSON(answer.text)["error"].text == error && answer["Cache-Control"] == "no-store", "\(form)")
         }
         let json = try gateway.send("POST /oauth/token", #"{"grant_type":"refresh_token","refresh_token":"\#(ada.refresh)"}"#)
         #expect(try json.status == 400 && JSON(json.text)["error"].text == "invalid_request")
@@ -139,7 +143,8 @@ import Testing
         let (ada, eva) = (try gateway.signUp("ada@example.org"), try gateway.register("eva@example.org"))
         func reload(_ contracts: String) throws {
             let route = "TOLLGATE_ROUTE_OAUTH=\"/oauth/* upstream=u auth=none\""
-            try gateway.reload(Self.settings(upstream, route).replacingOccurrences(of: Gateway.contracts, with: "TOLLGATE_CONTRACTS=\"\(contracts)\""))
+            try gateway.reload(
+                Self.settings(upstream, route).replacingOccurrences(of: Gateway.contracts, with: "TOLLGATE_CONTRACTS=\"\(contracts)\""))
         }
         func outcome(_ token: String) throws -> String {
             let answer = try refresh(token)
@@ -184,7 +189,9 @@ import Testing
             """
         let outcome = try run(PythonTools.python, ["-c", script, "http://127.0.0.1:\(gateway.port)", ada.refresh])
         let lines = outcome.output.split(separator: "\n").map(String.init)
-        #expect(lines.count == 3 && lines[0].hasPrefix("v1.") && lines[0] != ada.refresh && lines.suffix(2) == ["200", "invalid_grant"], "\(outcome)")
+        #expect(
+            lines.count == 3 && lines[0].hasPrefix("v1.") && lines[0] != ada.refresh && lines.suffix(2) == ["200", "invalid_grant"],
+            "\(outcome)")
     }
 
     // MARK: revocation
@@ -223,7 +230,8 @@ import Testing
     }
 
     @Test func aTokenThatCannotBeRevokedIsSaidToBe() throws {
-        let minted = String(try gateway.bearer("--sub", "ada").dropFirst("Authorization: Bearer ".count)).trimmingCharacters(in: .whitespacesAndNewlines)
+        let minted = String(try gateway.bearer("--sub", "ada").dropFirst("Authorization: Bearer ".count)).trimmingCharacters(
+            in: .whitespacesAndNewlines)
         let answer = try revoke(minted)
         #expect(try answer.status == 400 && JSON(answer.text)["error"].text == "unsupported_token_type")
         // An actor may not sign its user out.
@@ -280,15 +288,18 @@ import Testing
             }
             let token = number % 4 == 1 ? ada.access : ada.refresh
             return try connection.ask(
-                "POST /oauth/revoke", ["Content-Type: application/x-www-form-urlencoded"], body: Array("token=\(token)".utf8)).status
+                "POST /oauth/revoke", ["Content-Type: application/x-www-form-urlencoded"], body: Array("token=\(token)".utf8)
+            ).status
         }
-        #expect(statuses.enumerated().allSatisfy { $0.offset % 2 == 0 ? [200, 401].contains($0.element) : $0.element == 200 }, "\(statuses)")
+        #expect(
+            statuses.enumerated().allSatisfy { $0.offset % 2 == 0 ? [200, 401].contains($0.element) : $0.element == 200 }, "\(statuses)")
         #expect(try !passes(ada.access))
         #expect(try gateway.send("POST /auth/token/refresh", #"{"refresh_token":"\#(ada.refresh)"}"#).status == 401)
     }
 
     @Test func oneGatewayRevokesForAll() throws {
-        let fleet = try Fleet(2, .postgres, "TOLLGATE_INTERNAL_SERVICE=key-sha256=\(try run("sha256sum", [], input: Self.key).output.prefix(64))")
+        let fleet = try Fleet(
+            2, .postgres, "TOLLGATE_INTERNAL_SERVICE=key-sha256=\(try run("sha256sum", [], input: Self.key).output.prefix(64))")
         try fleet.waitForTheBus()
         let ada = try fleet[0].signUp("ada@example.org")
         #expect(try fleet.statuses("GET /me", ada.access) == [200, 200])
@@ -318,7 +329,8 @@ import Testing
         for token in [ada.refresh, eva.refresh, "nonsense", String(ada.access.dropLast(3)) + "AAA"] {
             #expect(try introspect(token).names == ["active"] && introspect(token)["active"].bool == false)
         }
-        let foreign = try IssuerKey(.es256, kid: "x").token(text(of: #require(bytes(base64URL: String(ada.access.split(separator: ".")[1])))))
+        let foreign = try IssuerKey(.es256, kid: "x").token(
+            text(of: #require(bytes(base64URL: String(ada.access.split(separator: ".")[1])))))
         #expect(try introspect(foreign)["active"].bool == false)
         let minted = try gateway.bearer("--sub", "minted", "--tier", "premium", "--ttl", "1h").dropFirst("Authorization: Bearer ".count)
         let found = try introspect(minted.trimmingCharacters(in: .whitespacesAndNewlines))
@@ -329,15 +341,19 @@ import Testing
         let ada = try gateway.signUp("ada@example.org")
         for fields in [[], ["X-Internal-Key: wrong"], ["Authorization: Bearer \(ada.access)"]] {
             let answer = try gateway.ask(
-                "POST /oauth/introspect", ["Content-Type: application/x-www-form-urlencoded"] + fields, body: Array("token=\(ada.access)".utf8))
+                "POST /oauth/introspect", ["Content-Type: application/x-www-form-urlencoded"] + fields,
+                body: Array("token=\(ada.access)".utf8))
             #expect(try answer.status == 401 && JSON(answer.text)["error"].text == "invalid_client")
             #expect(answer["WWW-Authenticate"] == "Bearer realm=\"tollgate\", Basic realm=\"tollgate\"" && !answer.text.contains("active"))
         }
         // As resource servers do that know OAuth alone: the caller's name and key, each form-encoded.
-        for (client, isCaller) in [("service:\(Self.key.replacing(" ", with: "+"))", true), ("service:wrong", false), ("other:\(Self.key)", false)] {
+        for (client, isCaller) in [
+            ("service:\(Self.key.replacing(" ", with: "+"))", true), ("service:wrong", false), ("other:\(Self.key)", false),
+        ] {
             let fields = ["Authorization: Basic \(Data(client.utf8).base64EncodedString())"]
             let answer = try gateway.ask(
-                "POST /oauth/introspect", ["Content-Type: application/x-www-form-urlencoded"] + fields, body: Array("token=\(ada.access)".utf8))
+                "POST /oauth/introspect", ["Content-Type: application/x-www-form-urlencoded"] + fields,
+                body: Array("token=\(ada.access)".utf8))
             #expect(try isCaller ? JSON(answer.text)["active"].bool == true : answer.status == 401, "\(client): \(answer.text)")
         }
         let malformed = try post("/oauth/introspect", "tok=x", "X-Internal-Key: \(Self.key)")

@@ -116,13 +116,22 @@ import Testing
             """)
         let ada = try gateway.bearer("--sub", "ada")
         for number in 0..<6 { #expect(try gateway.ask("GET /me", [ada]).status == (number == 0 ? 200 : 429)) }
-        for number in 0..<4 { #expect(try gateway.ask("GET /open", ["X-Forwarded-For: 198.51.100.7", "X-Api-Key: secret-key"]).status == (number < 2 ? 200 : 429)) }
+        for number in 0..<4 {
+            #expect(
+                try gateway.ask("GET /open", ["X-Forwarded-For: 198.51.100.7", "X-Api-Key: secret-key"]).status == (number < 2 ? 200 : 429))
+        }
         let text = try ask(gateway, "GET /admin/api/limits").text
         let limits = try JSON(text)
-        #expect(limits["hottest"].array.map { "\($0["policy"].text ?? "") \($0["kind"].text ?? "") \($0["key"].text ?? "") \($0["refused"].int ?? 0)" }
-            == ["me user ada 5", "open address 198.51.100.7 2"], "\(text)")
-        #expect(limits["policies"].array.map { "\($0["policy"].text ?? "") \($0["limit"].text ?? "") \($0["key"].text ?? "") \($0["failure"].text ?? "")" }
-            == ["me 1/h user local", "open 2/h user local", "open.2 100/h+by=header:x-api-key header:x-api-key local"])
+        #expect(
+            limits["hottest"].array.map {
+                "\($0["policy"].text ?? "") \($0["kind"].text ?? "") \($0["key"].text ?? "") \($0["refused"].int ?? 0)"
+            }
+                == ["me user ada 5", "open address 198.51.100.7 2"], "\(text)")
+        #expect(
+            limits["policies"].array.map {
+                "\($0["policy"].text ?? "") \($0["limit"].text ?? "") \($0["key"].text ?? "") \($0["failure"].text ?? "")"
+            }
+                == ["me 1/h user local", "open 2/h user local", "open.2 100/h+by=header:x-api-key header:x-api-key local"])
         #expect(limits["redis"]["configured"].bool == false && !text.contains("secret-key"))
         #expect(try violations(gateway, "limits").isEmpty)
     }
@@ -137,7 +146,8 @@ import Testing
         #expect(setting(first, "TOLLGATE_IDLE_TIMEOUT")?["value"].text == "20s")
         #expect(setting(first, "TOLLGATE_IDLE_TIMEOUT")?["source"].text?.hasSuffix("gateway.env:4") == true)
         #expect(setting(first, "TOLLGATE_BODY_TIMEOUT")?["source"].text == "environment")
-        #expect(setting(first, "TOLLGATE_ADMIN_TOKEN")?["secret"].bool == true && setting(first, "TOLLGATE_ADMIN_TOKEN")?["value"].text == nil)
+        #expect(
+            setting(first, "TOLLGATE_ADMIN_TOKEN")?["secret"].bool == true && setting(first, "TOLLGATE_ADMIN_TOKEN")?["value"].text == nil)
         try gateway.reload(lines + "TOLLGATE_IDLE_TIMEOUT=soon\nTOLLGATE_UPSTREAM_V=http://u:hidden@host")
         let refused = try json(gateway, "configuration")
         #expect(refused["version"].int == 1 && refused["last_reload"]["ok"].bool == false)
@@ -150,7 +160,8 @@ import Testing
         let adopted = try json(gateway, "configuration")
         #expect(adopted["version"].int == 2 && adopted["last_reload"]["ok"].bool == true && adopted["last_reload"]["faults"].array.isEmpty)
         #expect(adopted["last_reload"]["warnings"].array.map { $0.text } == ["TOLLGATE_WORKERS: a change needs a restart"])
-        #expect(setting(adopted, "TOLLGATE_IDLE_TIMEOUT")?["value"].text == "22s" && setting(adopted, "TOLLGATE_WORKERS")?["value"].text == "1")
+        #expect(
+            setting(adopted, "TOLLGATE_IDLE_TIMEOUT")?["value"].text == "22s" && setting(adopted, "TOLLGATE_WORKERS")?["value"].text == "1")
     }
 
     /// Every secret setting has the marker in it, and what secrets are read from and kept in.
@@ -161,7 +172,8 @@ import Testing
         let database = try PostgresCluster.shared.get().newDatabase().replacing("tollgate@", with: "tollgate:\(marker)@")
         let secrets = [
             "TOLLGATE_ADMIN_TOKEN": marker, "TOLLGATE_JWT_SECRET": marker, "TOLLGATE_KEY_SECRET": marker, "DATABASE_URL": database,
-            "DATABASE_URL_DIRECT": database, "TOLLGATE_DATABASE_URL": database, "TOLLGATE_DATABASE_URL_DIRECT": database, "REDIS_URL": "redis://:\(marker)@127.0.0.1:1", "SMTP_URL": "smtp://u:\(marker)@127.0.0.1:1",
+            "DATABASE_URL_DIRECT": database, "TOLLGATE_DATABASE_URL": database, "TOLLGATE_DATABASE_URL_DIRECT": database,
+            "REDIS_URL": "redis://:\(marker)@127.0.0.1:1", "SMTP_URL": "smtp://u:\(marker)@127.0.0.1:1",
             "TOLLGATE_SMS_URL": "http://127.0.0.1:1/\(marker)", "OTEL_EXPORTER_OTLP_HEADERS": "authorization=\(marker)",
         ]
         let upstream = try Upstream()
@@ -180,7 +192,8 @@ import Testing
         for _ in 0..<3 { _ = try gateway.send("GET /r", bearer: ada.access) }
         let user = try must(claims(of: ada.access)["sub"])
         let paths = [
-            "users", "users?search=ada", "users/\(user)", "audit", "keys", "limits", "configuration", "routes", "upstreams", "decisions?limit=100",
+            "users", "users?search=ada", "users/\(user)", "audit", "keys", "limits", "configuration", "routes", "upstreams",
+            "decisions?limit=100",
             "now", "openapi.json",
         ]
         for path in paths {
@@ -193,13 +206,17 @@ import Testing
         #expect(ready.contains("keys of away") && !ready.contains("MARKER"), "\(ready)")
         let rotation = try ask(gateway, "POST /admin/api/keys/rotate", token: marker)
         #expect(rotation.status == 409 && rotation.text.contains("TOLLGATE_JWT_SECRET") && !rotation.text.contains("MARKER"))
-        let shown = try JSON(ask(gateway, "GET /admin/api/configuration", token: marker).text)["settings"].array.filter { $0["secret"].bool == true }
+        let shown = try JSON(ask(gateway, "GET /admin/api/configuration", token: marker).text)["settings"].array.filter {
+            $0["secret"].bool == true
+        }
         // A new secret setting belongs into this test.
         #expect(Set(shown.compactMap { $0["name"].text }) == Set(secrets.keys))
         #expect(shown.allSatisfy { $0["source"].text?.contains("gateway.env:") == true })
         func issuers() throws -> [JSON] { try JSON(ask(gateway, "GET /admin/api/keys", token: marker).text)["issuers"].array }
         // The first fetch may not have ended yet, and during one the next is not known.
-        try eventually("a fault of a fetch") { try issuers().last.map { $0["last_fault"].text != nil && $0["next_fetch_at"].text != nil } == true }
+        try eventually("a fault of a fetch") {
+            try issuers().last.map { $0["last_fault"].text != nil && $0["next_fetch_at"].text != nil } == true
+        }
         let keys = try issuers()
         for path in ["keys", "limits", "audit", "users", "configuration"] { #expect(try violations(gateway, path, token: marker).isEmpty) }
         #expect(keys.map { "\($0["name"].text ?? "") \($0["keys"].int ?? 0)" } == ["hs 1", "away 0"])

@@ -63,7 +63,8 @@ import Testing
     @Test func aServerThatIsNotThereIsOurOwnInability() throws {
         let (nobody, upstream, folder) = (try Listening.refusing(), try Upstream(), try Folder())
         try folder.write("auth-server", AuthServer.secret)
-        let trust = "issuer=\(AuthServer.issuer) audience=any secret-file=\(folder.file("auth-server")) algorithms=HS256 refresh=http://127.0.0.1:\(nobody.port)/"
+        let trust =
+            "issuer=\(AuthServer.issuer) audience=any secret-file=\(folder.file("auth-server")) algorithms=HS256 refresh=http://127.0.0.1:\(nobody.port)/"
         let gateway = try Gateway(
             [try TransparentRefreshTests.settings(upstream), "TOLLGATE_TRUST_LOGIN=\"\(trust)\""].joined(separator: "\n"), folder: folder)
         #expect(try gateway.ask("GET /required/x", TransparentRefreshTests.fields(try Self.old(), "r")).status == 503)

@@ -25,7 +25,8 @@ import Testing
                 questions.change { $0.append(subject) }
                 if let fault = fault.now { return try connection.send(fault) }
                 let body = tiers.now[subject].map { #"{"tier":"\#($0)"}"# } ?? #"{"tier":null}"#
-                try connection.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+                try connection.send(
+                    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
             }
         }
     }
@@ -39,7 +40,8 @@ import Testing
         ]
         let issuers = trust.map { line in
             let (name, more) = (line.prefix { $0 != " " }, line.drop { $0 != " " })
-            return "TOLLGATE_TRUST_\(name.uppercased())=\"issuer=https://\(name).test audience=any secret-file=\(folder.file("secret")) algorithms=HS256\(more)\""
+            return
+                "TOLLGATE_TRUST_\(name.uppercased())=\"issuer=https://\(name).test audience=any secret-file=\(folder.file("secret")) algorithms=HS256\(more)\""
         }
         return (lines + issuers).joined(separator: "\n")
     }
@@ -57,7 +59,8 @@ import Testing
     private static func token(_ subject: String, of issuer: String = "django", tier: String? = nil) throws -> String {
         let claim = tier.map { #","tier":"\#($0)""# } ?? ""
         let quoted = String(decoding: try JSONEncoder().encode(subject), as: UTF8.self)
-        return try IssuerKey(.hs256(secret: secret)).token(#"{"iss":"https://\#(issuer).test","sub":\#(quoted)\#(claim),"exp":\#(unixNow + 3_600)}"#)
+        return try IssuerKey(.hs256(secret: secret)).token(
+            #"{"iss":"https://\#(issuer).test","sub":\#(quoted)\#(claim),"exp":\#(unixNow + 3_600)}"#)
     }
 
     private static func admin(_ gateway: Gateway, _ request: String, _ json: String = "") throws -> Message {
@@ -68,7 +71,8 @@ import Testing
     private static let list = #"{"results":[{"id":1,"tier":"free"},{"id":2,"tier":"premium"}]}"#
 
     private static func listing() throws -> Upstream {
-        try Upstream(Upstream.saying("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: \(list.utf8.count)\r\n\r\n\(list)"))
+        try Upstream(
+            Upstream.saying("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: \(list.utf8.count)\r\n\r\n\(list)"))
     }
 
     // MARK: account
@@ -156,7 +160,8 @@ import Testing
     @Test func manyRequestsAskOnceAndTheAnswerCountsForItsTime() throws {
         let (upstream, book) = (try Self.listing(), try TierBook())
         book.tiers.change { $0["https://django.test 42"] = "premium" }
-        let gateway = try Self.gateway(upstream, "django tier-from=lookup tier-url=\(book.url) tier-max-age=10s", more: "TOLLGATE_WORKERS=2")
+        let gateway = try Self.gateway(
+            upstream, "django tier-from=lookup tier-url=\(book.url) tier-max-age=10s", more: "TOLLGATE_WORKERS=2")
         let (port, token) = (gateway.port, try Self.token("42"))
         let statuses = try atOnce(50) { _ in try Connection(port: port).ask("GET /premium", ["Authorization: Bearer \(token)"]).status }
         #expect(statuses.allSatisfy { $0 == 200 } && book.questions.now == ["https://django.test 42"])
@@ -167,12 +172,15 @@ import Testing
         #expect(try gateway.send("GET /list", bearer: token).text == #"{"results":[{"id":1,"tier":"free"}]}"#)
         #expect(try gateway.metric("tollgate_tier_lookups_total", #"issuer="django""#, #"result="ok""#) == Double(book.questions.now.count))
         let told = try gateway.command(["explain", "GET", "/premium", "--token", token]).output
-        #expect(told.contains("the tier is the answer of the tier server of django") && told.contains(#"the tier server names "gold""#), "\(told)")
+        #expect(
+            told.contains("the tier is the answer of the tier server of django") && told.contains(#"the tier server names "gold""#),
+            "\(told)")
     }
 
     static let faults = [
         "HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 404 X\r\nContent-Length: 18\r\n\r\n{\"tier\":\"premium\"}",
-        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1 302 X\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n", "nonsense\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1 302 X\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
+        "nonsense\r\n\r\n",
     ]
 
     @Test func whileTheServerFailsAKnownTierStaysAndAnUnknownOneIs503WhereItMatters() throws {

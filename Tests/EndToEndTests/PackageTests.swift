@@ -41,7 +41,8 @@ import Testing
     @Test(.enabled(if: mayMount)) func theImageServesReadOnlyWithoutAShell() throws {
         let folder = try Folder()
         let image = try mustRun(
-            repository.appending(path: "deploy/container/build").path, ["--binary", try Tollgate.binary.get(), "--output", folder.file("image")],
+            repository.appending(path: "deploy/container/build").path,
+            ["--binary", try Tollgate.binary.get(), "--output", folder.file("image")],
             seconds: 400
         ).split(separator: "\n").last.map(String.init)
         #expect(image == folder.file("image"))
@@ -55,7 +56,8 @@ import Testing
         let folder = try Folder()
         let check = repository.appending(path: "Tests/EndToEndTests/Package/manifests").path
         let outcome = try run(
-            PythonTools.python, [check, repository.path, try Tollgate.binary.get(), PythonTools.composeSchema], environment: ["HOME": folder.path])
+            PythonTools.python, [check, repository.path, try Tollgate.binary.get(), PythonTools.composeSchema],
+            environment: ["HOME": folder.path])
         #expect(outcome.code == 0, "\(outcome.output)\n\(outcome.complaints)")
     }
 
@@ -72,13 +74,15 @@ import Testing
 @Suite(.ownThread) struct ShellTests {
     @Test(arguments: [
         ("tollgate tok", 1, ["token"]), ("tollgate token ", 2, ["mint", "inspect"]), ("tollgate token mint --se", 3, ["--session"]),
-        ("tollgate serve --env", 2, ["--env-file"]), ("tollgate completions f", 2, ["fish"]), ("tollgate explain P", 2, ["POST", "PUT", "PATCH"]),
+        ("tollgate serve --env", 2, ["--env-file"]), ("tollgate completions f", 2, ["fish"]),
+        ("tollgate explain P", 2, ["POST", "PUT", "PATCH"]),
     ])
     func bashCompletesCommandsAndOptions(_ line: String, _ word: Int, _ expected: [String]) throws {
         let script = try mustRun(try Tollgate.binary.get(), ["completions", "bash"])
         let words = line.split(separator: " ", omittingEmptySubsequences: false).map { "'\($0)'" }.joined(separator: " ")
         let output = try mustRun(
-            "/bin/bash", ["-c", "source /dev/stdin; COMP_WORDS=(\(words)); COMP_CWORD=\(word); _tollgate; printf '%s\\n' \"${COMPREPLY[@]}\""],
+            "/bin/bash",
+            ["-c", "source /dev/stdin; COMP_WORDS=(\(words)); COMP_CWORD=\(word); _tollgate; printf '%s\\n' \"${COMPREPLY[@]}\""],
             input: script)
         #expect(output.split(separator: "\n").map(String.init) == expected)
     }
@@ -90,7 +94,11 @@ import Testing
         #expect(outcome.code == 0 && outcome.complaints == "")
         // A pseudo-terminal would be needed to press Tab; that compinit registers the function shows that zsh has found it.
         let found = try mustRun(
-            "/usr/bin/zsh", ["-f", "-c", "fpath=(\(folder.path) $fpath); autoload -U compinit; compinit -u -d \(folder.file("dump")); echo $_comps[tollgate]"])
+            "/usr/bin/zsh",
+            [
+                "-f", "-c",
+                "fpath=(\(folder.path) $fpath); autoload -U compinit; compinit -u -d \(folder.file("dump")); echo $_comps[tollgate]",
+            ])
         #expect(found == "_tollgate")
     }
 

@@ -16,12 +16,15 @@ import Testing
     }
 
     /// The commands that a rule allows, as INFO names them.
-    private static func commands(_ rule: String) -> Set<String> { Set(rule.split(separator: " ").filter { $0.hasPrefix("+") }.map { String($0.dropFirst()) }) }
+    private static func commands(_ rule: String) -> Set<String> {
+        Set(rule.split(separator: " ").filter { $0.hasPrefix("+") }.map { String($0.dropFirst()) })
+    }
 
     /// Limits, refused and returned attempts, the bus, a lease and the heartbeat; then `meanwhile`, before the gateways end.
     private func useEverything(_ setting: String, meanwhile: () throws -> Void = {}) throws {
         let (server, upstream) = (try AuthServer(), try Upstream())
-        let fleet = try Fleet(2, .redis, setting, Redis.patience, "TOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=2/h\"", Gateway.trustingProxies)
+        let fleet = try Fleet(
+            2, .redis, setting, Redis.patience, "TOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=2/h\"", Gateway.trustingProxies)
         try fleet.waitForTheBus()
         try fleet.expect("Redis is ready") { try $0.askAdmin("/readyz").text.contains(#""redis","status":"ready""#) }
         #expect(try (0..<3).map { try fleet[$0 % 2].send("GET /few").status } == [200, 200, 429])
@@ -37,7 +40,10 @@ import Testing
         #expect(try fleet[0].command(["user", "set-tier", "ada@example.org", "premium"]).code == 0)
 
         let folder = try Folder()
-        let lines = [try TransparentRefreshTests.settings(upstream), try server.settings(folder), setting, Redis.patience, "TOLLGATE_KEY_SECRET=\"\(Fleet.keySecret)\""]
+        let lines = [
+            try TransparentRefreshTests.settings(upstream), try server.settings(folder), setting, Redis.patience,
+            "TOLLGATE_KEY_SECRET=\"\(Fleet.keySecret)\"",
+        ]
         let refreshing = try Gateway(lines.joined(separator: "\n"), folder: folder)
         try eventually("Redis is there") { try refreshing.askAdmin("/readyz").text.contains(#""redis","status":"ready""#) }
         let fields = TransparentRefreshTests.fields(try AuthServer.token("u1", lifetime: -100), server.signIn("u1"))
@@ -88,7 +94,9 @@ import Testing
     @Test func theDocumentedUserSufficesOnTheNodesOfACluster() throws {
         let rules = try Self.rules()
         let cluster = try RedisCluster()
-        for node in cluster.nodes { try node.ask(["ACL", "SETUSER", "tollgate"] + (rules.server + " " + rules.cluster).split(separator: " ").map(String.init)) }
+        for node in cluster.nodes {
+            try node.ask(["ACL", "SETUSER", "tollgate"] + (rules.server + " " + rules.cluster).split(separator: " ").map(String.init))
+        }
         try useEverything(cluster.setting.replacingOccurrences(of: "redis+cluster://", with: "redis+cluster://tollgate:secret@"))
         for node in cluster.nodes { #expect(try node.ask("ACL", "LOG") == "") }
     }
@@ -101,7 +109,10 @@ import Testing
             program,
             .init(
                 server: [admin, "masterauth admin", "user tollgate \(rules.server) \(rules.addition)"],
-                sentinel: [admin, "sentinel auth-pass \(SentinelSet.master) admin", "sentinel sentinel-pass admin", "user tollgate \(rules.sentinel)"],
+                sentinel: [
+                    admin, "sentinel auth-pass \(SentinelSet.master) admin", "sentinel sentinel-pass admin",
+                    "user tollgate \(rules.sentinel)",
+                ],
                 login: ["--no-auth-warning", "-a", "admin"], user: "tollgate:secret@",
                 options: "/1?sentinel-user=tollgate&sentinel-password=other"))
         for node in set.servers { try node.ask("CONFIG", "RESETSTAT") }

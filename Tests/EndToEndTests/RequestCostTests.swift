@@ -19,10 +19,11 @@ import Testing
         let counted = try JSON(mustRun(compare, ["--counts", try Tollgate.binary.get(), workload], seconds: 900))
         let figures = try JSON(String(contentsOf: repository.appending(path: Self.figures), encoding: .utf8))
         let allocations = try #require(counted[workload]["allocations"].number)
-        let mostAllocations = try #require(figures[workload]["allocations"].number) + 0.05
-        #expect(allocations <= mostAllocations, "\(workload): \(allocations) allocations a request")
+        let maxAllocations = try #require(figures[workload]["allocations"].number) + 0.05
+        #expect(allocations <= maxAllocations, "\(workload): \(allocations) allocations a request")
         guard let system = counted["system"].text, system == figures["system"].text else {
-            return print("the instructions of \(workload) are not compared: counted on \(counted["system"]), the figures on \(figures["system"])")
+            return print(
+                "the instructions of \(workload) are not compared: counted on \(counted["system"]), the figures on \(figures["system"])")
         }
         let instructions = try #require(counted[workload]["instructions"].number)
         let ratio = try instructions / #require(figures[workload]["instructions"].number)

@@ -98,7 +98,8 @@ import Testing
 
     @Test func manyConnectionsThatComeAndGoLeaveNothingBehind() throws {
         let upstream = try Upstream()
-        let gateway = try Gateway("TOLLGATE_WORKERS=2\nTOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_ALL=\"/* upstream=u auth=none\"")
+        let gateway = try Gateway(
+            "TOLLGATE_WORKERS=2\nTOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_ALL=\"/* upstream=u auth=none\"")
         let descriptors = { try FileManager.default.contentsOfDirectory(atPath: "/proc/\(gateway.process.pid)/fd").count }
         try gateway.ask("GET /x")
         let (before, memory) = (try descriptors(), try gateway.residentKiB)

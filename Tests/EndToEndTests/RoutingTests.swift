@@ -134,7 +134,11 @@ import Testing
             ("101 fields", requestHead("GET /a/x", (0..<101).map { "X-\($0): 1" }), 431),
             ("a long body", requestHead("POST /a/x", length: 2_000) + String(repeating: "b", count: 2_000), 413),
             ("a long body that is announced", requestHead("POST /a/x", ["Expect: 100-continue"], length: 2_000), 413),
-            ("a long body in chunks", requestHead("POST /a/x", ["Transfer-Encoding: chunked"]) + "600\r\n" + String(repeating: "b", count: 0x600) + "\r\n0\r\n\r\n", 413),
+            (
+                "a long body in chunks",
+                requestHead("POST /a/x", ["Transfer-Encoding: chunked"]) + "600\r\n" + String(repeating: "b", count: 0x600)
+                    + "\r\n0\r\n\r\n", 413
+            ),
         ]
         for (name, request, status) in table {
             let connection = try gateway.connect()

@@ -9,7 +9,8 @@ import Testing
     @Test(.enabled(if: isThere(shellcheck)))
     func shellcheckHasNoNotes() throws {
         let files = try run(
-            "grep", ["-rlIE", "^#!.*sh$|^# shellcheck shell=", repository.appending(path: "deploy").path, repository.appending(path: ".ci").path]
+            "grep",
+            ["-rlIE", "^#!.*sh$|^# shellcheck shell=", repository.appending(path: "deploy").path, repository.appending(path: ".ci").path]
         ).output.split(separator: "\n").map(String.init)
         #expect(files.count > 10)
         let outcome = try run(Self.shellcheck, ["--external-sources", "--source-path=SCRIPTDIR", "--format=gcc"] + files)

@@ -190,7 +190,8 @@ import Testing
         let set = try SentinelSet(
             .redis, .init(server: tls, sentinel: tls, login: ["--tls", "--cacert", authority.file], scheme: "rediss+sentinel"))
         let upstream = try Upstream()
-        let settings = "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=3/h\"\n\(set.setting)\n\(Redis.patience)"
+        let settings =
+            "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=3/h\"\n\(set.setting)\n\(Redis.patience)"
         let gateway = try Gateway(settings, environment: ["SSL_CERT_FILE": authority.file])
         try awaitRedis(gateway)
         #expect(try gateway.ask("GET /few").status == 200)
@@ -224,7 +225,9 @@ import Testing
         set.servers[0].kill()
         var number = 1
         // As many as there is time for, before and after the bus knows that it is away.
-        while fleet.gateways.contains(where: { !$0.process.complaints.now.contains { $0.contains("\"primary\":\"127.0.0.1:\(set.servers[1].port)\"") } }) {
+        while fleet.gateways.contains(where: {
+            !$0.process.complaints.now.contains { $0.contains("\"primary\":\"127.0.0.1:\(set.servers[1].port)\"") }
+        }) {
             try trial(number)
             number += 1
         }

@@ -21,6 +21,7 @@ import Testing
         let complaints = (outcome.output + outcome.complaints).split(separator: "\n").filter { !$0.contains("notify-reload") }
         #expect(!complaints.contains { $0.contains("tollgate.service") }, "\(complaints)")
         try folder.write("broken.service", Self.unit.replacingOccurrences(of: "PrivateTmp=yes", with: "PrivateTmp=perhaps"))
-        #expect(try run(Self.analyze, ["verify", "--man=no", folder.file("broken.service")]).complaints.contains("broken.service"), "it looks")
+        #expect(
+            try run(Self.analyze, ["verify", "--man=no", folder.file("broken.service")]).complaints.contains("broken.service"), "it looks")
     }
 }

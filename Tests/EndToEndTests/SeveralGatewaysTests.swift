@@ -200,7 +200,8 @@ import Testing
         try fleet.waitForTheBus()
         let cluster = try PostgresCluster.shared.get()
         let name = try #require(fleet.database.split(separator: "/").last.map(String.init))
-        let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = '\(name)' AND (query LIKE 'LISTEN%' OR query = 'SELECT 1')"
+        let cut =
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = '\(name)' AND (query LIKE 'LISTEN%' OR query = 'SELECT 1')"
         for number in 0..<5 {
             let tokens = try fleet[0].signUp("user\(number)@example.org")
             #expect(try fleet.statuses("GET /me", tokens.access) == [200, 200])
@@ -257,8 +258,9 @@ import Testing
         let name = try #require(fleet.database.split(separator: "/").last.map(String.init))
         // PostgreSQL tells of transactions with a delay of up to a second, and of those of a connection at its end at once.
         func transactions() throws -> Int {
-            try Int(cluster.run("SELECT pg_stat_force_next_flush(), xact_commit FROM pg_stat_database WHERE datname = '\(name)'", in: name)
-                .split(separator: "|").last.map(String.init) ?? "") ?? 0
+            try Int(
+                cluster.run("SELECT pg_stat_force_next_flush(), xact_commit FROM pg_stat_database WHERE datname = '\(name)'", in: name)
+                    .split(separator: "|").last.map(String.init) ?? "") ?? 0
         }
         let connection = try fleet[0].connect()
         _ = try connection.send("GET /api/v1/auth/me", bearer: ada.access)
@@ -290,7 +292,9 @@ import Testing
         #expect(try fleet[2].send("POST /api/v1/auth/refresh", #"{"refresh":"\#(old.refresh)"}"#).status == 200)
 
         #expect(try fleet[3].command(["keys", "rotate"]).code == 0)
-        let (bearer, rotated) = (try fleet[3].command(["token", "mint", "--sub", "minted"]).output, try fleet[3].command(["keys", "list", "--json"]))
+        let (bearer, rotated) = (
+            try fleet[3].command(["token", "mint", "--sub", "minted"]).output, try fleet[3].command(["keys", "list", "--json"])
+        )
         #expect(try JSON(rotated.output).array.count == 3)
         // The key that signs now was known to all before.
         #expect(try fleet.statuses("GET /me", bearer) == [200, 200, 200, 200])
@@ -353,7 +357,8 @@ import Testing
         try cluster.stop()
         let second = try Gateway(settings, folder: folder)
         #expect(try second.ask("GET /me", [bearer]).status == 200)
-        let sealed = try String(decoding: Data(contentsOf: URL(filePath: folder.file("data/keys/shared-signing-keys.sealed"))), as: UTF8.self)
+        let sealed = try String(
+            decoding: Data(contentsOf: URL(filePath: folder.file("data/keys/shared-signing-keys.sealed"))), as: UTF8.self)
         #expect(!sealed.contains("PRIVATE KEY"))
     }
 

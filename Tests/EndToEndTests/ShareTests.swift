@@ -138,7 +138,9 @@ import Testing
         for connection in flood where !connection.isQuiet { #expect(try OverloadTests.isShed(connection.answer())) }
         let other = try gateway.connect()
         try other.send(requestHead("GET /x"))
-        try eventually("it waits, as there is room for it") { try gateway.metric("tollgate_http_requests_in_flight") == Double(Self.share + 1) }
+        try eventually("it waits, as there is room for it") {
+            try gateway.metric("tollgate_http_requests_in_flight") == Double(Self.share + 1)
+        }
         may.change { $0 = true }
         #expect(try other.answer().status == 200)
         #expect(try gateway.metric("tollgate_upstream_refused_total", #"="share""#) == Double(20 - Self.share))
@@ -161,7 +163,8 @@ import Testing
             let flood = try (0..<40).map { _ in try gateway.connect(host: Self.greedy) }
             for connection in flood { try connection.send(requestHead("GET /slow")) }
             try eventually("what is beyond the share is refused") {
-                try gateway.metric("tollgate_http_requests_in_flight") == Double(1 + flood.count(where: \.isQuiet)) && flood.contains { !$0.isQuiet }
+                try gateway.metric("tollgate_http_requests_in_flight") == Double(1 + flood.count(where: \.isQuiet))
+                    && flood.contains { !$0.isQuiet }
             }
             for connection in flood { connection.reset() }
             try eventually("they are gone") { try gateway.metric("tollgate_http_requests_in_flight") == 1 }
@@ -178,7 +181,8 @@ import Testing
         let gateway = try OutsideRefreshTests.gateway(server, upstream, "TOLLGATE_LISTEN=127.0.0.1:0;h2c", "TOLLGATE_WORKERS=1")
         server.mood.change { $0 = .late }
         let fields: [(String, String)] = [
-            ("authorization", "Bearer \(try OutsideRefreshTests.old())"), ("x-refresh-token", server.signIn("u1")), ("x-internal-key", TransparentRefreshTests.key),
+            ("authorization", "Bearer \(try OutsideRefreshTests.old())"), ("x-refresh-token", server.signIn("u1")),
+            ("x-internal-key", TransparentRefreshTests.key),
         ]
         let peers = try (0..<42).map { _ in try HTTP2Peer(port: gateway.port, host: Self.greedy) }
         for peer in peers {
@@ -213,7 +217,8 @@ import Testing
             for connection in connections { try connection.send(requestHead("POST /auth/signin", length: 100)) }
         }
         try eventually("they are there") {
-            try gateway.metric(overHTTP2 ? "tollgate_http2_streams" : "tollgate_connections", overHTTP2 ? "tollgate" : #"state="active""#) >= 100
+            try gateway.metric(overHTTP2 ? "tollgate_http2_streams" : "tollgate_connections", overHTTP2 ? "tollgate" : #"state="active""#)
+                >= 100
         }
         #expect(try gateway.ask("GET /.well-known/jwks.json").status == 200)
         _ = try gateway.refreshed(tokens.refresh)

@@ -109,7 +109,8 @@ import Testing
         let start = ProcessInfo.processInfo.systemUptime
         for number in 0..<40 {
             statuses.append(
-                try gateways[number % 2].send("POST /api/v1/auth/login", #"{"email":"ada@example.org","password":"guess \#(number)"}"#).status)
+                try gateways[number % 2].send("POST /api/v1/auth/login", #"{"email":"ada@example.org","password":"guess \#(number)"}"#)
+                    .status)
         }
         // 180 an hour come after the burst: none, unless a busy machine takes 20 s for the hashes.
         let later = Int((ProcessInfo.processInfo.systemUptime - start) / 20)
@@ -159,13 +160,18 @@ import Testing
         }
     }
 
-    @Test(arguments: Trouble.allCases, [("local", [200, 200, 429, 429]), ("open", [200, 200, 200, 200]), ("closed", [503, 503, 503, 503])])
+    @Test(
+        arguments: Trouble.allCases, [("local", [200, 200, 429, 429]), ("open", [200, 200, 200, 200]), ("closed", [503, 503, 503, 503])])
     func withoutRedisTheModeDecides(_ trouble: Trouble, _ mode: (name: String, statuses: [Int])) throws {
         let (redis, upstream) = (try Redis(), try Upstream())
         let relay = try RedisRelay(redis)
         let gateway = try gateway(
-            relay.setting, upstream, ["TOLLGATE_RATE_LIMIT_FAILURE=\(mode.name)",
-            "TOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=2/h+by=header:x-key\"", "TOLLGATE_ROUTE_FREE=\"/free upstream=u auth=none\""])
+            relay.setting, upstream,
+            [
+                "TOLLGATE_RATE_LIMIT_FAILURE=\(mode.name)",
+                "TOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=2/h+by=header:x-key\"",
+                "TOLLGATE_ROUTE_FREE=\"/free upstream=u auth=none\"",
+            ])
         let connection = try gateway.connect()
         // Of those who come before the machine lets Redis answer in time, the mode decides, too.
         var before = 0
@@ -208,7 +214,8 @@ import Testing
             return false
         }
         let gateway = try Gateway(
-            "REDIS_URL=redis://127.0.0.1:\(place.port)\nTOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=2/h\"")
+            "REDIS_URL=redis://127.0.0.1:\(place.port)\nTOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=2/h\""
+        )
         let connection = try gateway.connect()
         #expect(try (0..<4).map { _ in try connection.ask("GET /few").status } == [200, 200, 429, 429])
         try eventually("it says so") { try redisState(gateway) == "degraded" }

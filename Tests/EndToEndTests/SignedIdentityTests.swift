@@ -102,7 +102,9 @@ import Testing
                 let person = people[(number + step) % people.count]
                 let answer = try connection.send("GET /signed/x", bearer: person.access)
                 let body = try JSON(answer.text)
-                guard answer.status == 200, body["claims"]["sub"].text == person.user else { throw Fault("\(answer.text) for \(person.user)") }
+                guard answer.status == 200, body["claims"]["sub"].text == person.user else {
+                    throw Fault("\(answer.text) for \(person.user)")
+                }
                 return [person.user, try must(body["token"])]
             }
         }
@@ -130,7 +132,9 @@ import Testing
 
     @Test func keysRotateUnderLoad() throws {
         let ada = try gateway.register("ada@example.org")
-        func kid(_ token: String) throws -> String { try must(JSON(text(of: #require(bytes(base64URL: String(token.split(separator: ".")[0])))))["kid"]) }
+        func kid(_ token: String) throws -> String {
+            try must(JSON(text(of: #require(bytes(base64URL: String(token.split(separator: ".")[0])))))["kid"])
+        }
         let before = try token(ada.access)
         #expect(try gateway.command(["keys", "rotate"]).code == 0)
         let rotated = try JSON(gateway.command(["keys", "list", "--json"]).output).array.first { $0["state"].text == "current" }
@@ -159,7 +163,8 @@ import Testing
             Self.settings(
                 service,
                 "TOLLGATE_TRUST_OLD=\"issuer=https://old.test audience=any secret-file=\(folder.file("secret")) algorithms=HS256\""))
-        let claims = try signedClaims(key.token(#"{"iss":"https://old.test","sub":"4\"2","tier":"premium","exp":\#(unixNow + 600),"email":"eva@old.test"}"#))
+        let claims = try signedClaims(
+            key.token(#"{"iss":"https://old.test","sub":"4\"2","tier":"premium","exp":\#(unixNow + 600),"email":"eva@old.test"}"#))
         #expect(claims["sub"].text == "4\"2" && claims["token_issuer"].text == "https://old.test" && claims["tier"].text == "premium")
         #expect(claims["email"].text == "eva@old.test" && claims["email_verified"].bool == true && claims["iss"].text == Self.publicURL)
     }

@@ -8,7 +8,9 @@ import Testing
         "\(collector)\nTOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_OPEN=\"/open/* upstream=u auth=none\"\n\(more)"
     }
 
-    private func dropped(_ gateway: Gateway, _ reason: String) throws -> Double { try gateway.metric("tollgate_spans_dropped_total", "reason=\"\(reason)\"") }
+    private func dropped(_ gateway: Gateway, _ reason: String) throws -> Double {
+        try gateway.metric("tollgate_spans_dropped_total", "reason=\"\(reason)\"")
+    }
     private func exported(_ gateway: Gateway) throws -> Double { try gateway.metric("tollgate_spans_exported_total") }
 
     @Test func aCollectorThatHasNoRoomIsAskedAgainAndOneThatRefusesIsNot() throws {
@@ -37,7 +39,8 @@ import Testing
     @Test func aCollectorThatIsAwayCostsSpansAndNothingElse() throws {
         let (away, upstream) = (try Listening.refusing(), try Upstream())
         let collector = "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:\(away.port)\nOTEL_BSP_SCHEDULE_DELAY=20"
-        let gateway = try Gateway(settings(collector, upstream, "OTEL_BSP_EXPORT_TIMEOUT=100\nOTEL_BSP_MAX_QUEUE_SIZE=10\nOTEL_BSP_MAX_EXPORT_BATCH_SIZE=10"))
+        let gateway = try Gateway(
+            settings(collector, upstream, "OTEL_BSP_EXPORT_TIMEOUT=100\nOTEL_BSP_MAX_QUEUE_SIZE=10\nOTEL_BSP_MAX_EXPORT_BATCH_SIZE=10"))
         let connection = try gateway.connect()
         for number in 0..<100 { #expect(try connection.ask("GET /open/\(number)").status == 200) }
         try gateway.waitForLog("does not take spans")
@@ -56,7 +59,10 @@ import Testing
             try isOpen.wait(for: "the end of the flood", seconds: 60) { $0 }
             try connection.send(Collector.taken)
         }
-        let gateway = try Gateway(settings(collector.setting, upstream, "OTEL_BSP_MAX_QUEUE_SIZE=64\nOTEL_BSP_MAX_EXPORT_BATCH_SIZE=64\nOTEL_EXPORTER_OTLP_TIMEOUT=60000"))
+        let gateway = try Gateway(
+            settings(
+                collector.setting, upstream,
+                "OTEL_BSP_MAX_QUEUE_SIZE=64\nOTEL_BSP_MAX_EXPORT_BATCH_SIZE=64\nOTEL_EXPORTER_OTLP_TIMEOUT=60000"))
         let connection = try gateway.connect()
         for _ in 0..<1_500 { #expect(try connection.ask("GET /open/x").status == 200) }
         try eventually("the queue is full") { try dropped(gateway, "queue") > 0 }
@@ -70,7 +76,10 @@ import Testing
 
     @Test func theLastSpansAreSentBeforeTheGatewayEnds() throws {
         let (collector, upstream) = (try Collector(), try Upstream())
-        let gateway = try Gateway(settings("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=\(collector.url)/own/path", upstream, "OTEL_BSP_SCHEDULE_DELAY=600000\nTOLLGATE_WORKERS=2"))
+        let gateway = try Gateway(
+            settings(
+                "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=\(collector.url)/own/path", upstream,
+                "OTEL_BSP_SCHEDULE_DELAY=600000\nTOLLGATE_WORKERS=2"))
         for number in 0..<10 { #expect(try gateway.ask("GET /open/\(number)").status == 200) }
         #expect(collector.requests.isEmpty)
         #expect(try gateway.stop() == 0)
@@ -94,13 +103,18 @@ import Testing
         try authority.issue("collector", "DNS:localhost")
         let (collector, upstream) = (try Collector(), try Upstream())
         // Each batch comes on a connection of its own.
-        let server = "ssl_certificate \(folder.file("collector.crt")); ssl_certificate_key \(folder.file("collector.key")); keepalive_timeout 0;"
+        let server =
+            "ssl_certificate \(folder.file("collector.crt")); ssl_certificate_key \(folder.file("collector.key")); keepalive_timeout 0;"
         let front = try Nginx("\(server) location / { proxy_pass \(collector.url); }", tls: true)
-        let collectorLines = "OTEL_EXPORTER_OTLP_ENDPOINT=https://localhost:\(front.port)\nOTEL_BSP_SCHEDULE_DELAY=20\nOTEL_BSP_EXPORT_TIMEOUT=100"
+        let collectorLines =
+            "OTEL_EXPORTER_OTLP_ENDPOINT=https://localhost:\(front.port)\nOTEL_BSP_SCHEDULE_DELAY=20\nOTEL_BSP_EXPORT_TIMEOUT=100"
         let gateway = try Gateway(settings(collectorLines, upstream), folder: folder)
         try gateway.ask("GET /open/1")
         try gateway.waitForLog("does not take spans")
-        #expect(gateway.process.complaints.now.contains { $0.contains("does not take spans") && $0.contains("SSL certificate problem: unable to get local issuer certificate") })
+        #expect(
+            gateway.process.complaints.now.contains {
+                $0.contains("does not take spans") && $0.contains("SSL certificate problem: unable to get local issuer certificate")
+            })
         try eventually("they are dropped") { try dropped(gateway, "unavailable") == 2 }
         #expect(collector.requests.isEmpty)
 
@@ -122,7 +136,8 @@ import Testing
         let authority = try CertificateAuthority(folder)
         for name in ["collector", "gateway"] { try authority.issue(name, "DNS:localhost") }
         let (collector, upstream) = (try Collector(), try Upstream())
-        let server = "ssl_certificate \(folder.file("collector.crt")); ssl_certificate_key \(folder.file("collector.key")); keepalive_timeout 0;"
+        let server =
+            "ssl_certificate \(folder.file("collector.crt")); ssl_certificate_key \(folder.file("collector.key")); keepalive_timeout 0;"
         let client = "ssl_client_certificate \(authority.file); ssl_verify_client on;"
         let front = try Nginx("\(server) \(client) location / { proxy_pass \(collector.url); }", tls: true)
         let lines = """
@@ -177,7 +192,10 @@ import Testing
         try gateway.ask("GET /open/x?a", [TraceTests.parent(sampled: true), "User-Agent: \"q\" \\ \u{E9}"])
         let trace = try collector.trace(of: "/open/x")
         let read = try mustRun(
-            PythonTools.python, ["-c", """
+            PythonTools.python,
+            [
+                "-c",
+                """
                 import json, sys, base64
                 from google.protobuf import json_format
                 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -192,7 +210,8 @@ import Testing
                 request = json_format.ParseDict(document, ExportTraceServiceRequest(), ignore_unknown_fields=False)
                 for span in request.resource_spans[0].scope_spans[0].spans:
                     print(span.trace_id.hex(), span.span_id.hex(), span.kind, span.name, span.end_time_unix_nano > span.start_time_unix_nano > 10**18, len(span.links))
-                """], input: try #require(collector.requests.last).text)
+                """,
+            ], input: try #require(collector.requests.last).text)
         #expect(read.split(separator: "\n").contains("\(trace.request.trace) \(trace.request.id) 2 GET /open/* True 1"), "\(read)")
     }
 
@@ -205,13 +224,17 @@ import Testing
         let exposition = try Connection(port: gateway.adminPort).ask("GET /metrics", accept)
         #expect(exposition["Content-Type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8")
         let read = try mustRun(
-            PythonTools.python, ["-c", """
+            PythonTools.python,
+            [
+                "-c",
+                """
                 import sys
                 from prometheus_client.openmetrics.parser import text_string_to_metric_families
                 for family in text_string_to_metric_families(sys.stdin.read()):
                     for sample in family.samples:
                         if sample.exemplar: print(family.name, sample.exemplar.labels["trace_id"], sample.exemplar.labels["span_id"])
-                """], input: exposition.text)
+                """,
+            ], input: exposition.text)
         #expect(read == "tollgate_http_request_duration_seconds \(trace.trace) \(trace.id)", "\(read)")
     }
 }

@@ -116,7 +116,9 @@ import Testing
         let (ada, bob) = (try gateway.register("ada@example.org"), try gateway.register("bob@example.org"))
         let events = try gateway.stream("/s/x", bearer: ada.access)
         let (kept, other) = (try gateway.stream("/keep/x", bearer: ada.access), try gateway.stream("/s/x", bearer: bob.access))
-        let (download, old) = (try gateway.stream("/s/download", bearer: ada.access), try gateway.stream("/s/download", bearer: ada.access, version: "1.0"))
+        let (download, old) = (
+            try gateway.stream("/s/download", bearer: ada.access), try gateway.stream("/s/download", bearer: ada.access, version: "1.0")
+        )
         // Young streams end as fast as old ones.
         let began = Date()
         try admin("POST /admin/api/users/\(ada.user)/revoke")
@@ -251,7 +253,8 @@ import Testing
             ])
         #expect(outcome.complaints.contains("grpc-status: 16") && outcome.code == 0, "\(outcome.complaints)")
         let events = try run(
-            "curl", ["-sSN", "--max-time", "40", "-H", "Authorization: Bearer \(try minted("10s"))", "http://127.0.0.1:\(gateway.port)/s/x"])
+            "curl",
+            ["-sSN", "--max-time", "40", "-H", "Authorization: Bearer \(try minted("10s"))", "http://127.0.0.1:\(gateway.port)/s/x"])
         #expect(events.code == 0 && events.output.contains("\n\n: token_expired"))
     }
 }

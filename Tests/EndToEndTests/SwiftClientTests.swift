@@ -51,7 +51,8 @@ import Testing
     private func app(_ contract: Contract, at url: String? = nil) throws -> AuthManager {
         let network = URLSession(configuration: .ephemeral)
         return try AuthManager(
-            url: try #require(URL(string: url ?? relay.url)), contract: contract.auth, store: store, network: network, pause: .milliseconds(20))
+            url: try #require(URL(string: url ?? relay.url)), contract: contract.auth, store: store, network: network,
+            pause: .milliseconds(20))
     }
 
     private func signedIn(_ contract: Contract) async throws -> AuthManager {
@@ -106,7 +107,8 @@ import Testing
     func aRefreshWhoseAnswerIsLostIsAskedForAgain(_ contract: Contract) async throws {
         _ = try await signedIn(contract)
         for round in 1...2 {
-            relay.answerNext(to: contract.refresh, [nil, "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"])
+            relay.answerNext(
+                to: contract.refresh, [nil, "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"])
             #expect(try await status(later(contract)) == 200)
             #expect(requests(to: contract.refresh) == 3 * round)
         }
@@ -114,7 +116,8 @@ import Testing
 
     static let noVerdicts: [String?] = [
         nil, "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 16\r\n\r\n{\"error\":\"away\"}",
-        "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 16\r\n\r\n{\"error\":\"slow\"}", "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n<html/>",
+        "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 16\r\n\r\n{\"error\":\"slow\"}",
+        "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n<html/>",
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1 401 Unauthorized\r\nContent-Length: 7\r\n\r\n<html/>",
         "HTTP/1.1 403 Forbidden\r\nContent-Length: 16\r\n\r\n{\"error\":\"none\"}",
     ]

@@ -65,7 +65,9 @@ import Testing
         try authority.issue("one", "DNS:one.test")
         try authority.issue("two", "DNS:two.test", "DNS:*.wild.test")
         let gateway = try Gateway(Self.settings(upstream, folder, pairs: ["one", "two"]), folder: folder)
-        for (name, subject) in [("one.test", "one"), ("two.test", "two"), ("a.wild.test", "two"), ("two.test.", "two"), ("unknown.test", "one")] {
+        for (name, subject) in [
+            ("one.test", "one"), ("two.test", "two"), ("a.wild.test", "two"), ("two.test.", "two"), ("unknown.test", "one"),
+        ] {
             #expect(try session(gateway, ["-servername", name]).contains("subject=CN = \(subject)"), "\(name)")
         }
         #expect(try session(gateway, ["-noservername"]).contains("subject=CN = one"))

@@ -23,7 +23,8 @@ import Testing
 
     @Test func aRequestAndItsAttemptAreATraceThatTheUpstreamContinues() throws {
         let (collector, upstream) = (try Collector(), try Upstream())
-        let gateway = try gateway(collector, upstream, "OTEL_SERVICE_NAME=shop\nOTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=a%20b,service.name=no")
+        let gateway = try gateway(
+            collector, upstream, "OTEL_SERVICE_NAME=shop\nOTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=a%20b,service.name=no")
         let fields = ["Host: api.example.org:8443", "User-Agent: tests", "Authorization: Bearer token-secret", "Cookie: cookie-secret"]
         #expect(try gateway.ask("POST /open/x?code=query-secret", fields, body: Array("content".utf8)).status == 200)
         let trace = try collector.trace(of: "/open/x")
@@ -42,7 +43,9 @@ import Testing
         for (name, value) in known { #expect(request[name] == value, "\(name)") }
         #expect(request["tollgate.request_id"] == seen["X-Request-Id"])
         #expect(attempt["url.full"] == upstream.url + "/base/open/x?[redacted]" && attempt["server.address"] == "127.0.0.1")
-        #expect(attempt["server.port"] == "\(upstream.port)" && attempt["tollgate.upstream"] == "u" && attempt["http.response.status_code"] == "200")
+        #expect(
+            attempt["server.port"] == "\(upstream.port)" && attempt["tollgate.upstream"] == "u"
+                && attempt["http.response.status_code"] == "200")
         let logged = try #require(try gateway.accessLog(1).first)
         #expect(logged["trace_id"].text == request.trace && logged["span_id"].text == request.id)
         let sent = try #require(collector.requests.first)
@@ -59,7 +62,8 @@ import Testing
         let gateway = try gateway(collector, upstream)
         #expect(try gateway.ask("GET /me").status == 401)
         let refused = try collector.trace(of: "/me")
-        #expect(refused.children.isEmpty && refused.request["tollgate.code"] != nil && !refused.request.isError, "4xx is the client's fault")
+        #expect(
+            refused.children.isEmpty && refused.request["tollgate.code"] != nil && !refused.request.isError, "4xx is the client's fault")
         #expect(refused.request["http.response.status_code"] == "401" && refused.request["tollgate.auth.outcome"] != nil)
 
         #expect(try gateway.ask("GET /books/17").status == 503)
@@ -98,12 +102,15 @@ import Testing
 
     @Test func theWaitForLimitsInRedisIsASpan() throws {
         let (collector, upstream, redis) = (try Collector(), try Upstream(), try Redis())
-        let gateway = try gateway(collector, upstream, "\(redis.setting)\n\(Redis.patience)\nTOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=1/h\"")
+        let gateway = try gateway(
+            collector, upstream, "\(redis.setting)\n\(Redis.patience)\nTOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=1/h\"")
         try eventually("limits are counted in Redis") { try gateway.askAdmin("/readyz").text.contains("\"redis\",\"status\":\"ready\"") }
         #expect(try gateway.ask("GET /few").status == 200)
         let trace = try collector.trace(of: "/few")
         let limits = try #require(trace.children("EVALSHA limits").first)
-        #expect(limits.kind == 3 && limits.parent == trace.request.id && limits["db.system.name"] == "redis" && limits["db.operation.name"] == "EVALSHA")
+        #expect(
+            limits.kind == 3 && limits.parent == trace.request.id && limits["db.system.name"] == "redis"
+                && limits["db.operation.name"] == "EVALSHA")
         #expect(limits["tollgate.limit.outcome"] == "allow" && trace.request["tollgate.limit.source"] == "redis")
         let attempt = try #require(trace.children("GET").first)
         #expect(limits.end <= attempt.start)
@@ -111,13 +118,16 @@ import Testing
 
     @Test func theRefreshOfAnExpiredTokenIsASpan() throws {
         let (collector, upstream) = (try Collector(), try Upstream())
-        let gateway = try Gateway([Gateway.contracts, collector.setting, try TransparentRefreshTests.settings(upstream)].joined(separator: "\n"))
+        let gateway = try Gateway(
+            [Gateway.contracts, collector.setting, try TransparentRefreshTests.settings(upstream)].joined(separator: "\n"))
         let session = try gateway.signUp("ada@example.org")
         let fields = TransparentRefreshTests.fields(try TransparentRefreshTests.expired(session.access), session.refresh)
         #expect(try gateway.ask("GET /required/x", fields).status == 200)
         let trace = try collector.trace(of: "/required/x")
         let refresh = try #require(trace.children("refresh").first)
-        #expect(refresh.parent == trace.request.id && refresh["tollgate.refresh.outcome"] == "rotated" && refresh["tollgate.refresh.role"] == "leader")
+        #expect(
+            refresh.parent == trace.request.id && refresh["tollgate.refresh.outcome"] == "rotated"
+                && refresh["tollgate.refresh.role"] == "leader")
         #expect(trace.request.start <= refresh.start && refresh.end <= trace.request.end)
         let text = try collector.spans().map { "\($0.json)" }.joined()
         #expect(!text.contains(session.refresh) && !text.contains(session.access))
@@ -162,7 +172,10 @@ import Testing
     /// A request that is not recorded reaches the upstream as it does from a gateway without traces.
     @Test func whatIsNotRecordedIsForwardedAsWithoutTraces() throws {
         let (collector, upstream) = (try Collector(), try Upstream())
-        let heads = try ["OTEL_SDK_DISABLED=true", "OTEL_TRACES_SAMPLER=always_off", "OTEL_TRACES_SAMPLER=parentbased_traceidratio\nOTEL_TRACES_SAMPLER_ARG=0"].map {
+        let heads = try [
+            "OTEL_SDK_DISABLED=true", "OTEL_TRACES_SAMPLER=always_off",
+            "OTEL_TRACES_SAMPLER=parentbased_traceidratio\nOTEL_TRACES_SAMPLER_ARG=0",
+        ].map {
             let gateway = try gateway(collector, upstream, $0)
             let connection = try gateway.connect()
             try connection.ask("GET /open/x", [Self.parent(sampled: true), "tracestate: a=b"])
@@ -170,7 +183,8 @@ import Testing
             // The ids of request and span are new each time.
             return head.replacing(/X-Request-Id: [^\r]*/, with: "id").replacing(/-[0-9a-f]{16}-/, with: "-span-")
         }
-        #expect(Set(heads).count == 1 && heads[0].contains("traceparent: 00-\(Self.caller)-span-00") && heads[0].contains("tracestate: a=b"))
+        #expect(
+            Set(heads).count == 1 && heads[0].contains("traceparent: 00-\(Self.caller)-span-00") && heads[0].contains("tracestate: a=b"))
         #expect(collector.requests.isEmpty)
     }
 
@@ -182,14 +196,20 @@ import Testing
         defer { server.kill() }
         let upstream = try Upstream()
         let gateway = try gateway(
-            collector, upstream, """
-                TOLLGATE_LISTEN=127.0.0.1:0;h2c
-                TOLLGATE_CHECK_LISTEN=127.0.0.1:0
-                TOLLGATE_TRUSTED_PROXIES=127.0.0.1
-                TOLLGATE_UPSTREAM_W="\(url)"
-                TOLLGATE_ROUTE_CHAT="GET /chat upstream=w auth=none websocket=on"
-                """)
-        let answered = try mustRun("curl", ["-s", "--http2-prior-knowledge", "-o", "/dev/null", "-w", "%{http_version} %{http_code}", "http://127.0.0.1:\(gateway.port)/open/two"])
+            collector, upstream,
+            """
+            TOLLGATE_LISTEN=127.0.0.1:0;h2c
+            TOLLGATE_CHECK_LISTEN=127.0.0.1:0
+            TOLLGATE_TRUSTED_PROXIES=127.0.0.1
+            TOLLGATE_UPSTREAM_W="\(url)"
+            TOLLGATE_ROUTE_CHAT="GET /chat upstream=w auth=none websocket=on"
+            """)
+        let answered = try mustRun(
+            "curl",
+            [
+                "-s", "--http2-prior-knowledge", "-o", "/dev/null", "-w", "%{http_version} %{http_code}",
+                "http://127.0.0.1:\(gateway.port)/open/two",
+            ])
         #expect(answered == "2 200")
         let two = try collector.trace(of: "/open/two")
         #expect(two.request["network.protocol.version"] == "2" && two.children.count == 1)
@@ -202,7 +222,9 @@ import Testing
         #expect(!chat.request.isError)
 
         let check = try Connection(port: gateway.checkPort)
-        let described = ["X-Forwarded-Method: GET", "X-Forwarded-Uri: /open/checked?code=secret", "X-Forwarded-Host: h", Self.parent(sampled: true)]
+        let described = [
+            "X-Forwarded-Method: GET", "X-Forwarded-Uri: /open/checked?code=secret", "X-Forwarded-Host: h", Self.parent(sampled: true),
+        ]
         #expect(try check.ask("GET /auth/check", described).status == 200)
         let checked = try collector.trace(of: "/open/checked")
         #expect(checked.children.isEmpty && checked.request.trace == Self.caller && checked.request["tollgate.forward_auth"] == "check")
@@ -221,7 +243,8 @@ import Testing
         try reached.wait(for: "the request") { $0 }
         connection.reset()
         let trace = try collector.trace(of: "/open/left")
-        #expect(trace.request.isError && trace.request["error.type"] == "client_closed" && trace.request["http.response.status_code"] == nil)
+        #expect(
+            trace.request.isError && trace.request["error.type"] == "client_closed" && trace.request["http.response.status_code"] == nil)
         #expect(trace.children.map { $0["error.type"] } == ["cancelled"])
     }
 }

@@ -34,7 +34,8 @@ import Testing
         #expect((0.25...20).contains(took), "\(took) s")
         try upstream.requests.wait(for: "the request", until: { !$0.isEmpty })
         #expect(
-            upstream.requests.now.count == 1 && upstream.connections.now == 1, "what may have been worked on is not repeated after a timeout")
+            upstream.requests.now.count == 1 && upstream.connections.now == 1,
+            "what may have been worked on is not repeated after a timeout")
     }
 
     @Test func aRoutesTimeoutCountsBeforeTheUpstreams() throws {

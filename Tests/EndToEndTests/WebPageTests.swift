@@ -282,7 +282,8 @@ import Testing
         try open()
         for _ in 0..<5 {
             try page.press("Tab")
-            let outline = "(() => { const s = getComputedStyle(document.activeElement); return s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) >= 2 })()"
+            let outline =
+                "(() => { const s = getComputedStyle(document.activeElement); return s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) >= 2 })()"
             let element = try page.run("document.activeElement.outerHTML").text ?? ""
             #expect(try page.run(outline).bool == true, "\(element)")
         }
@@ -297,7 +298,8 @@ import Testing
               .observe({ type: "layout-shift", buffered: true }) || setTimeout(() => done(0), 200))
             """
         #expect(try phone.run(shift).number == 0)
-        let small = "[...document.querySelectorAll('#sign-in :is(input, button)')].filter((e) => e.getBoundingClientRect().height < 36).length"
+        let small =
+            "[...document.querySelectorAll('#sign-in :is(input, button)')].filter((e) => e.getBoundingClientRect().height < 36).length"
         #expect(try phone.run(small).int == 0)
         let email = String(repeating: "long.", count: 12) + "name@mail.example.org"
         try register(email, name: "Wolfeschlegelsteinhausenbergerdorff", on: phone)

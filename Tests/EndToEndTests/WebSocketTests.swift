@@ -193,12 +193,16 @@ import Testing
             """)
         try client.output.wait(for: "the socket") { $0 == ["open"] }
         let open = { try self.gateway.metric("tollgate_streams_open", "route=\"chat\"", "kind=\"websocket\"") }
-        let ended = { (reason: String) in try self.gateway.metric("tollgate_streams_ended_total", "kind=\"websocket\"", "reason=\"\(reason)\"") }
+        let ended = { (reason: String) in
+            try self.gateway.metric("tollgate_streams_ended_total", "kind=\"websocket\"", "reason=\"\(reason)\"")
+        }
         #expect(try open() == 1)
         client.say("\n")
         #expect(try client.exitCode() == 0)
         try eventually("both have ended") { try open() == 0 && ended("client") == 1 && ended("upstream") == 1 }
-        let lines = try gateway.process.output.wait(for: "the log") { $0.count { $0.contains("\"/chat\"") && $0.contains("bytes_in") } >= 2 }
+        let lines = try gateway.process.output.wait(for: "the log") {
+            $0.count { $0.contains("\"/chat\"") && $0.contains("bytes_in") } >= 2
+        }
         #expect(lines.contains { $0.contains("\"status\":101") })
     }
 
@@ -253,7 +257,9 @@ import Testing
     @Test func anExtendedConnectElsewhereIsNotServed() throws {
         let peer = try HTTP2Peer(gateway)
         try open(peer, 1, "/plain")
-        let fields = [(":method", "CONNECT"), (":protocol", "connect-udp"), (":scheme", "http"), (":path", "/chat"), (":authority", "test")]
+        let fields = [
+            (":method", "CONNECT"), (":protocol", "connect-udp"), (":scheme", "http"), (":path", "/chat"), (":authority", "test"),
+        ]
         try peer.connection.send(HTTP2Peer.frame(1, 5, 3, HTTP2Peer.block(fields)))
         #expect(try gateway.accessLog(2).map { $0["status"].int } == [501, 501])
     }
@@ -279,16 +285,19 @@ import Testing
 
     @Test func aPageOpensASocketWithItsToken() throws {
         let (server, url) = try WebSocketPeers.server()
-        let gateway = try Gateway("TOLLGATE_UPSTREAM_U=\"\(url)\"\nTOLLGATE_ROUTE_CHAT=\"GET /chat upstream=u websocket=on\"\nTOLLGATE_CLOCK_SKEW=0s")
+        let gateway = try Gateway(
+            "TOLLGATE_UPSTREAM_U=\"\(url)\"\nTOLLGATE_ROUTE_CHAT=\"GET /chat upstream=u websocket=on\"\nTOLLGATE_CLOCK_SKEW=0s")
         let page = try Page(try Self.browser.get())
         let socket = "ws://127.0.0.1:\(gateway.port)/chat"
         let token = try gateway.command(["token", "mint", "--sub", "ada"]).output
         #expect(try page.run(Self.script(socket, "['bearer', '\(token)']", "who")).text == "open bearer|ada - - -|4000 enough true")
-        #expect(try page.run(Self.script(socket, "['bearer', '\(token)', 'chat']", "who")).text == "open chat|ada chat chat -|4000 enough true")
+        #expect(
+            try page.run(Self.script(socket, "['bearer', '\(token)', 'chat']", "who")).text == "open chat|ada chat chat -|4000 enough true")
         #expect(try page.run(Self.script(socket, "['bearer', 'no.such.token']", "who")).text == "1006  false")
         let short = try gateway.command(["token", "mint", "--sub", "ada", "--ttl", "10s"]).output
         let end = try page.run(
-            "new Promise((done) => { new WebSocket('\(socket)', ['bearer', '\(short)']).onclose = (event) => done([event.code, event.reason, event.wasClean].join(' ')) })")
+            "new Promise((done) => { new WebSocket('\(socket)', ['bearer', '\(short)']).onclose = (event) => done([event.code, event.reason, event.wasClean].join(' ')) })"
+        )
         #expect(end.text == "4401 token expired true")
         _ = server
     }

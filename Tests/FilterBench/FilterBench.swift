@@ -14,7 +14,10 @@ import Wire
                     for removed in [0, 2] {
                         let text = list(size: size, words: words) { removed > 0 && $0 % removed == 1 ? "premium" : "free" }
                         let speed = try measure(plan, text)
-                        let columns = [pad(name, 19), pad("\(words * 45) bytes", 21), pad("\(size >> 10) KiB", 9), pad(removed > 0 ? "half" : "none", 9)]
+                        let columns = [
+                            pad(name, 19), pad("\(words * 45) bytes", 21), pad("\(size >> 10) KiB", 9),
+                            pad(removed > 0 ? "half" : "none", 9),
+                        ]
                         print(columns.joined() + "\(Double(Int(speed * 100)) / 100)")
                     }
                 }
@@ -35,7 +38,8 @@ import Wire
         while out.count < size {
             if number > 0 { out.append(UInt8(ascii: ",")) }
             out += Array(
-                #"{"id":\#(number),"title":"Passage number \#(number)","slug":"passage-\#(number)","content":"\#(content)","language":"en","difficulty":3,"word_count":\#(words * 9),"created_at":"2026-01-02T03:04:05Z","tags":["reading","b2"],"tier":"\#(tier(number))"}"#.utf8)
+                #"{"id":\#(number),"title":"Passage number \#(number)","slug":"passage-\#(number)","content":"\#(content)","language":"en","difficulty":3,"word_count":\#(words * 9),"created_at":"2026-01-02T03:04:05Z","tags":["reading","b2"],"tier":"\#(tier(number))"}"#
+                    .utf8)
             number += 1
         }
         return out + Array("]}".utf8)
@@ -60,7 +64,7 @@ import Wire
                 }
                 try filter.finish()
                 let count = filter.output.byteCount
-                    filter.handOn(count)
+                filter.handOn(count)
             }
             best = min(best, (cpuTime() - start) / UInt64(rounds))
         }

@@ -35,7 +35,9 @@ package struct FilterDocuments {
         guard pick(0...3) > 0 else { return object(depth: 4, isSecret: false, isRoot: true) }
         let list = list(depth: 4, isSecret: false)
         return join(
-            "{", [#""count":3"#, member(#""results""#, list), member(#""data""#, "{" + member(#""items""#, list) + "}")].shuffled(using: &random), "}")
+            "{",
+            [#""count":3"#, member(#""results""#, list), member(#""data""#, "{" + member(#""items""#, list) + "}")].shuffled(
+                using: &random), "}")
     }
 
     private mutating func value(depth: Int, isSecret: Bool) -> String {
@@ -79,7 +81,8 @@ package struct FilterDocuments {
     private mutating func scalar(isSecret: Bool) -> String {
         if isSecret { return "\"\(Self.marker) \(pick(0...99))\"" }
         return [
-            "1", "-0.5e+10", "true", "false", "null", #""a longer text, which takes more than one or two words: é漢🙂 and \n \" \ud83d\ude42""#,
+            "1", "-0.5e+10", "true", "false", "null",
+            #""a longer text, which takes more than one or two words: é漢🙂 and \n \" \ud83d\ude42""#,
             #""""#, "12345678901234567890", #""tier""#, #""cut \ud83d""#, #""\ude42\ud83d\u0041""#, #""{\"tier\":\"premium\"}""#,
         ].randomElement(using: &random)!
     }

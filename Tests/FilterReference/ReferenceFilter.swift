@@ -59,7 +59,9 @@ package struct ReferenceFilter {
 
     /// Whether the caller may not see this root without a label that it lacks.
     private func rootNeedsLabel(_ root: Node) -> Bool {
-        guard case .tier(let counted) = unlabelled, tier < Int(counted.rawValue), case .object(let members) = root.content else { return false }
+        guard case .tier(let counted) = unlabelled, tier < Int(counted.rawValue), case .object(let members) = root.content else {
+            return false
+        }
         return paths.contains { path in path.isAnywhere && !members.contains { .member($0.name) == path.steps[0] } }
     }
 
@@ -245,24 +247,32 @@ struct TreeReader {
         switch byte {
         case UInt8(ascii: "{"):
             var members: [(name: String, value: Node)] = []
-            guard let commas = list(UInt8(ascii: "}"), { reader in
-                reader.space()
-                guard let name = reader.string(), !reader.hasHalves else { return false }
-                reader.space()
-                guard reader.byte == UInt8(ascii: ":") else { return false }
-                reader.at += 1
-                guard let value = reader.value() else { return false }
-                members.append((name, value))
-                return true
-            }) else { return nil }
+            guard
+                let commas = list(
+                    UInt8(ascii: "}"),
+                    { reader in
+                        reader.space()
+                        guard let name = reader.string(), !reader.hasHalves else { return false }
+                        reader.space()
+                        guard reader.byte == UInt8(ascii: ":") else { return false }
+                        reader.at += 1
+                        guard let value = reader.value() else { return false }
+                        members.append((name, value))
+                        return true
+                    })
+            else { return nil }
             return Node(start: start, end: at, content: .object(members), commas: commas)
         case UInt8(ascii: "["):
             var elements: [Node] = []
-            guard let commas = list(UInt8(ascii: "]"), { reader in
-                guard let value = reader.value() else { return false }
-                elements.append(value)
-                return true
-            }) else { return nil }
+            guard
+                let commas = list(
+                    UInt8(ascii: "]"),
+                    { reader in
+                        guard let value = reader.value() else { return false }
+                        elements.append(value)
+                        return true
+                    })
+            else { return nil }
             return Node(start: start, end: at, content: .array(elements), commas: commas)
         case UInt8(ascii: "\""):
             return string().map { Node(start: start, end: at, content: .string($0)) }

@@ -64,7 +64,10 @@ import Wire
                 if attempt == 3 { #expect(harness.get("/api/x", token: token).status == 0) }
                 let judged = harness.get("/\(name)", token: token, from: Self.inside)
                 #expect(judged.status == 403 && judged.code == "FORBIDDEN" && judged.reason == .actor)
-                #expect(judged.headers == [#"WWW-Authenticate: Bearer realm="tollgate", error="insufficient_scope", error_description="The token has an actor""#])
+                #expect(
+                    judged.headers == [
+                        #"WWW-Authenticate: Bearer realm="tollgate", error="insufficient_scope", error_description="The token has an actor""#
+                    ])
                 #expect(judged.userID == subject)
                 #expect(judged.explanation.step("identity")?.hasSuffix("refused: actor") == true)
                 #expect(judged.explanation.step("standing") == nil)
@@ -85,7 +88,8 @@ import Wire
         let unknown = AdmissionHarness.token(Self.user, issuer: "https://nobody.test") { $0.actorType = "merchant" }
         let forged = AdmissionHarness.token(Self.user, key: AdmissionHarness.otherKey) { $0.actorType = "merchant" }
         for (token, code) in [
-            (Self.token(lifetime: -100), "TOKEN_EXPIRED"), (unknown, "UNAUTHORIZED"), (forged, "UNAUTHORIZED"), ("bad", "UNAUTHORIZED"), ("", "UNAUTHORIZED"),
+            (Self.token(lifetime: -100), "TOKEN_EXPIRED"), (unknown, "UNAUTHORIZED"), (forged, "UNAUTHORIZED"), ("bad", "UNAUTHORIZED"),
+            ("", "UNAUTHORIZED"),
         ] {
             #expect(harness.get("/required", token: token).code == code)
             #expect(harness.get("/optional", token: token).code == code)
@@ -101,7 +105,9 @@ import Wire
 
     @Test func othersPass() throws {
         let harness = try Self.harness()
-        let outside = AdmissionHarness.token("u", issuer: "https://outside.test", key: AdmissionHarness.otherKey) { $0.actorType = "merchant" }
+        let outside = AdmissionHarness.token("u", issuer: "https://outside.test", key: AdmissionHarness.otherKey) {
+            $0.actorType = "merchant"
+        }
         for (name, _) in Self.endpoints {
             #expect(harness.get("/\(name)", token: Self.token(actor: nil), from: Self.inside).verdict == .local(64))
             // Contracts refuse tokens of other issuers, with or without an actor.

@@ -47,7 +47,8 @@ import Wire
     }
 
     private static func request(_ random: inout SplitMix64, _ token: String) -> ([UInt8], Bool) {
-        var text = "\(random.next() % 5 == 0 ? "POST" : "GET") \(paths[Int(random.next() % UInt64(paths.count))]) HTTP/1.1\r\nHost: h.test\r\n"
+        var text =
+            "\(random.next() % 5 == 0 ? "POST" : "GET") \(paths[Int(random.next() % UInt64(paths.count))]) HTTP/1.1\r\nHost: h.test\r\n"
         if random.next() % 2 == 0 { text += "Authorization: Bearer \(token)\r\n" }
         for _ in 0..<random.next() % 4 { text += lines[Int(random.next() % UInt64(lines.count))] + "\r\n" }
         var bytes = Array((text + "\r\n").utf8)

@@ -29,7 +29,7 @@ struct Judged: Equatable {
     var caller: Int
     var shadowed: ShadowSet
     var limit: LimitOutcome
-    var cors: CORSStanding
+    var cors: OriginClass
     /// All fields of the answer that the decision adds, in order.
     var answerLines: [String]
     var limitLines: [String]

@@ -15,7 +15,9 @@ import Wire
     ]
 
     @Test(arguments: proofs, [true, false])
-    func onlyAProvenEmailGoesUpstreamUnlessTheRouteAsksForAll(_ proof: (claim: TokenClaims.Value?, own: Bool, outside: Bool), _ isOwn: Bool) throws {
+    func onlyAProvenEmailGoesUpstreamUnlessTheRouteAsksForAll(
+        _ proof: (claim: TokenClaims.Value?, own: Bool, outside: Bool), _ isOwn: Bool
+    ) throws {
         var all = rule("all", "/all")
         all.forwardsEmail = true
         var issuer = AdmissionHarness.trusted()
@@ -38,7 +40,8 @@ import Wire
 
     /// One remembered token on routes that get its name, its email, both or neither.
     @Test func aDisplayNameGoesUpstreamWhereTheRouteAsksForIt() throws {
-        let rules = [("/none", false, false), ("/name", true, false), ("/mail", false, true), ("/both", true, true)].map { path, name, mail in
+        let rules = [("/none", false, false), ("/name", true, false), ("/mail", false, true), ("/both", true, true)].map {
+            path, name, mail in
             var rule = rule(String(path.dropFirst()), path)
             (rule.forwardsName, rule.forwardsEmail) = (name, mail)
             return rule

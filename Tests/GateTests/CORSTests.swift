@@ -48,7 +48,7 @@ import Wire
         let harness = try harness(fallback: cors("https://*.example.net"))
         let seeds = [Self.app, "https://a.example.net", "https://a.b.example.net", "null", "https://gate.test", "http://h"]
         var random = SplitMix64(seed: 16)
-        var counts: [CORSStanding: Int] = [:]
+        var counts: [OriginClass: Int] = [:]
         for _ in 0..<30_000 {
             var origin = Array(seeds[Int(random.next() % UInt64(seeds.count))].utf8)
             for _ in 0..<random.next() % 3 {

@@ -68,28 +68,29 @@ private func canonical(_ path: [UInt8], _ slash: CanonicalPath.EncodedSlash = .r
         #expect(canonical(path) == (.rewritten([]), expected))
     }
 
-    @Test(arguments: [
-        ("", .notAbsolute), ("a", .notAbsolute), ("*", .notAbsolute), ("%2Fa", .notAbsolute),
-        ("/..", .aboveRoot), ("/../a", .aboveRoot), ("/a/../..", .aboveRoot), ("/%2e%2e", .aboveRoot), ("//../a", .aboveRoot),
-        ("/./..", .aboveRoot), ("/a/../../a", .aboveRoot),
-        ("/a%2Fb", .encodedSlash), ("/a%2fb", .encodedSlash), ("/..%2Fa", .encodedSlash),
-        ("/a\\b", .backslash), ("/a/..\\b", .backslash), ("/a%5Cb", .encodedBackslash), ("/a%5cb", .encodedBackslash),
-        ("/a%00", .encodedNul), ("/%00/a", .encodedNul),
-        ("/a%252Fb", .doubledEncoding), ("/a%252fb", .doubledEncoding), ("/a%255Cb", .doubledEncoding),
-        ("/a%2500", .doubledEncoding), ("/a/%252e%252e/b", .doubledEncoding), ("/a%25252fb", .doubledEncoding),
-        ("/a%2525252525005c", .doubledEncoding), ("/%25%32%65", .doubledEncoding), ("/%252%65", .doubledEncoding),
-        ("/%25%32f", .doubledEncoding), ("/%25%2532e", .doubledEncoding), ("/%25%35%63", .doubledEncoding),
-        ("/a%25%32%65/../b", .doubledEncoding),
-        ("/%", .badEncoding), ("/%2", .badEncoding), ("/%zz", .badEncoding), ("/%4", .badEncoding), ("/%u0041", .badEncoding),
-        ("/%-1", .badEncoding), ("/a%%2f", .badEncoding),
-        ("/%c0%af", .badEncoding), ("/%c0%ae%c0%ae/", .badEncoding), ("/%ff", .badEncoding), ("/%e9", .badEncoding),
-        ("/%c3", .badEncoding), ("/%c3/%a9", .badEncoding), ("/%c3a", .badEncoding), ("/%ed%a0%80", .badEncoding),
-        ("/%f4%90%80%80", .badEncoding), ("/%80", .badEncoding), ("/%e0%80%af", .badEncoding),
-        ("/a b", .badCharacter), ("/a\u{7F}", .badCharacter), ("/a\u{1}", .badCharacter), ("/é", .badCharacter),
-        ("/a\tb", .badCharacter), ("/a\0b", .badCharacter),
-        ("/..;/a", .parameterisedDots), ("/a/..;x=1/b", .parameterisedDots), ("/a/.;", .parameterisedDots),
-        ("/a/..%3B/b", .parameterisedDots), ("/a/%2e%2e;/b", .parameterisedDots), ("/a/%2e%2e%3b", .parameterisedDots),
-    ] as [(String, PathFault)])
+    @Test(
+        arguments: [
+            ("", .notAbsolute), ("a", .notAbsolute), ("*", .notAbsolute), ("%2Fa", .notAbsolute),
+            ("/..", .aboveRoot), ("/../a", .aboveRoot), ("/a/../..", .aboveRoot), ("/%2e%2e", .aboveRoot), ("//../a", .aboveRoot),
+            ("/./..", .aboveRoot), ("/a/../../a", .aboveRoot),
+            ("/a%2Fb", .encodedSlash), ("/a%2fb", .encodedSlash), ("/..%2Fa", .encodedSlash),
+            ("/a\\b", .backslash), ("/a/..\\b", .backslash), ("/a%5Cb", .encodedBackslash), ("/a%5cb", .encodedBackslash),
+            ("/a%00", .encodedNul), ("/%00/a", .encodedNul),
+            ("/a%252Fb", .doubledEncoding), ("/a%252fb", .doubledEncoding), ("/a%255Cb", .doubledEncoding),
+            ("/a%2500", .doubledEncoding), ("/a/%252e%252e/b", .doubledEncoding), ("/a%25252fb", .doubledEncoding),
+            ("/a%2525252525005c", .doubledEncoding), ("/%25%32%65", .doubledEncoding), ("/%252%65", .doubledEncoding),
+            ("/%25%32f", .doubledEncoding), ("/%25%2532e", .doubledEncoding), ("/%25%35%63", .doubledEncoding),
+            ("/a%25%32%65/../b", .doubledEncoding),
+            ("/%", .badEncoding), ("/%2", .badEncoding), ("/%zz", .badEncoding), ("/%4", .badEncoding), ("/%u0041", .badEncoding),
+            ("/%-1", .badEncoding), ("/a%%2f", .badEncoding),
+            ("/%c0%af", .badEncoding), ("/%c0%ae%c0%ae/", .badEncoding), ("/%ff", .badEncoding), ("/%e9", .badEncoding),
+            ("/%c3", .badEncoding), ("/%c3/%a9", .badEncoding), ("/%c3a", .badEncoding), ("/%ed%a0%80", .badEncoding),
+            ("/%f4%90%80%80", .badEncoding), ("/%80", .badEncoding), ("/%e0%80%af", .badEncoding),
+            ("/a b", .badCharacter), ("/a\u{7F}", .badCharacter), ("/a\u{1}", .badCharacter), ("/é", .badCharacter),
+            ("/a\tb", .badCharacter), ("/a\0b", .badCharacter),
+            ("/..;/a", .parameterisedDots), ("/a/..;x=1/b", .parameterisedDots), ("/a/.;", .parameterisedDots),
+            ("/a/..%3B/b", .parameterisedDots), ("/a/%2e%2e;/b", .parameterisedDots), ("/a/%2e%2e%3b", .parameterisedDots),
+        ] as [(String, PathFault)])
     func ambiguousPathsAreRefused(_ path: String, _ fault: PathFault) {
         #expect(canonical(path) == (.refused(fault), ""))
     }

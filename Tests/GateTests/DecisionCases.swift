@@ -133,7 +133,8 @@ struct DecisionDocument {
         if values["socket"] != nil { lines += handshake }
         let text = withTokens((lines + fields).joined(separator: "\n"))
         return harness.ask(
-            text, from: values["from"] ?? "192.0.2.7", isTLS: values["tls"] != nil, certificate: (values["cert"] ?? "").split(separator: ",").map(String.init))
+            text, from: values["from"] ?? "192.0.2.7", isTLS: values["tls"] != nil,
+            certificate: (values["cert"] ?? "").split(separator: ",").map(String.init))
     }
 
     private static let handshake = [
@@ -182,7 +183,8 @@ struct DecisionDocument {
         let path: String = judged.path ?? "as sent"
         let client: ClientAddress = judged.client
         let described: [(String, Any)] = [
-            ("auth", judged.auth), ("reason", judged.reason), ("source", judged.source), ("cors", judged.cors), ("dialect", Self.name(of: judged.dialect)),
+            ("auth", judged.auth), ("reason", judged.reason), ("source", judged.source), ("cors", judged.cors),
+            ("dialect", Self.name(of: judged.dialect)),
             ("user", judged.userID), ("caller", judged.caller), ("verdict", judged.verdict), ("limit", judged.limit.result), ("path", path),
             ("client", client.address.text), ("certain", client.isCertain), ("trusted", client.peerIsTrusted), ("shadowed", shadowed),
             ("authorization", judged.forwardsAuthorization ? "forwarded" : "removed"), ("steps", steps), ("route", judged.route),
@@ -208,7 +210,9 @@ struct DecisionDocument {
             default: if facts[kind] != rest { wrong.append("has \(kind) \(facts[kind] ?? "of no kind"), not \(rest)") }
             }
         }
-        for (kind, lines) in wanted where lists[kind] != lines { wrong.append("has as \(kind) \(lists[kind] ?? ["nothing"]), not \(lines)") }
+        for (kind, lines) in wanted where lists[kind] != lines {
+            wrong.append("has as \(kind) \(lists[kind] ?? ["nothing"]), not \(lines)")
+        }
         return wrong
     }
 
@@ -229,22 +233,29 @@ struct DecisionDocument {
         for failure in document.failures { Issue.record("\(failure)") }
     }
 
-    @Test(arguments: [
-        ("GET /a\n    passes b", "a.md:5: GET /a: is passes a, not passes b"), ("GET /a\n    401 X", "a.md:5: GET /a: is passes, not 401 X"),
-        ("GET /b\n    answer A: b", "a.md:5: GET /b: has as answer [], not [\"A: b\"]"), ("GET /a", "a.md:5: GET /a has no outcome"),
-        ("GET /a\n    nonsense b", "a.md:5: GET /a: has nonsense of no kind, not b"), ("GET /a\n    passes a", nil),
-        ("GET /a\nGET /a\n    step client: x", "a.md:5: GET /a: the step client is 192.0.2.7, not x"),
-        ("    passes a", "a.md:5: passes a has no request before it"), ("GET /a\n    passes a\n\n    401 X", "a.md:8: 401 X has no request before it"),
-        ("  Cookie: a", "a.md:5: Cookie: a has no request before it"), ("GET /a\n  A: {u age=x}\n    passes a", "a.md:6: age=x is no number of seconds"),
-        ("GET /a form=1.2.3.4\n    passes a", "a.md:5: form=1.2.3.4 is no word, the words are host=, from=, tls=on, socket=on, cert= and token="),
-        ("GET /a tls=off\n    passes a", "a.md:5: tls=off is no word, write tls=on or leave it out"),
-        ("GET /a socket\n    passes a", "a.md:5: socket is no word, write socket=on or leave it out"),
-        ("GET /a token=u;teir=x\n    passes a", "a.md:5: teir=x is no key of a token"),
-        ("GET /a token=u;lifetime=1h\n    passes a", "a.md:5: lifetime=1h is no number of seconds"),
-        ("wait 1s\nGET /a\n    passes a", "a.md:5: wait 1s names no number of milliseconds"),
-        ("GET /a\n    passes a\n```\n```names", "a.md:8: the block has no end"),
-        ("GET /a\n    passes a\n```names\nA=b", "a.md:4: the block has no end"),
-    ] as [(String, String?)])
+    @Test(
+        arguments: [
+            ("GET /a\n    passes b", "a.md:5: GET /a: is passes a, not passes b"),
+            ("GET /a\n    401 X", "a.md:5: GET /a: is passes, not 401 X"),
+            ("GET /b\n    answer A: b", "a.md:5: GET /b: has as answer [], not [\"A: b\"]"), ("GET /a", "a.md:5: GET /a has no outcome"),
+            ("GET /a\n    nonsense b", "a.md:5: GET /a: has nonsense of no kind, not b"), ("GET /a\n    passes a", nil),
+            ("GET /a\nGET /a\n    step client: x", "a.md:5: GET /a: the step client is 192.0.2.7, not x"),
+            ("    passes a", "a.md:5: passes a has no request before it"),
+            ("GET /a\n    passes a\n\n    401 X", "a.md:8: 401 X has no request before it"),
+            ("  Cookie: a", "a.md:5: Cookie: a has no request before it"),
+            ("GET /a\n  A: {u age=x}\n    passes a", "a.md:6: age=x is no number of seconds"),
+            (
+                "GET /a form=1.2.3.4\n    passes a",
+                "a.md:5: form=1.2.3.4 is no word, the words are host=, from=, tls=on, socket=on, cert= and token="
+            ),
+            ("GET /a tls=off\n    passes a", "a.md:5: tls=off is no word, write tls=on or leave it out"),
+            ("GET /a socket\n    passes a", "a.md:5: socket is no word, write socket=on or leave it out"),
+            ("GET /a token=u;teir=x\n    passes a", "a.md:5: teir=x is no key of a token"),
+            ("GET /a token=u;lifetime=1h\n    passes a", "a.md:5: lifetime=1h is no number of seconds"),
+            ("wait 1s\nGET /a\n    passes a", "a.md:5: wait 1s names no number of milliseconds"),
+            ("GET /a\n    passes a\n```\n```names", "a.md:8: the block has no end"),
+            ("GET /a\n    passes a\n```names\nA=b", "a.md:4: the block has no end"),
+        ] as [(String, String?)])
     func aDifferenceNamesItsLine(_ decisions: String, _ failure: String?) {
         let hasEnd = !decisions.contains("```")
         let text = "```settings\nTOLLGATE_ROUTE_A=\"/a upstream=u auth=none\"\n```\n```decisions\n\(decisions)" + (hasEnd ? "\n```" : "")

@@ -11,7 +11,8 @@ let everyRefusal: [Refusal] =
         .badRequest(.severalAuthorizations), .badRequest(.repeatedField), .badRequest(.grpcTimeout), .badRequest(.handshake),
         .badRequest(.http(.requestLine)), .unauthorized(.missing),
         .unauthorized(.token(.badSignature)), .unauthorized(.token(.expired)), .unauthorized(.token(.malformed)),
-        .unauthorized(.revoked), .unauthorized(.signInTooOld(maxAge: 300)), .unauthorized(.caller), .forbidden(.claims), .forbidden(.caller), .forbidden(.actor),
+        .unauthorized(.revoked), .unauthorized(.signInTooOld(maxAge: 300)), .unauthorized(.caller), .forbidden(.claims),
+        .forbidden(.caller), .forbidden(.actor),
         .forbidden(.preflight), .premiumRequired, .notFound,
         .methodNotAllowed(MethodSet(bits: 3)), .requestTimeout, .payloadTooLarge, .uriTooLong, .expectationFailed, .upgradeRequired,
         .headersTooLarge, .rateLimited(retryAfterSeconds: 7), .internalError, .notImplemented, .badGateway,
@@ -73,7 +74,8 @@ func members(of json: String) throws -> [String: String] {
         #expect(Set(everyRefusal.map(\.code)) == Set(RefusalCode.allCases))
         for refusal in everyRefusal {
             let members = try members(of: body(Envelopes()[.problem], refusal))
-            #expect(members["code"] == "\(refusal.code.text)" && members["status"] == "\(refusal.status)" && members["request_id"] == "req-1")
+            #expect(
+                members["code"] == "\(refusal.code.text)" && members["status"] == "\(refusal.status)" && members["request_id"] == "req-1")
             #expect(members["type"] == "about:blank" && members["title"]?.isEmpty == false && members["detail"]?.isEmpty == false)
         }
         #expect("\(Envelopes()[.problem].contentType)" == "application/problem+json")
@@ -82,7 +84,9 @@ func members(of json: String) throws -> [String: String] {
     @Test func anEnvelopeHasItsOwnShapeCodesAndSentences() {
         let envelopes = Envelopes([(Dialect(rawValue: 7), Self.nested)])
         #expect(body(envelopes[Dialect(rawValue: 7)], .notFound) == #"{"error":{"code":"NOT_FOUND","message":"Gone."}}"#)
-        #expect(body(envelopes[Dialect(rawValue: 7)], .unauthorized(.missing)) == #"{"error":{"code":"NO","message":"An access token is required."}}"#)
+        #expect(
+            body(envelopes[Dialect(rawValue: 7)], .unauthorized(.missing))
+                == #"{"error":{"code":"NO","message":"An access token is required."}}"#)
         #expect(envelopes[Dialect(rawValue: 8)].name == "problem", "a dialect without an envelope")
     }
 

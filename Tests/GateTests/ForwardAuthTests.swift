@@ -58,11 +58,14 @@ import Wire
             let bearer = token.map { "\nAuthorization: Bearer \($0)" } ?? ""
             return try ask(
                 "GET /auth/check HTTP/1.1\nHost: gate\nX-Forwarded-Method: GET\nX-Forwarded-Uri: \(uri)\(bearer)"
-                    + (more.isEmpty ? "" : "\n" + more), from: from).0
+                    + (more.isEmpty ? "" : "\n" + more), from: from
+            ).0
         }
     }
 
-    private static func rule(_ name: String, _ path: String, isPrefix: Bool = true, _ change: (inout RouteRule) -> Void = { _ in }) -> RouteRule {
+    private static func rule(
+        _ name: String, _ path: String, isPrefix: Bool = true, _ change: (inout RouteRule) -> Void = { _ in }
+    ) -> RouteRule {
         var rule = RouteRule(name: name, path: path, isPrefix: isPrefix, target: .upstream(0))
         change(&rule)
         return rule
@@ -111,7 +114,8 @@ import Wire
     }
 
     @Test(arguments: [
-        ("X-Forwarded-Uri: /a", DescriptionFault.noMethod), ("X-Forwarded-Method: GET", .noURI), ("X-Forwarded-Method: GET\nX-Forwarded-Uri:", .noURI),
+        ("X-Forwarded-Uri: /a", DescriptionFault.noMethod), ("X-Forwarded-Method: GET", .noURI),
+        ("X-Forwarded-Method: GET\nX-Forwarded-Uri:", .noURI),
         ("X-Forwarded-Method: GET\nX-Forwarded-Uri: a", .badURI), ("X-Forwarded-Method: GET\nX-Forwarded-Uri: http://h/a", .badURI),
         ("X-Forwarded-Method: GET\nX-Forwarded-Uri: /a HTTP/1.1", .badURI), ("X-Forwarded-Method: GET /b\nX-Forwarded-Uri: /a", .badMethod),
         ("X-Original-Method: GET\nX-Original-URL: ftp://h/a", .badURI), ("X-Original-Method: GET\nX-Original-URL: http://h", .badURI),
@@ -123,7 +127,8 @@ import Wire
         ("X-Forwarded-Method: GET\nX-Forwarded-Host: a\nX-Original-URL: http://b/", .contradiction),
         ("X-Forwarded-Method: GET\nX-Forwarded-Proto: https\nX-Original-URL: http://b/", .contradiction),
         ("X-Forwarded-Method: GET\nX-Forwarded-Uri: /a\nX-Forwarded-Uri: /b", .contradiction),
-        ("X-Forwarded-Method: GET\nX-Forwarded-Uri: /a\nX_User_Id: 7", .lookAlike), ("X-Forwarded-Method: GET\nX-Forwarded-Uri: /a\nx.user.tier: premium", .lookAlike),
+        ("X-Forwarded-Method: GET\nX-Forwarded-Uri: /a\nX_User_Id: 7", .lookAlike),
+        ("X-Forwarded-Method: GET\nX-Forwarded-Uri: /a\nx.user.tier: premium", .lookAlike),
     ])
     func anythingElseIsRefused(_ fields: String, _ fault: DescriptionFault) throws {
         let desk = try Desk(Self.all)
@@ -133,10 +138,17 @@ import Wire
     /// Fields that the gateway removes before an upstream, and that a proxy passes on. Traefik writes some itself in every check.
     @Test func aFieldThatTheGatewayWouldRemoveIsRefusedUnlessTheRouteKeepsIt() throws {
         let kept = try KeptFields(named: "Remote-User").union(KeptFields(named: "X-Original-URI"))
-        let desk = try Desk([Self.rule("all", "/") { $0.auth = .none }, Self.rule("kept", "/kept/") { $0.auth = .none; $0.keptFields = kept }])
+        let desk = try Desk([
+            Self.rule("all", "/") { $0.auth = .none },
+            Self.rule("kept", "/kept/") {
+                $0.auth = .none; $0.keptFields = kept
+            },
+        ])
         let refused = [
-            "X-HTTP-Method-Override: DELETE", "X_HTTP_Method_Override: DELETE", "x-rewrite-url: /x", "Remote-User: root", "True-Client-IP: 192.0.2.7",
-            "X-Real-IP: 6.6.6.6", "X_Real_IP: 6.6.6.6", "X-Real-IP: x", "X-Forwarded-User: root", "Client-Cert: x", "X-Forwarded-Prefix: /x",
+            "X-HTTP-Method-Override: DELETE", "X_HTTP_Method_Override: DELETE", "x-rewrite-url: /x", "Remote-User: root",
+            "True-Client-IP: 192.0.2.7",
+            "X-Real-IP: 6.6.6.6", "X_Real_IP: 6.6.6.6", "X-Real-IP: x", "X-Forwarded-User: root", "Client-Cert: x",
+            "X-Forwarded-Prefix: /x",
             "X-Real-IP: 6.6.6.6\nX-Forwarded-For: 6.6.6.6, 192.0.2.9",
         ]
         for field in refused {
@@ -144,12 +156,15 @@ import Wire
             #expect(judged.status == 400 && judged.code == "BAD_REQUEST", "\(field)")
         }
         let passing = [
-            "X-Real-IP: 192.0.2.7", "X-Real-IP: 192.0.2.9\nX-Forwarded-For: 6.6.6.6, 192.0.2.9", "X-Forwarded-Server: t", "X-Forwarded-Port: 80",
+            "X-Real-IP: 192.0.2.7", "X-Real-IP: 192.0.2.9\nX-Forwarded-For: 6.6.6.6, 192.0.2.9", "X-Forwarded-Server: t",
+            "X-Forwarded-Port: 80",
             "X-Original-URL: /a", "X-Original-Method: GET", "X-Page: 2", "X-Request-Id: 1", "X-User-Id: root",
         ]
         for field in passing { #expect(try desk.get("/a", field).route == "all", "\(field)") }
         for field in ["Remote-User: root", "x-original-uri: /x"] { #expect(try desk.get("/kept/a", field).route == "kept", "\(field)") }
-        for field in ["Remote_User: root", "True-Client-IP: 192.0.2.7"] { #expect(try desk.get("/kept/a", field).status == 400, "\(field)") }
+        for field in ["Remote_User: root", "True-Client-IP: 192.0.2.7"] {
+            #expect(try desk.get("/kept/a", field).status == 400, "\(field)")
+        }
     }
 
     @Test func theRequestLineAtEnvoysEndpointIsADescriptionToo() throws {
@@ -168,7 +183,9 @@ import Wire
         #expect(try desk.ask(check + "\nX-Forwarded-Host: api.test").0.route == "a")
     }
 
-    @Test(arguments: ["/auth/check/", "/auth/check/x", "/auth/checks", "/auth/check/envoy", "/auth/check/nginx/", "/auth//check", "/", "/AUTH/CHECK"])
+    @Test(arguments: [
+        "/auth/check/", "/auth/check/x", "/auth/checks", "/auth/check/envoy", "/auth/check/nginx/", "/auth//check", "/", "/AUTH/CHECK",
+    ])
     func thereAreThreeEndpoints(_ path: String) {
         #expect(CheckEndpoint(path: Array(path.utf8).rawBytes) == nil)
     }
@@ -184,7 +201,9 @@ import Wire
             Self.rule("all", "/all"),
         ]
         let (desk, harness) = (try Desk(rules), try AdmissionHarness(rules))
-        let tokens = [nil, AdmissionHarness.token(), AdmissionHarness.token("ada", tier: "premium"), AdmissionHarness.token(lifetime: -100), "x.y.z"]
+        let tokens = [
+            nil, AdmissionHarness.token(), AdmissionHarness.token("ada", tier: "premium"), AdmissionHarness.token(lifetime: -100), "x.y.z",
+        ]
         for path in ["/limited/1", "/open/x", "/either", "/premium", "/post", "/all/a?b", "/none", "/all/../..", "/all/%2F", "/all/a;b"] {
             for token in tokens {
                 let (checked, direct) = (try desk.get(path, token: token), harness.get(path, token: token))
@@ -196,10 +215,12 @@ import Wire
     }
 
     @Test func thePassageHasTheIdentityAndNothingThatIsUnknown() throws {
-        let desk = try Desk(Self.all + [Self.rule("open", "/open") { $0.auth = .none }, Self.rule("kept", "/kept") { $0.forwardsAuthorization = true }])
+        let desk = try Desk(
+            Self.all + [Self.rule("open", "/open") { $0.auth = .none }, Self.rule("kept", "/kept") { $0.forwardsAuthorization = true }])
         let token = AdmissionHarness.token("ada", tier: "premium")
         func passage(_ uri: String, _ more: String) throws -> [String] {
-            try desk.ask("GET /auth/check HTTP/1.1\nHost: gate\nX-Forwarded-Method: GET\nX-Forwarded-Uri: \(uri)\nX-User-Id: root\n\(more)").passage
+            try desk.ask("GET /auth/check HTTP/1.1\nHost: gate\nX-Forwarded-Method: GET\nX-Forwarded-Uri: \(uri)\nX-User-Id: root\n\(more)")
+                .passage
         }
         let bearer = "Authorization: Bearer \(token)"
         let identity = ["X-User-Id: ada", "X-Token-Issuer: \(AdmissionHarness.issuer)", "X-User-Tier: premium", "X-User-Premium: true"]
@@ -243,7 +264,8 @@ import Wire
 
     @Test(arguments: [
         // The canonical path has another rule than the path that the proxy forwards.
-        ("/open//../secret", 400), ("/secret/../open", 400), ("/open/./x", 400), ("/open/%2e/x", 400), ("//secret/x", 400), ("/s%65cret/x", 400),
+        ("/open//../secret", 400), ("/secret/../open", 400), ("/open/./x", 400), ("/open/%2e/x", 400), ("//secret/x", 400),
+        ("/s%65cret/x", 400),
         ("/open/..;/x", 400), ("/..", 400), ("/open/a%5Cb", 400), ("/open/%", 400), ("/open/..%2Fsecret", 400),
         ("/open//x", 0), ("/open/%7Ex", 0), ("/open/...", 0), ("/open/a.", 0), ("/open/.a/b..c/%2ea", 0), ("/none//x", 404),
     ])
@@ -287,7 +309,7 @@ import Wire
         let desk = try Desk([
             Self.rule("chat", "/chat") {
                 $0.takesWebSockets = true
-                $0.mostWebSockets = 1
+                $0.maxWebSockets = 1
             }, Self.rule("plain", "/plain") { $0.auth = .none },
         ])
         let handshake = "Sec-WebSocket-Version: 13\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
@@ -321,7 +343,7 @@ import Wire
     @Test func thePagesOwnOriginIsThatOfTheDescribedURL() throws {
         let cors = CORSRule(try CORSOrigins(["https://app.test"]))
         let desk = try Desk([Self.rule("all", "/") { $0.cors = cors }])
-        func standing(_ proto: String, _ origin: String) throws -> CORSStanding {
+        func standing(_ proto: String, _ origin: String) throws -> OriginClass {
             try desk.get("/a", "X-Forwarded-Proto: \(proto)\nX-Forwarded-Host: api.test\nOrigin: \(origin)").cors
         }
         #expect(try standing("https", "https://api.test") == .own)

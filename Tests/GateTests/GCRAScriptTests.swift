@@ -64,7 +64,8 @@ extension LimitCharge {
     @Test(arguments: [1, 2, 3, 4] as [UInt64])
     func theScriptAndTheFunctionAgree(_ seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
-        let rates = try ["10/s", "60/m+burst=7", "7/s+burst=3", "1000000/s", "3/d", "100/s+lease", "1/d+burst=10000", "9/m+burst=1"].map(rate)
+        let rates = try ["10/s", "60/m+burst=7", "7/s+burst=3", "1000000/s", "3/d", "100/s+lease", "1/d+burst=10000", "9/m+burst=1"].map(
+            rate)
         var store = SimulatedRedis()
         // A time as it is now, in microseconds since 1970.
         var now: UInt64 = 1_800_000_000_000_000
@@ -97,7 +98,7 @@ extension LimitCharge {
         for step in 0..<300 {
             now += random.next() % 3 == 0 ? random.next() % 5_000_000 : random.next() % 2_000
             let counts = random.next() % 3 == 0 ? 3 : 1 as UInt64
-            let takes = (0..<1 + random.next() % UInt64(GCRAScript.mostCharges)).map { _ in
+            let takes = (0..<1 + random.next() % UInt64(GCRAScript.maxCharges)).map { _ in
                 let first = random.next() % 12
                 let items = (0..<1 + random.next() % counts).map { index in
                     LimitCharge.Item(key: LimitKey((first + index) % 12), rate: rates[Int((first + index) % 12 / 3)])
@@ -154,7 +155,9 @@ extension LimitCharge {
 
     /// A refusal by one count charges none.
     @Test func aRefusalCostsNothing() throws {
-        let (wide, narrow) = (LimitCharge.Item(key: LimitKey(1), rate: try rate("10/h")), LimitCharge.Item(key: LimitKey(2), rate: try rate("1/h")))
+        let (wide, narrow) = (
+            LimitCharge.Item(key: LimitKey(1), rate: try rate("10/h")), LimitCharge.Item(key: LimitKey(2), rate: try rate("1/h"))
+        )
         let now: UInt64 = 1_800_000_000_000_000
         #expect(try take(LimitCharge([wide, narrow]), want: 5, now: now).granted == 1)
         for step in 1...50 as ClosedRange<UInt64> {
@@ -195,7 +198,11 @@ extension LimitCharge {
     }
 
     @Test func redisKeysRevealNoSubject() throws {
-        let harness = try AdmissionHarness([try { var rule = rule("feed", "/f/*", auth: .none); rule.limits = [try LimitPolicy(parsing: "5/m", tiers: .standard)]; return rule }()])
+        let harness = try AdmissionHarness([
+            try {
+                var rule = rule("feed", "/f/*", auth: .none); rule.limits = [try LimitPolicy(parsing: "5/m", tiers: .standard)]; return rule
+            }()
+        ])
         let keys = harness.keys("/f/x")
         _ = try take(LimitCharge([.init(key: keys[0], rate: try rate("5/m"))]), want: 1)
         let names = try link.ask("KEYS", "*").elements.compactMap(\.text)

@@ -33,7 +33,8 @@ import Wire
     @Test func theAnswerIsOnlyFields() throws {
         for refusal in everyRefusal {
             var body = ByteBuffer()
-            Envelopes()[.grpc].writeBody(refusal, requestID: RawSpan(), upgrade: [Envelope.Extra(name: "upgrade_url", value: "https://shop.test")], into: &body)
+            Envelopes()[.grpc].writeBody(
+                refusal, requestID: RawSpan(), upgrade: [Envelope.Extra(name: "upgrade_url", value: "https://shop.test")], into: &body)
             #expect(body.isEmpty && Dialect.grpc.status(of: refusal) == 200)
             let lines = try lines(refusal)
             #expect(lines.contains("grpc-status: \(GRPCStatus(refusal).rawValue)"))
@@ -71,7 +72,9 @@ import Wire
         for (isHTTP2, target, isGRPC) in cases {
             harness.isHTTP2 = isHTTP2
             let judged = ask(harness, target)
-            #expect((judged.dialect == .grpc) == isGRPC && judged.status >= 401 && judged.headers.contains { $0.hasPrefix("grpc-status") } == isGRPC, "\(target)")
+            #expect(
+                (judged.dialect == .grpc) == isGRPC && judged.status >= 401
+                    && judged.headers.contains { $0.hasPrefix("grpc-status") } == isGRPC, "\(target)")
         }
     }
 
@@ -81,7 +84,9 @@ import Wire
 
     @Test func theRoutesFormatGivesWay() throws {
         let harness = try harness()
-        for (target, status) in [("POST /closed/x", 401), ("POST /read", 405), ("POST /none", 404), ("POST /a/%2F", 400), ("POST /closed/%2F", 400)] {
+        for (target, status) in [
+            ("POST /closed/x", 401), ("POST /read", 405), ("POST /none", 404), ("POST /a/%2F", 400), ("POST /closed/%2F", 400),
+        ] {
             let judged = ask(harness, target)
             #expect(judged.dialect == .grpc && judged.status == status, "\(target)")
             #expect(judged.headers.contains { $0.hasPrefix("grpc-status: ") })

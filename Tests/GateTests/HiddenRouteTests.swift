@@ -45,11 +45,42 @@ struct HiddenRouteTests {
         typealias Change = (inout RouteRule) -> Void
         let stricter: [(String, Change, Change)] = [
             ("auth", { $0.auth = .required }, { _ in }), ("internal", { $0.auth = .internal }, { $0.auth = .required }),
-            ("tier", { $0.auth = .optional; $0.tier = Tier(rawValue: 1) }, { $0.auth = .optional }),
-            ("max-age", { $0.auth = .optional; $0.maxAgeSeconds = 60 }, { $0.auth = .optional; $0.maxAgeSeconds = 61 }),
-            ("filter", { $0.auth = .optional; $0.filters = [filter] }, { _ in }),
-            ("unlabelled", { $0.auth = .optional; $0.filters = [filter]; $0.unlabelled = .drop }, { $0.auth = .optional; $0.filters = [filter] }),
-            ("claims", { $0.auth = .optional; $0.claims = [claim] }, { $0.auth = .optional }), ("limit", { $0.limits = five }, { _ in }),
+            (
+                "tier",
+                {
+                    $0.auth = .optional; $0.tier = Tier(rawValue: 1)
+                }, { $0.auth = .optional }
+            ),
+            (
+                "max-age",
+                {
+                    $0.auth = .optional; $0.maxAgeSeconds = 60
+                },
+                {
+                    $0.auth = .optional; $0.maxAgeSeconds = 61
+                }
+            ),
+            (
+                "filter",
+                {
+                    $0.auth = .optional; $0.filters = [filter]
+                }, { _ in }
+            ),
+            (
+                "unlabelled",
+                {
+                    $0.auth = .optional; $0.filters = [filter]; $0.unlabelled = .drop
+                },
+                {
+                    $0.auth = .optional; $0.filters = [filter]
+                }
+            ),
+            (
+                "claims",
+                {
+                    $0.auth = .optional; $0.claims = [claim]
+                }, { $0.auth = .optional }
+            ), ("limit", { $0.limits = five }, { _ in }),
             ("less", { $0.limits = five }, { $0.limits = ten }), ("other subject", { $0.limits = byAddress }, { $0.limits = ten }),
             ("two", { $0.limits = byAddress + ten }, { $0.limits = ten }),
         ]
@@ -58,12 +89,33 @@ struct HiddenRouteTests {
         }
         let equal: [(String, Change, Change)] = [
             ("same", { _ in }, { _ in }), ("optional", { $0.auth = .optional }, { _ in }), ("looser", { _ in }, { $0.auth = .required }),
-            ("observed", { $0.auth = .optional; $0.tier = Tier(rawValue: 1); $0.shadow = .tier }, { _ in }),
-            ("more", { $0.limits = ten }, { $0.limits = five }), ("observed limit", { $0.limits = five; $0.shadow = .limit }, { _ in }),
-            ("claims", { $0.claims = [claim] }, { $0.auth = .required; $0.claims = [claim] }), ("lowest", { $0.tier = .lowest }, { $0.auth = .required }),
+            (
+                "observed",
+                {
+                    $0.auth = .optional; $0.tier = Tier(rawValue: 1); $0.shadow = .tier
+                }, { _ in }
+            ),
+            ("more", { $0.limits = ten }, { $0.limits = five }),
+            (
+                "observed limit",
+                {
+                    $0.limits = five; $0.shadow = .limit
+                }, { _ in }
+            ),
+            (
+                "claims", { $0.claims = [claim] },
+                {
+                    $0.auth = .required; $0.claims = [claim]
+                }
+            ), ("lowest", { $0.tier = .lowest }, { $0.auth = .required }),
         ]
         for (name, change, open) in equal {
-            #expect(try Self.alone({ $0.auth = .optional; change(&$0) }, open).get("/EXPORT", token: AdmissionHarness.token()).status != 400, "\(name)")
+            #expect(
+                try Self.alone(
+                    {
+                        $0.auth = .optional; change(&$0)
+                    }, open
+                ).get("/EXPORT", token: AdmissionHarness.token()).status != 400, "\(name)")
         }
     }
 
@@ -81,7 +133,8 @@ struct HiddenRouteTests {
         login.target = .local(1)
         ask.target = .local(2)
         let harness = try AdmissionHarness([
-            rule("open", "/*", auth: .none), rule("api", "/api/*"), login, ask, rule("landing", "/premium", auth: .none), rule("premium", "/premium/*"),
+            rule("open", "/*", auth: .none), rule("api", "/api/*"), login, ask, rule("landing", "/premium", auth: .none),
+            rule("premium", "/premium/*"),
             rule("news", "/premium/news/", auth: .none),
         ])
         for path in ["/API/v1/login", "/PREMIUM/", "/PREMIUM/news"] { #expect(harness.get(path).status == 400, "\(path)") }
@@ -96,7 +149,9 @@ struct HiddenRouteTests {
             let harness = try AdmissionHarness([rule("open", "/*", auth: .none)] + (reversed ? pair.reversed() : pair))
             #expect(harness.get("/export").status == 400 && harness.get("/Export").status == 400 && harness.get("/x").route == "open")
         }
-        let pairs = FoldedRoutes.pairs(of: [rule("open", "/*", auth: .none), rule("me", "/Me/*"), rule("exact", "POST /a/{b}"), rule("free", "/c", auth: .none)])
+        let pairs = FoldedRoutes.pairs(of: [
+            rule("open", "/*", auth: .none), rule("me", "/Me/*"), rule("exact", "POST /a/{b}"), rule("free", "/c", auth: .none),
+        ])
         #expect(pairs.map(\.rule.name) == ["open"] && pairs.first?.stricter.map(\.name) == ["me", "exact"])
         let below = FoldedRoutes.pairs(of: [rule("api", "/api/*", auth: .none), rule("admin", "/api/admin/*")])
         #expect(below.map(\.rule.name) == ["api"])
@@ -112,7 +167,8 @@ struct HiddenRouteTests {
             var folded = ByteBuffer(), again = ByteBuffer()
             CanonicalPath.appendFolded(path.rawBytes, to: &folded)
             CanonicalPath.appendFolded(folded.readable, to: &again)
-            let isRight = again.readable.equals(folded.readable) && (folded.readable.array == path || CanonicalPath.needsFolding(path.rawBytes))
+            let isRight =
+                again.readable.equals(folded.readable) && (folded.readable.array == path || CanonicalPath.needsFolding(path.rawBytes))
             if !isRight { Issue.record("\(path.rawBytes.text) is folded to \(folded.readable.text)") }
         }
     }

@@ -16,8 +16,11 @@ import Wire
         policy = try Policy(rules: [rule], trust: Trust(issuers: []))
     }
 
-    private func count(_ keys: inout HottestKeys, _ address: IPAddress, limit: Int = 0, _ result: LimitOutcome.Result = .refused, at now: WallTime? = nil) {
-        keys.count(DecisionRecord(limited: result, by: limit, from: address, policyVersion: policy.version), policy: policy, at: now ?? self.now)
+    private func count(
+        _ keys: inout HottestKeys, _ address: IPAddress, limit: Int = 0, _ result: LimitOutcome.Result = .refused, at now: WallTime? = nil
+    ) {
+        keys.count(
+            DecisionRecord(limited: result, by: limit, from: address, policyVersion: policy.version), policy: policy, at: now ?? self.now)
     }
 
     private func address(_ number: Int) -> IPAddress { IPAddress(high: 0, low: 0xFFFF_0000_0000 | UInt64(number)) }
@@ -61,7 +64,10 @@ import Wire
     @Test func addressesOfANetworkAreOneKeyAsForTheLimit() throws {
         var keys = HottestKeys()
         for text in ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"] { count(&keys, try #require(IPAddress(parsing: text))) }
-        #expect(HottestKeys.merged(keys.keys(at: now), limit: 9).map { "\($0.key.key) \($0.refused)" } == ["2001:db8::/64 2", "2001:db8:0:1::/64 1"])
+        #expect(
+            HottestKeys.merged(keys.keys(at: now), limit: 9).map { "\($0.key.key) \($0.refused)" } == [
+                "2001:db8::/64 2", "2001:db8:0:1::/64 1",
+            ])
     }
 
     @Test func countsAreOfTheLastTenToTwentyMinutes() {

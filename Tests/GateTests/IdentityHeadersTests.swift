@@ -37,7 +37,9 @@ import Wire
             #expect(owns(name))
         }
         #expect(Set(ProxyFields.spellings.map { $0.lowercased() }).count == ProxyFields.spellings.count)
-        for name in Self.believed + ["X-Forwarded-Path"] where name != "X-Real-IP" { #expect(ProxyFields.spellings.contains(name), "\(name)") }
+        for name in Self.believed + ["X-Forwarded-Path"] where name != "X-Real-IP" {
+            #expect(ProxyFields.spellings.contains(name), "\(name)")
+        }
     }
 
     @Test func eachOfThemCanBeKeptAloneAndOnlyAsItIsUsuallySpelled() throws {
@@ -75,7 +77,8 @@ import Wire
     }
 
     @Test(arguments: [
-        "", "X", "X-User", "X-User-Ids", "X-User-I", "User-Id", "XX-User-Id", "X-User--Id", "XUserId", "X-Forwarded-Ports", "transferencoding", "content-lengths", "-content-length",
+        "", "X", "X-User", "X-User-Ids", "X-User-I", "User-Id", "XX-User-Id", "X-User--Id", "XUserId", "X-Forwarded-Ports",
+        "transferencoding", "content-lengths", "-content-length",
         "Content-Disposition", "Keep-It-Alive", "Priority", "Sec-Fetch-Site", "X-Requested-With", "DNT", "c", "-", "_",
         "X-Request-Ids", "Authorization", "X-Api-Key", "X-User-Names", "x-actor-name", "X-Internal-Keys", "X-New-Access-Token",
     ])
@@ -92,7 +95,10 @@ import Wire
         }
     }
 
-    @Test(arguments: [("a", true), ("ünï", true), ("a b", true), (" a", false), ("a ", false), ("a\r\nb", false), ("a\u{7F}", false), ("\0", false), ("a\tb", false), ("", true)])
+    @Test(arguments: [
+        ("a", true), ("ünï", true), ("a b", true), (" a", false), ("a ", false), ("a\r\nb", false), ("a\u{7F}", false), ("\0", false),
+        ("a\tb", false), ("", true),
+    ])
     func aValueThatAHeaderWouldChangeIsUnsafe(_ value: String, _ isSafe: Bool) {
         #expect(value.withRawBytes { IdentityHeaders.isSafe($0) } == isSafe)
     }
@@ -125,12 +131,14 @@ import Wire
     @Test func noOrderOfTheFieldsChangesWhichAreSent() throws {
         var random = SplitMix64(seed: 32)
         let all = IdentityHeader.allCases
-        let orders = all.map { [$0] } + all.indices.map { Array(all[$0...] + all[..<$0]) } + (0..<100).map { _ in all.shuffled(using: &random) }
+        let orders =
+            all.map { [$0] } + all.indices.map { Array(all[$0...] + all[..<$0]) } + (0..<100).map { _ in all.shuffled(using: &random) }
         for isProven in [true, false] {
-            let token = try Self.verified(AdmissionHarness.token {
-                ($0.email, $0.isEmailVerified, $0.sessionID, $0.actorType, $0.actorID) = ("a@b.test", isProven, "s-1", "staff", "a-1")
-                _ = $0.add("name", .string("Ada"))
-            })
+            let token = try Self.verified(
+                AdmissionHarness.token {
+                    ($0.email, $0.isEmailVerified, $0.sessionID, $0.actorType, $0.actorID) = ("a@b.test", isProven, "s-1", "staff", "a-1")
+                    _ = $0.add("name", .string("Ada"))
+                })
             for order in orders {
                 var held = FieldEdits()
                 let fields = try #require(IdentityFields(token, issuer: "i", order: order, into: &held))

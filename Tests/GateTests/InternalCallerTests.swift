@@ -38,12 +38,15 @@ import Wire
     }
 
     /// At the gateway's own endpoint, as RFC 6749 §2.3.1 has it: name and key are form-encoded.
-    @Test(arguments: [
-        ("billing:a+key%20of+the+backend", "10.1.1.1", "", 1), ("billing:a+key+of+the+backend", "11.1.1.1", "", -1), ("billing:wrong", "10.1.1.1", "", -1),
-        ("b%69lling:a+key+of+the+backend", "10.1.1.1", "", 1), ("Billing:a+key+of+the+backend", "10.1.1.1", "", -1), ("near:a+key+of+the+backend", "10.1.1.1", "", -1),
-        ("near:", "10.1.1.1", "", -1), ("billing", "10.1.1.1", "", -1), ("billing:%", "10.1.1.1", "", -1), (":", "10.1.1.1", "", -1),
-        ("billing:a+key+of+the+backend", "10.1.1.1", "X-Internal-Key: \(key)\n", -1),
-    ] as [(String, String, String, Int)])
+    @Test(
+        arguments: [
+            ("billing:a+key%20of+the+backend", "10.1.1.1", "", 1), ("billing:a+key+of+the+backend", "11.1.1.1", "", -1),
+            ("billing:wrong", "10.1.1.1", "", -1),
+            ("b%69lling:a+key+of+the+backend", "10.1.1.1", "", 1), ("Billing:a+key+of+the+backend", "10.1.1.1", "", -1),
+            ("near:a+key+of+the+backend", "10.1.1.1", "", -1),
+            ("near:", "10.1.1.1", "", -1), ("billing", "10.1.1.1", "", -1), ("billing:%", "10.1.1.1", "", -1), (":", "10.1.1.1", "", -1),
+            ("billing:a+key+of+the+backend", "10.1.1.1", "X-Internal-Key: \(key)\n", -1),
+        ] as [(String, String, String, Int)])
     func nameAndKeyMayComeAsBasicCredentials(_ client: String, _ address: String, _ more: String, _ caller: Int) throws {
         // The first needs no key, and is not who sends one.
         let callers = [
@@ -57,7 +60,9 @@ import Wire
         #expect(judged.caller == caller && judged.status == (caller < 0 ? 401 : 0), "\(client): \(judged.status)")
         // A route's upstream may have Basic credentials of its own.
         let route = InternalCaller(name: "billing", keySHA256: Self.digest)
-        #expect(try AdmissionHarness([rule("api", "/api/*", auth: .internal)], internals: [route]).get("/api/x", field).status == (more.isEmpty ? 403 : 0))
+        #expect(
+            try AdmissionHarness([rule("api", "/api/*", auth: .internal)], internals: [route]).get("/api/x", field).status
+                == (more.isEmpty ? 403 : 0))
         #expect(harness.get("/own", "Authorization: Basic !", from: address).status == 401)
     }
 }

@@ -68,7 +68,8 @@ import Wire
         (#"[{"tier":null}]"#, "[]"), (#"[{"tier":1}]"#, "[]"), (#"[{"tier":true}]"#, "[]"), (#"[{"tier":"gold"}]"#, "[]"),
         (#"[{"tier":["free"]}]"#, "[]"), (#"[{"tier":{"tier":"free"}}]"#, "[]"), (#"[{"tier":""}]"#, "[]"), (#"[{"tier":"Free"}]"#, "[]"),
         // Names and tiers in other spellings.
-        (#"[{"ti\u0065r":"premium"}]"#, "[]"), (#"[{"\u0074\u0069\u0065\u0072":"premium"}]"#, "[]"), (#"[{"tier":"fr\u0065e"}]"#, #"[{"tier":"fr\u0065e"}]"#),
+        (#"[{"ti\u0065r":"premium"}]"#, "[]"), (#"[{"\u0074\u0069\u0065\u0072":"premium"}]"#, "[]"),
+        (#"[{"tier":"fr\u0065e"}]"#, #"[{"tier":"fr\u0065e"}]"#),
         (#"[{"Tier":"premium"}]"#, #"[{"Tier":"premium"}]"#),
         // Twice: the strictest counts.
         (#"[{"tier":"free","tier":"premium"}]"#, "[]"), (#"[{"tier":"premium","tier":"free"}]"#, "[]"),
@@ -90,24 +91,51 @@ import Wire
     }
 
     @Test(arguments: [
-        (["results[].tier"], #"{"results":[{"tier":"free"},{"tier":"premium"},{},1,null,[{"tier":"free"}]]}"#, #"{"results":[{"tier":"free"}]}"#),
-        (["results[].tier"], #"{"count":1,"r\u0065sults":[{"tier":"premium"}],"other":[{"tier":"premium"}]}"#, #"{"count":1,"r\u0065sults":[],"other":[{"tier":"premium"}]}"#),
+        (
+            ["results[].tier"], #"{"results":[{"tier":"free"},{"tier":"premium"},{},1,null,[{"tier":"free"}]]}"#,
+            #"{"results":[{"tier":"free"}]}"#
+        ),
+        (
+            ["results[].tier"], #"{"count":1,"r\u0065sults":[{"tier":"premium"}],"other":[{"tier":"premium"}]}"#,
+            #"{"count":1,"r\u0065sults":[],"other":[{"tier":"premium"}]}"#
+        ),
         (["results[].tier"], #"{"data":{"results":[{"tier":"premium"}]}}"#, #"{"data":{"results":[{"tier":"premium"}]}}"#),
         (["results[].tier"], #"{"results":{"tier":"free"},"x":1}"#, #"{"x":1}"#), (["results[].tier"], #"{"results":"all of it"}"#, "{}"),
-        (["results[].tier"], #"{"results":null}"#, #"{"results":null}"#), (["results[].tier"], #"{"tier":"premium"}"#, #"{"tier":"premium"}"#),
+        (["results[].tier"], #"{"results":null}"#, #"{"results":null}"#),
+        (["results[].tier"], #"{"tier":"premium"}"#, #"{"tier":"premium"}"#),
         (["results[].tier"], #"{"results":[1],"results":[{"tier":"premium"}]}"#, #"{"results":[],"results":[]}"#),
-        (["data.results[].tier"], #"{"data":{"results":[{"tier":"premium"},{"tier":"plus"}]},"results":[1]}"#, #"{"data":{"results":[{"tier":"plus"}]},"results":[1]}"#),
-        (["a[].b[].tier"], #"{"a":[{"b":[{"tier":"premium"}]},2,{"b":[{"tier":"free"}]}]}"#, #"{"a":[{"b":[]},2,{"b":[{"tier":"free"}]}]}"#),
+        (
+            ["data.results[].tier"], #"{"data":{"results":[{"tier":"premium"},{"tier":"plus"}]},"results":[1]}"#,
+            #"{"data":{"results":[{"tier":"plus"}]},"results":[1]}"#
+        ),
+        (
+            ["a[].b[].tier"], #"{"a":[{"b":[{"tier":"premium"}]},2,{"b":[{"tier":"free"}]}]}"#,
+            #"{"a":[{"b":[]},2,{"b":[{"tier":"free"}]}]}"#
+        ),
         // An array where the path continues with a name does not match.
-        (["data.results[].tier"], #"{"data":[{"results":[{"tier":"free"}]}],"x":1}"#, #"{"x":1}"#), (["data.results[].tier"], #"{"data":null}"#, #"{"data":null}"#),
+        (["data.results[].tier"], #"{"data":[{"results":[{"tier":"free"}]}],"x":1}"#, #"{"x":1}"#),
+        (["data.results[].tier"], #"{"data":null}"#, #"{"data":null}"#),
         (["a[].b[].tier"], #"{"a":[[{"tier":"premium"}],{"b":[{"tier":"free"}]},[]]}"#, #"{"a":[{"b":[{"tier":"free"}]}]}"#),
         (["data.results[].tier"], #"{"data":{"x":[{"tier":"premium"}]}}"#, #"{"data":{"x":[{"tier":"premium"}]}}"#),
-        (["results[].meta.tier"], #"{"results":[{"meta":{"tier":"free"}},{"meta":{"tier":"premium"}},{"tier":"free"},{"meta":{}}]}"#, #"{"results":[{"meta":{"tier":"free"}}]}"#),
+        (
+            ["results[].meta.tier"], #"{"results":[{"meta":{"tier":"free"}},{"meta":{"tier":"premium"}},{"tier":"free"},{"meta":{}}]}"#,
+            #"{"results":[{"meta":{"tier":"free"}}]}"#
+        ),
         (["[].tier"], #"[{"tier":"free"},{"tier":"premium"},{}]"#, #"[{"tier":"free"}]"#),
         (["[][].tier"], #"[[{"tier":"free"}],[{"tier":"premium"}],{},null,1]"#, #"[[{"tier":"free"}],[],null]"#),
-        (["results[].tier", "items[].level"], #"{"results":[{"tier":"premium"}],"items":[{"level":"free"},{"level":"premium"}]}"#, #"{"results":[],"items":[{"level":"free"}]}"#),
-        (["tier", "results[].tier"], #"{"results":[{},{"tier":"free","x":{"tier":"premium"}}],"y":{"tier":"premium"}}"#, #"{"results":[{"tier":"free"}]}"#),
-        (["tier", "access"], #"[{"tier":"free","access":"premium"},{"tier":"premium","access":"free"},{"tier":"free","access":"free"},{"access":"plus"}]"#, #"[{"tier":"free","access":"free"},{"access":"plus"}]"#),
+        (
+            ["results[].tier", "items[].level"], #"{"results":[{"tier":"premium"}],"items":[{"level":"free"},{"level":"premium"}]}"#,
+            #"{"results":[],"items":[{"level":"free"}]}"#
+        ),
+        (
+            ["tier", "results[].tier"], #"{"results":[{},{"tier":"free","x":{"tier":"premium"}}],"y":{"tier":"premium"}}"#,
+            #"{"results":[{"tier":"free"}]}"#
+        ),
+        (
+            ["tier", "access"],
+            #"[{"tier":"free","access":"premium"},{"tier":"premium","access":"free"},{"tier":"free","access":"free"},{"access":"plus"}]"#,
+            #"[{"tier":"free","access":"free"},{"access":"plus"}]"#
+        ),
     ])
     func aPathNamesTheArrayWhoseElementsAreJudged(_ paths: [String], _ text: String, _ expected: String) throws {
         let plan = try Self.plan(paths)
@@ -128,7 +156,8 @@ import Wire
 
     @Test(arguments: [
         (["tier"], UnlabelledRule.keep, 0, #"[{"x":1},{"tier":"free"}]"#), (["tier"], .drop, 2, #"[{"tier":"free"}]"#),
-        (["tier"], .tier(Tier(rawValue: 1)), 0, #"[{"tier":"free"}]"#), (["tier"], .tier(Tier(rawValue: 1)), 1, #"[{"x":1},{"tier":"free"}]"#),
+        (["tier"], .tier(Tier(rawValue: 1)), 0, #"[{"tier":"free"}]"#),
+        (["tier"], .tier(Tier(rawValue: 1)), 1, #"[{"x":1},{"tier":"free"}]"#),
         (["tier"], .tier(Tier(rawValue: 1)), 2, #"[{"x":1},{"tier":"free"}]"#), (["[].tier"], .byForm, 2, #"[{"tier":"free"}]"#),
         (["[].tier"], .keep, 0, #"[{"x":1},{"tier":"free"}]"#), (["[].tier"], .tier(.lowest), 0, #"[{"x":1},{"tier":"free"}]"#),
         (["[].tier"], .tier(Tier(rawValue: 2)), 1, #"[{"tier":"free"}]"#),
@@ -140,8 +169,10 @@ import Wire
 
     /// `filter-unlabelled=plus` for callers of the lowest tier: an item without a label is refused, a list of items is not.
     @Test(arguments: [
-        (["tier"], #"{"id":2,"title":"x"}"#, nil), (["tier"], "{}", nil), (["tier"], #"{"id":2,"tier":"free"}"#, #"{"id":2,"tier":"free"}"#),
-        (["tier"], #"{"id":2,"tags":["a"],"more":{"list":[{"tier":"free"}]}}"#, nil), (["tier"], #"{"count":0,"results":[]}"#, #"{"count":0,"results":[]}"#),
+        (["tier"], #"{"id":2,"title":"x"}"#, nil), (["tier"], "{}", nil),
+        (["tier"], #"{"id":2,"tier":"free"}"#, #"{"id":2,"tier":"free"}"#),
+        (["tier"], #"{"id":2,"tags":["a"],"more":{"list":[{"tier":"free"}]}}"#, nil),
+        (["tier"], #"{"count":0,"results":[]}"#, #"{"count":0,"results":[]}"#),
         (["tier"], #"{"count":0,"results":[ ] }"#, #"{"count":0,"results":[ ] }"#), (["tier"], #"{"results":[[]]}"#, nil),
         // Also where so much follows that the scanner takes its fast path.
         (["tier"], #"{"results":[],"count":0,"next":null,"previous":null}"#, #"{"results":[],"count":0,"next":null,"previous":null}"#),
@@ -178,7 +209,8 @@ import Wire
     @Test func elementsAreCounted() throws {
         let text = Array(#"{"results":[{"tier":"free"},{"tier":"premium","x":[{"tier":"free"}]},{"x":1}],"y":{"tier":"plus"},"z":{}}"#.utf8)
         #expect(Run(try Self.plan(["tier"]), text).counts == FilterCounts(kept: 3, dropped: 1, unlabelled: 1))
-        #expect(Run(try Self.plan(["results[].tier"]), text).counts == FilterCounts(kept: 1, dropped: 2, unlabelled: 1, droppedUnlabelled: 1))
+        #expect(
+            Run(try Self.plan(["results[].tier"]), text).counts == FilterCounts(kept: 1, dropped: 2, unlabelled: 1, droppedUnlabelled: 1))
     }
 
     @Test(arguments: [0, 1, 2]) func aTierSeesWhatIsBelowIt(_ tier: Int) throws {
@@ -189,7 +221,7 @@ import Wire
     /// `filter-unlabelled=plus`: nothing of a long root object goes out before its label, or its array, is known.
     @Test func aLongRootWithoutALabelDoesNotLeak() throws {
         let plan = try Self.plan(["tier"], .tier(Tier(rawValue: 1)))
-        let long = String(repeating: "x", count: JSONFilter.mostHeld)
+        let long = String(repeating: "x", count: JSONFilter.maxHeld)
         func run(_ document: String, tier: Int = 0) -> Run {
             let text = Array(document.utf8)
             return Run(plan, text, cuts: Array(stride(from: 1_000, to: text.count, by: 10_000)), tier: tier)
@@ -208,7 +240,9 @@ import Wire
 
     @Test func aRootObjectAboveTheTierIsNoAnswer() throws {
         let plan = try Self.plan(["tier"])
-        for text in [#"{"tier":"premium","x":1}"#, #" {"x":{"y":[1]},"tier":"premium"}"#, #"{"tier":null}"#, #"{"x":[{"tier":"free"}],"tier":[]}"#] {
+        for text in [
+            #"{"tier":"premium","x":1}"#, #" {"x":{"y":[1]},"tier":"premium"}"#, #"{"tier":null}"#, #"{"x":[{"tier":"free"}],"tier":[]}"#,
+        ] {
             let bytes = Array(text.utf8)
             for cuts in [[], Array(0..<bytes.count)] + (0..<bytes.count).map({ [$0] }) {
                 let run = Run(plan, bytes, cuts: cuts)
@@ -289,19 +323,21 @@ import Wire
     @Test func aUsedFilterIsLikeANewOne() throws {
         let plan = try Self.plan(["tier"])
         var filter = JSONFilter()
-        for (text, expected) in [(#"[{"tier":"premium"},1]"#, "[1]"), (#"[{"tier":"free"},{"x"#, nil), (#"{"a":{"tier":"gold"}}"#, "{}"), ("", "")] {
+        for (text, expected) in [
+            (#"[{"tier":"premium"},1]"#, "[1]"), (#"[{"tier":"free"},{"x"#, nil), (#"{"a":{"tier":"gold"}}"#, "{}"), ("", ""),
+        ] {
             filter.begin(plan, tier: .lowest)
             do {
-            let shown = filter.output.byteCount
-            #expect(shown == 0)
-        }
+                let shown = filter.output.byteCount
+                #expect(shown == 0)
+            }
             try filter.feed(text.utf8Bytes.rawBytes)
             guard let expected else { continue }
             try filter.finish()
             do {
-            let shown = filter.output.text
-            #expect(shown == expected)
-        }
+                let shown = filter.output.text
+                #expect(shown == expected)
+            }
             filter.end()
         }
     }
@@ -335,7 +371,7 @@ import Wire
     // MARK: bounds
 
     @Test func heldBytesAreBounded() throws {
-        let long = String(repeating: "x", count: JSONFilter.mostHeld)
+        let long = String(repeating: "x", count: JSONFilter.maxHeld)
         let large = Array(#"[1,{"x":"\#(long)","tier":"free"}]"#.utf8)
         let cuts = Array(stride(from: 10_000, to: large.count, by: 10_000))
         for cuts in [[], cuts] { #expect(Run(try Self.plan(["tier"]), large, cuts: cuts).fault == .tooLarge) }
@@ -347,7 +383,7 @@ import Wire
         #expect(run.text == "[1,2]")
         #expect(run.mostPending < 20_000)
         // White space between elements is held as well.
-        let blank = Array("[1,\(String(repeating: " ", count: JSONFilter.mostHeld + 30_000))2]".utf8)
+        let blank = Array("[1,\(String(repeating: " ", count: JSONFilter.maxHeld + 30_000))2]".utf8)
         #expect(Run(try Self.plan(["tier"]), blank, cuts: cuts + [blank.count - 10]).fault == .tooLarge)
     }
 
@@ -359,7 +395,8 @@ import Wire
     }
 
     @Test(arguments: [
-        #"{"a":}"#, "[1,]", #"[{"tier":"free"}"#, "nul", "[1]]", "{} {}", "\u{FEFF}{}", #"{"\ud800":"a"}"#, #"{"ti\ud83der":"free"}"#, "[01]", "[\"\u{1}\"]", #"{"a":1"#, "[1}",
+        #"{"a":}"#, "[1,]", #"[{"tier":"free"}"#, "nul", "[1]]", "{} {}", "\u{FEFF}{}", #"{"\ud800":"a"}"#, #"{"ti\ud83der":"free"}"#,
+        "[01]", "[\"\u{1}\"]", #"{"a":1"#, "[1}",
     ])
     func brokenJSONGoesNoFurther(_ text: String) throws {
         let plan = try Self.plan(["tier"])
@@ -388,7 +425,10 @@ import Wire
     @Test func halfASurrogatePairPassesOutsideOfNamesAndTheTier() throws {
         let plan = try Self.plan(["tier"])
         let cases = [
-            (#"[{"tier":"free","a":"x\ud83d"},"\ude42",{"a":"\ud83d\n\ud83d\u0041"}]"#, #"[{"tier":"free","a":"x\ud83d"},"\ude42",{"a":"\ud83d\n\ud83d\u0041"}]"#),
+            (
+                #"[{"tier":"free","a":"x\ud83d"},"\ude42",{"a":"\ud83d\n\ud83d\u0041"}]"#,
+                #"[{"tier":"free","a":"x\ud83d"},"\ude42",{"a":"\ud83d\n\ud83d\u0041"}]"#
+            ),
             (#"[{"tier":"free\ud83d"},{"tier":"free"},{"a":"\ud83d","tier":"premium"}]"#, #"[{"tier":"free"}]"#),
             (#"[1,{"tier":"\ud83d"}]"#, "[1]"),
         ]
@@ -465,13 +505,15 @@ extension String {
             let elements = ["free", "premium", "plus", "gold", "free"].enumerated().map { index, tier in
                 let members = [
                     #""id"\#(colon)\#(index)"#, #""title"\#(colon)"A title of some length""#, #""tier"\#(colon)"\#(tier)""#,
-                    #""score"\#(colon)-\#(index).5"#, #""tags"\#(colon)["a"\#(comma)"b"]"#, #""data"\#(colon){"tier"\#(colon)"free"\#(comma)"x"\#(colon)[1]}"#,
+                    #""score"\#(colon)-\#(index).5"#, #""tags"\#(colon)["a"\#(comma)"b"]"#,
+                    #""data"\#(colon){"tier"\#(colon)"free"\#(comma)"x"\#(colon)[1]}"#,
                     #""items"\#(colon)[{"tier"\#(colon)"\#(tier)"}]"#, #""next"\#(colon)null"#,
                 ]
                 let shifted = members[index...] + members[..<index]
                 return "{" + shifted.map { line + $0 }.joined(separator: comma) + line + "}"
             }
-            let text = Array(#"{"count"\#(colon)5\#(comma)"results"\#(colon)[\#(elements.joined(separator: comma))]\#(comma)"next"\#(colon)[]}"#.utf8)
+            let text = Array(
+                #"{"count"\#(colon)5\#(comma)"results"\#(colon)[\#(elements.joined(separator: comma))]\#(comma)"next"\#(colon)[]}"#.utf8)
             let expected = reference.filter(text)
             for cuts in [[], Array(0..<text.count)] + (0..<text.count).map({ [$0] }) {
                 let run = JSONFilterTests.Run(plan, text, cuts: cuts)
@@ -509,7 +551,8 @@ extension String {
         for seed in 0..<1_500 {
             var documents = FilterDocuments(random: SplitMix64(seed: UInt64(seed % 300)), allowed: ["free", "plus"])
             var text = documents.next()
-            text[Int.random(in: 0..<text.count, using: &random)] = [0x20, 0x5B, 0x7D, 0x2C, 0x22, 0x5C, 0x7B, 0xFF, 0x65].randomElement(using: &random)!
+            text[Int.random(in: 0..<text.count, using: &random)] = [0x20, 0x5B, 0x7D, 0x2C, 0x22, 0x5C, 0x7B, 0xFF, 0x65].randomElement(
+                using: &random)!
             let cuts = (0..<3).map { _ in Int.random(in: 0...text.count, using: &random) }.sorted()
             let run = JSONFilterTests.Run(plan, text, cuts: cuts)
             guard run.fault == nil else {

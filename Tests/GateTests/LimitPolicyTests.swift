@@ -23,13 +23,14 @@ import Testing
 @Suite struct LimitPolicyTests {
     private let tiers = TierList.standard
 
-    @Test(arguments: [
-        ("10/s", 10, 1, 10, false), ("60/m", 60, 60, 60, false), ("10/h", 10, 3600, 10, false), ("5/d", 5, 86400, 5, false),
-        ("60/m+burst=10", 60, 60, 10, false), ("60/m+lease", 60, 60, 60, true), ("60/m+burst=10+lease", 60, 60, 10, true),
-        ("60/m+lease+burst=10", 60, 60, 10, true), ("1000000/s", 1_000_000, 1, 1_000_000, false),
-        // Above a million a second the interval stays one microsecond: a million pass.
-        ("1000000000/m", 1_000_000_000, 60, 1_000_000_000, false),
-    ] as [(String, UInt32, UInt32, UInt32, Bool)])
+    @Test(
+        arguments: [
+            ("10/s", 10, 1, 10, false), ("60/m", 60, 60, 60, false), ("10/h", 10, 3600, 10, false), ("5/d", 5, 86400, 5, false),
+            ("60/m+burst=10", 60, 60, 10, false), ("60/m+lease", 60, 60, 60, true), ("60/m+burst=10+lease", 60, 60, 10, true),
+            ("60/m+lease+burst=10", 60, 60, 10, true), ("1000000/s", 1_000_000, 1, 1_000_000, false),
+            // Above a million a second the interval stays one microsecond: a million pass.
+            ("1000000000/m", 1_000_000_000, 60, 1_000_000_000, false),
+        ] as [(String, UInt32, UInt32, UInt32, Bool)])
     func aRateIsRead(_ text: String, _ count: UInt32, _ window: UInt32, _ burst: UInt32, _ lease: Bool) throws {
         let rate = try #require(LimitRate(parsing: text))
         #expect(rate == LimitRate(count: count, windowSeconds: window, burst: burst, mayLease: lease))

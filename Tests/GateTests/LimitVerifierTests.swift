@@ -70,7 +70,9 @@ import Wire
         var random = SplitMix64(seed: 11)
         var broken = 0
         for _ in 0..<3_000 {
-            let (count, window, burst) = (1 + UInt32(random.next() % 9), [UInt32(1), 60][Int(random.next() % 2)], 1 + UInt32(random.next() % 6))
+            let (count, window, burst) = (
+                1 + UInt32(random.next() % 9), [UInt32(1), 60][Int(random.next() % 2)], 1 + UInt32(random.next() % 6)
+            )
             let rate = try #require(LimitRate(count: count, windowSeconds: window, burst: burst))
             var now: UInt64 = 1_000_000
             let times = (0..<24).map { _ in

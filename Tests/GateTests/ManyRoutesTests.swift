@@ -25,7 +25,7 @@ import Wire
     }
 
     /// The nodes that a lookup may look at on its way to the deepest one, siblings included.
-    private func longestWalk(_ table: RouteTable) -> Int {
+    private func maxWalk(_ table: RouteTable) -> Int {
         var longest = 0
         var steps = [Int](repeating: 0, count: table.nodes.count)
         let inner = Set(table.nodes.flatMap { [$0.firstChild, $0.nextSibling, $0.braced] })
@@ -41,7 +41,7 @@ import Wire
     }
 
     @Test func aLookupGrowsWithThePathAndNotWithTheRoutes() throws {
-        let (some, many) = (try longestWalk(RouteTable(Self.rules(100))), try longestWalk(RouteTable(Self.rules(10_000))))
+        let (some, many) = (try maxWalk(RouteTable(Self.rules(100))), try maxWalk(RouteTable(Self.rules(10_000))))
         // Two more digits, each with ten siblings at most.
         #expect(many <= some + 2 * 11, "\(some) and \(many)")
     }

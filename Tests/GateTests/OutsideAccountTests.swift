@@ -15,7 +15,10 @@ import Wire
         own.isOwn = true
         var endpoint = rule("me", "/auth/me")
         endpoint.target = .local(70)
-        return AdmissionHarness(try Policy(rules: [rule("api", "/api/*"), endpoint], trust: AdmissionHarness.trust([old, own]), hasAccounts: true, tierSources: ["old": source]))
+        return AdmissionHarness(
+            try Policy(
+                rules: [rule("api", "/api/*"), endpoint], trust: AdmissionHarness.trust([old, own]), hasAccounts: true,
+                tierSources: ["old": source]))
     }
 
     private func learn(_ harness: AdmissionHarness, _ status: SubjectStatus, _ subject: String = "42", of issuer: String = "old") {

@@ -56,7 +56,9 @@ import Wire
             let judged = harness.get("/premium", token: token)
             #expect(judged.status == 0 && judged.hasIdentity("X-User-Tier: premium") && judged.hasIdentity("X-User-Id: 42"))
         }
-        #expect(harness.get("/api/x", token: Self.token("42", of: "shared")).tierOrigin == .account(.lookedUp, at: AdmissionHarness.now.wall.seconds))
+        #expect(
+            harness.get("/api/x", token: Self.token("42", of: "shared")).tierOrigin
+                == .account(.lookedUp, at: AdmissionHarness.now.wall.seconds))
         #expect(harness.get("/api/x", token: Self.token("42", of: "asked")).tierOrigin == .lookup(at: AdmissionHarness.now.wall.seconds))
     }
 
@@ -82,7 +84,8 @@ import Wire
         #expect(harness.get("/premium", token: Self.token(id, of: "claimed")).code == "PREMIUM_REQUIRED")
         harness.admission.learn([tier(TokenUser(id))])
         #expect(harness.get("/premium", token: Self.token(id, of: "own", key: Self.ownKey)).status == 0)
-        #expect(harness.get("/premium", token: Self.token(id, of: "own")).verdict == .lookUp, "an outside subject that is an own account's id")
+        #expect(
+            harness.get("/premium", token: Self.token(id, of: "own")).verdict == .lookUp, "an outside subject that is an own account's id")
         harness.admission.learn([tier(TokenUser(id, of: "claimed")), tier(TokenUser(id, of: "gone"))])
         #expect(harness.get("/premium", token: Self.token(id, of: "claimed")).code == "PREMIUM_REQUIRED", "its claim counts alone")
     }
@@ -99,7 +102,9 @@ import Wire
     /// The user that is looked up is the one whose tier is waited for, whatever the subject is made of.
     @Test func whoIsLookedUpIsWhoWaits() throws {
         let harness = try Self.harness()
-        let subjects = ["a", " a", "a ", "a:b", "%61", "a,b", "\"a\"", "\u{E9}", "e\u{301}", "\u{1F600}", String(repeating: "x", count: 3_000)]
+        let subjects = [
+            "a", " a", "a ", "a:b", "%61", "a,b", "\"a\"", "\u{E9}", "e\u{301}", "\u{1F600}", String(repeating: "x", count: 3_000),
+        ]
         for (subject, issuer) in subjects.flatMap({ subject in ["shared", "asked"].map { (subject, $0) } }) {
             let judged = harness.get("/premium", token: Self.token(subject, of: issuer))
             guard judged.verdict == .lookUp else {
@@ -177,7 +182,9 @@ import Wire
         func told(_ token: String) -> String? { harness.get("/api/x", token: token).explanation.step("standing") }
         #expect(told(Self.token("42", of: "claimed", tier: "premium")) == "the tier is what the token claims")
         #expect(told(Self.token("42", of: "claimed")) == "the token claims no tier, so it is the lowest")
-        #expect(told(Self.token("42", of: "claimed", tier: "gold")) == "the token claims a tier that is none of TOLLGATE_TIERS, so it is the lowest")
+        #expect(
+            told(Self.token("42", of: "claimed", tier: "gold"))
+                == "the token claims a tier that is none of TOLLGATE_TIERS, so it is the lowest")
         harness.admission.learn([
             tier(TokenUser("1", of: "kept")), tier(TokenUser("2", of: "kept"), .noAccount), tier(TokenUser("1", of: "asked")),
             tier(TokenUser("2", of: "asked"), .unavailable(until: .max)), tier(TokenUser("3", of: "kept"), .unavailable(until: .max)),

@@ -151,7 +151,8 @@ import Wire
         var premium = rule("premium", "/premium/*")
         premium.tier = Tier(rawValue: 1)
         let harness = try Self.harness([premium])
-        let judged = harness.get("/premium/x", token: Self.token(), Self.sent, from: Self.inside, refresh: Self.answer(Self.token(lifetime: 900)))
+        let judged = harness.get(
+            "/premium/x", token: Self.token(), Self.sent, from: Self.inside, refresh: Self.answer(Self.token(lifetime: 900)))
         #expect(judged.code == "PREMIUM_REQUIRED" && judged.refreshLines.count == 4)
     }
 
@@ -187,7 +188,8 @@ import Wire
     @Test func anUnavailableAuthServerIs503() throws {
         let harness = try Self.harness()
         let unknown = AdmissionHarness.token("u", lifetime: 900, issuer: Self.outsideIssuer)
-        let answers = [RefreshAnswer(.unavailable(retryAfterSeconds: 1), .leader)]
+        let answers =
+            [RefreshAnswer(.unavailable(retryAfterSeconds: 1), .leader)]
             + ["nonsense", Self.outside(lifetime: -100), unknown].map { Self.answer($0) }
         for answer in answers {
             let judged = harness.get("/api/x", token: Self.outside(), Self.sent, from: Self.inside, refresh: answer)

@@ -14,9 +14,10 @@ import Wire
 
     private func time(_ microseconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: microseconds * 1_000) }
 
-    @Test(arguments: [
-        (chargedAt: 100, now: 100, credit: 50), (100, 120, 30), (100, 149, 1), (100, 150, 0), (100, 9_000, 0), (100, 60, 50),
-    ] as [(UInt64, UInt64, UInt64)])
+    @Test(
+        arguments: [
+            (chargedAt: 100, now: 100, credit: 50), (100, 120, 30), (100, 149, 1), (100, 150, 0), (100, 9_000, 0), (100, 60, 50),
+        ] as [(UInt64, UInt64, UInt64)])
     func aDrainedChargeIsNotRefunded(_ chargedAt: UInt64, _ now: UInt64, _ credit: UInt64) {
         #expect(GCRA.credit(interval: 50, chargedAt: chargedAt, now: now) == credit)
     }
@@ -231,7 +232,8 @@ import Wire
     }
 
     @Test(arguments: [
-        ["SET", "no number"], ["SET", ""], ["SET", "1e300"], ["SET", "-5"], ["SET", "9007199254740993"], ["SET", "inf"], ["SET", "nan"], ["RPUSH", "x"],
+        ["SET", "no number"], ["SET", ""], ["SET", "1e300"], ["SET", "-5"], ["SET", "9007199254740993"], ["SET", "inf"], ["SET", "nan"],
+        ["RPUSH", "x"],
         ["HSET", "f", "v"], ["SADD", "x"], ["ZADD", "1", "x"],
     ])
     func keysThatAreNoCountAreUnchanged(_ words: [String]) throws {

@@ -42,7 +42,10 @@ import Wire
     @Test func aKeyThatMovesToAnotherIssuerInvalidatesItsTokens() throws {
         let second = "https://second.test"
         let before = [AdmissionHarness.trusted(), AdmissionHarness.trusted(AdmissionHarness.otherKey, name: "second", issuer: second)]
-        let after = [AdmissionHarness.trusted(AdmissionHarness.otherKey), AdmissionHarness.trusted(AdmissionHarness.key, name: "second", issuer: second)]
+        let after = [
+            AdmissionHarness.trusted(AdmissionHarness.otherKey),
+            AdmissionHarness.trusted(AdmissionHarness.key, name: "second", issuer: second),
+        ]
         let harness = try AdmissionHarness(rules, trust: AdmissionHarness.trust(before))
         let token = AdmissionHarness.token()
         #expect(source(harness, token) == "miss")

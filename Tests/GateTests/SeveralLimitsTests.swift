@@ -59,7 +59,8 @@ import Wire
 
     @Test func eachLimitCountsItsSubject() throws {
         let harness = try AdmissionHarness([try limited("2/h", "5/h+by=address")])
-        let passing = { (user: String) in (0..<4).filter { _ in harness.get("/f/x", token: AdmissionHarness.token(user)).status == 0 }.count }
+        let passing = { (user: String) in (0..<4).filter { _ in harness.get("/f/x", token: AdmissionHarness.token(user)).status == 0 }.count
+        }
         #expect(passing("a") == 2)
         #expect(passing("b") == 2)
         #expect(passing("c") == 1)
@@ -103,7 +104,10 @@ import Wire
 
     @Test func theExplanationListsEachLimit() throws {
         let harness = try AdmissionHarness([try limited("1/m", "10/h+by=address")])
-        #expect(harness.get("/f/x").explanation.steps.filter { $0.name == "limit" }.map(\.text) == ["1/m by user: 0 left", "10/h by address: 9 left"])
+        #expect(
+            harness.get("/f/x").explanation.steps.filter { $0.name == "limit" }.map(\.text) == [
+                "1/m by user: 0 left", "10/h by address: 9 left",
+            ])
         #expect(
             harness.get("/f/x").explanation.steps.filter { $0.name == "limit" }.map(\.text) == [
                 "1/m by user: 0 left, again in 60 s", "10/h by address: 9 left",

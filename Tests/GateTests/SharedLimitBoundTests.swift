@@ -50,7 +50,9 @@ import Wire
         let world = SharedLimitSimulation(seed: seed, workers: 3)
         world.delay = { 30 + $0.next() % 3_000 }
         let address = try (100 as UInt64, rate("60/s+burst=30"))
-        let charges = try (1...4).map { LimitCharge.of(($0, try rate("20/s+burst=6")), address, (200 + $0 % 2, try rate("500/m+burst=80"))) }
+        let charges = try (1...4).map {
+            LimitCharge.of(($0, try rate("20/s+burst=6")), address, (200 + $0 % 2, try rate("500/m+burst=80")))
+        }
         send(world, charges, seconds: 4, meanGap: 6_000)
         world.run()
         expectBounds(world, charges)

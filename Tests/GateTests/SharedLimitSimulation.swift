@@ -138,7 +138,11 @@ final class SharedLimitSimulation {
             endTurn(worker)
         case .expire(let worker): endTurn(worker)
         case .reach(let worker, let isReachable):
-            if isReachable { workers[worker].limitClient.storeRecovered() } else { workers[worker].limitClient.storeFailed(monotonic(worker)) }
+            if isReachable {
+                workers[worker].limitClient.storeRecovered()
+            } else {
+                workers[worker].limitClient.storeFailed(monotonic(worker))
+            }
             endTurn(worker)
         }
     }

@@ -63,7 +63,8 @@ extension SharedLimiter {
             let expected = GCRA.take(
                 now: now + 1, tat: tats[subject] ?? 0, interval: item.rate.interval, tolerance: item.rate.tolerance,
                 want: UInt32(1 + random.next() % 3))
-            #expect(limiter.take(item, now: microseconds(now), want: expected.granted == 0 ? 1 : expected.granted) == expected, "step \(step)")
+            #expect(
+                limiter.take(item, now: microseconds(now), want: expected.granted == 0 ? 1 : expected.granted) == expected, "step \(step)")
             guard expected.granted > 0 else { continue }
             if tats[subject] == nil, tats.count == 8, let victim = tats.min(by: { $0.value < $1.value }) {
                 tats[victim.key] = nil

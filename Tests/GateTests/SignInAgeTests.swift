@@ -8,7 +8,9 @@ import Wire
 @Suite struct SignInAgeTests {
     private static let now = AdmissionHarness.now.wall.seconds
 
-    private static func route(_ name: String = "r", _ pattern: String = "/r/*", auth: AuthMode = .required, maxAge: UInt32 = 300, errors: Dialect = .problem) -> RouteRule {
+    private static func route(
+        _ name: String = "r", _ pattern: String = "/r/*", auth: AuthMode = .required, maxAge: UInt32 = 300, errors: Dialect = .problem
+    ) -> RouteRule {
         var rule = rule(name, pattern, auth: auth)
         rule.maxAgeSeconds = maxAge
         rule.errors = errors

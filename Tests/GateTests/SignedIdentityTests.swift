@@ -14,7 +14,9 @@ import Wire
 
     private static func makeKey(_ algorithm: SigningAlgorithm = .ES256) throws -> SigningKey { try SigningKey.generate(algorithm) }
 
-    private static func signed(_ name: String, _ pattern: String, auth: AuthMode = .required, _ change: (inout RouteRule) -> Void = { _ in }) -> RouteRule {
+    private static func signed(
+        _ name: String, _ pattern: String, auth: AuthMode = .required, _ change: (inout RouteRule) -> Void = { _ in }
+    ) -> RouteRule {
         var rule = rule(name, pattern, auth: auth)
         rule.signsIdentity = true
         change(&rule)
@@ -40,7 +42,8 @@ import Wire
         return harness
     }
 
-    private static func token(_ subject: String = user, lifetime: Int64 = 3_600, _ change: (inout TokenClaims) -> Void = { _ in }) -> String {
+    private static func token(_ subject: String = user, lifetime: Int64 = 3_600, _ change: (inout TokenClaims) -> Void = { _ in }) -> String
+    {
         AdmissionHarness.token(subject, lifetime: lifetime, change: change)
     }
 
@@ -83,16 +86,21 @@ import Wire
             })
         #expect(judged.status == 0 && judged.hasIdentity("X-User-Id: \(Self.user)") && judged.hasIdentity("X-User-Email: ada@x"))
         #expect(try Self.part(Self.sent(judged), 0) == #"{"alg":"ES256","typ":"tollgate-identity+jwt","kid":"\#(key.kid ?? "")"}"#)
-        let who = #""auth_time":\#(Self.now - 100),"email":"ada@x","email_verified":true,"sub":"\#(Self.user)","tier":"premium","premium":true"#
+        let who =
+            #""auth_time":\#(Self.now - 100),"email":"ada@x","email_verified":true,"sub":"\#(Self.user)","tier":"premium","premium":true"#
         let whence = #""sid":"\#(Self.session)","token_issuer":"https://issuer.test""#
-        #expect(try Self.claims(judged) == #"{"iss":"https://issuer.gate.test","aud":"https://gate.test#api",\#(Self.times()),\#(who),\#(whence)}"#)
+        #expect(
+            try Self.claims(judged)
+                == #"{"iss":"https://issuer.gate.test","aud":"https://gate.test#api",\#(Self.times()),\#(who),\#(whence)}"#)
     }
 
     @Test func anEmailThatIsNotProvenIsToldOnlyWhereTheRouteAsksForIt() throws {
         let rules = [Self.signed("api", "/api/*"), Self.signed("mail", "/mail/*") { $0.forwardsEmail = true }]
         let harness = Self.harness(try Self.policy(rules, key: try Self.makeKey()))
         for isProven in [true, false] {
-            let token = Self.token { $0.email = "ada@x"; $0.isEmailVerified = isProven }
+            let token = Self.token {
+                $0.email = "ada@x"; $0.isEmailVerified = isProven
+            }
             let plain = try Self.claims(harness.get("/api/x", token: token))
             #expect(plain.contains(#""email":"ada@x","email_verified":true"#) == isProven && plain.contains("email") == isProven)
             #expect(try Self.claims(harness.get("/mail/x", token: token)).contains(#""email":"ada@x","email_verified":\#(isProven)"#))
@@ -111,10 +119,13 @@ import Wire
 
     @Test func anActorIsNamedInAct() throws {
         let harness = Self.harness(try Self.policy(key: try Self.makeKey()))
-        let both = Self.token { $0.actorType = "org"; $0.actorID = "4\"2" }
+        let both = Self.token {
+            $0.actorType = "org"; $0.actorID = "4\"2"
+        }
         #expect(try Self.claims(harness.get("/api/x", token: both)).hasSuffix(#""act":{"sub":"4\"2","actor_type":"org"}}"#))
         #expect(try Self.claims(harness.get("/api/x", token: Self.token { $0.actorID = "42" })).hasSuffix(#""act":{"sub":"42"}}"#))
-        #expect(try Self.claims(harness.get("/api/x", token: Self.token { $0.actorType = "org" })).hasSuffix(#""act":{"actor_type":"org"}}"#))
+        #expect(
+            try Self.claims(harness.get("/api/x", token: Self.token { $0.actorType = "org" })).hasSuffix(#""act":{"actor_type":"org"}}"#))
     }
 
     @Test func anonymousCallersAndOtherRoutesGetNone() throws {
@@ -134,7 +145,9 @@ import Wire
         let harness = Self.harness(try Self.policy(key: try Self.makeKey()))
         let claims = try Self.claims(harness.get("/api/x", token: Self.outside("42")))
         #expect(claims.contains(#""iss":"https://issuer.gate.test""#))
-        #expect(claims.contains(#""sub":"42","tier":"free","premium":false,"token_issuer":"https://outside.test""#) || claims.contains(#""token_issuer":"https://outside.test""#))
+        #expect(
+            claims.contains(#""sub":"42","tier":"free","premium":false,"token_issuer":"https://outside.test""#)
+                || claims.contains(#""token_issuer":"https://outside.test""#))
     }
 
     // MARK: once for each token and route
@@ -188,7 +201,9 @@ import Wire
 
     @Test func anEmailThatTheAccountHasNoMoreIsNotInTheNextOne() throws {
         let harness = Self.harness(try Self.policy(key: try Self.makeKey(), hasAccounts: true))
-        let token = Self.token { $0.email = "ada@x"; $0.isEmailVerified = true }
+        let token = Self.token {
+            $0.email = "ada@x"; $0.isEmailVerified = true
+        }
         func learn(_ email: String) {
             let status = TierStatus.tier(.lowest, until: .max)
             harness.admission.learn([UserTier(user: TokenUser(Self.user), status: status, version: 1, source: .pushed, email: email)])
@@ -210,9 +225,13 @@ import Wire
 
     @Test func theUserIsTheAccountThatASubjectStandsFor() throws {
         let harness = Self.harness(try Self.policy(key: try Self.makeKey(), hasAccounts: true))
-        let (ada, eva) = (UUID(high: 0x0193_a1b2_0000_7000, low: 0x8000_0000_0000_0001), UUID(high: 0x0193_a1b2_0000_7000, low: 0x8000_0000_0000_0002))
+        let (ada, eva) = (
+            UUID(high: 0x0193_a1b2_0000_7000, low: 0x8000_0000_0000_0001), UUID(high: 0x0193_a1b2_0000_7000, low: 0x8000_0000_0000_0002)
+        )
         func learn(_ status: SubjectStatus) {
-            harness.admission.learn([KnownSubject(user: TokenUser("42", of: "outside"), status: status, learnedAt: harness.now.wall.seconds)])
+            harness.admission.learn([
+                KnownSubject(user: TokenUser("42", of: "outside"), status: status, learnedAt: harness.now.wall.seconds)
+            ])
         }
         learn(.account(ada))
         #expect(try Self.claims(harness.get("/api/x", token: Self.outside("42"))).contains(#""sub":"\#(ada)""#))
@@ -262,7 +281,8 @@ import Wire
         let careless = TrustedIssuer(
             name: "gate", issuer: "https://issuer.gate.test", audiences: [], algorithms: AlgorithmSet(.ES256),
             keys: KeySet([key.verificationKey]))
-        let harness = try AdmissionHarness([rule("api", "/api/*"), rule("open", "/open/*", auth: .optional)], trust: AdmissionHarness.trust([careless]))
+        let harness = try AdmissionHarness(
+            [rule("api", "/api/*"), rule("open", "/open/*", auth: .optional)], trust: AdmissionHarness.trust([careless]))
         for path in ["/api/x", "/open/x"] {
             let refused = harness.get(path, token: identity)
             #expect(refused.status == 401 && refused.reason == .notAnAccessToken)

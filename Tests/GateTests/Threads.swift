@@ -14,11 +14,13 @@ func runThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
     for number in 0..<count {
         var thread = pthread_t()
         let start = Unmanaged.passRetained(Start(number, body))
-        pthread_create(&thread, nil, { argument in
-            let start = Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue()
-            start.body(start.number)
-            return nil
-        }, start.toOpaque())
+        pthread_create(
+            &thread, nil,
+            { argument in
+                let start = Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue()
+                start.body(start.number)
+                return nil
+            }, start.toOpaque())
         threads.append(thread)
     }
     for thread in threads { pthread_join(thread, nil) }

@@ -130,7 +130,9 @@ import Wire
 
     @Test func anExpiredSubscriptionIsTheLowestTier() throws {
         let harness = try Self.harness()
-        harness.admission.learn([UserTier(user: TokenUser(Self.user), status: .tier(Tier(rawValue: 1), until: now(harness) + 5), version: 1)])
+        harness.admission.learn([
+            UserTier(user: TokenUser(Self.user), status: .tier(Tier(rawValue: 1), until: now(harness) + 5), version: 1)
+        ])
         #expect(harness.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: premium"))
         harness.advance(milliseconds: 5_000)
         #expect(harness.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: free"))
@@ -215,7 +217,9 @@ import Wire
     @Test func aFailedLookUpIsForgottenWhenTheClockIsSetBack() throws {
         let harness = try Self.harness([Self.premium()])
         let learned = now(harness)
-        harness.admission.learn([UserTier(user: TokenUser(Self.user), status: .unavailable(until: learned + 1), version: -1, learnedAt: learned)])
+        harness.admission.learn([
+            UserTier(user: TokenUser(Self.user), status: .unavailable(until: learned + 1), version: -1, learnedAt: learned)
+        ])
         #expect(harness.get("/premium/x", token: Self.token()).status == 503)
         harness.now.wall = WallTime(seconds: learned - 600)
         #expect(harness.get("/premium/x", token: Self.token()).verdict == .lookUp)
@@ -243,7 +247,8 @@ import Wire
     @Test func theExplanationNamesTheSourceOfTheTierAndOfTheRevocation() throws {
         let harness = try Self.harness()
         harness.admission.learn([
-            UserTier(user: TokenUser(Self.user), status: .tier(.lowest, until: .max), version: 1, source: .pushed, learnedAt: now(harness) - 3)
+            UserTier(
+                user: TokenUser(Self.user), status: .tier(.lowest, until: .max), version: 1, source: .pushed, learnedAt: now(harness) - 3)
         ])
         let told = harness.get("/api/x", token: Self.token()).explanation.step("standing")
         #expect(told == "the tier is the account's, pushed 3 s ago, and the session is not known to have ended")

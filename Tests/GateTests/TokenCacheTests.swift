@@ -86,7 +86,9 @@ private struct CacheBench: ~Copyable {
         for user in 0..<10 { _ = bench.lookup("token-\(user)") }
         for user in 10..<15 {
             "token-\(user)".withRawBytes { token in
-                "".withRawBytes { _ = bench.cache.insert(token, bench.identity, key: CacheBench.key.rawBytes, fields: $0, at: bench.seconds + 6) }
+                "".withRawBytes {
+                    _ = bench.cache.insert(token, bench.identity, key: CacheBench.key.rawBytes, fields: $0, at: bench.seconds + 6)
+                }
             }
         }
         #expect((5..<15).filter { bench.lookup("token-\($0)", at: bench.seconds + 6) == nil } == [])

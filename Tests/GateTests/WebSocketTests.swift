@@ -8,7 +8,8 @@ import Wire
 
 /// `websocket-max=`. `Cases/admission.md` has handshakes.
 @Suite struct WebSocketTests {
-    private static let fields = "Upgrade: websocket\nConnection: Upgrade\nSec-WebSocket-Version: 13\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+    private static let fields =
+        "Upgrade: websocket\nConnection: Upgrade\nSec-WebSocket-Version: 13\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
 
     /// A gateway's worker that holds what it has opened.
     private final class Worker {
@@ -39,7 +40,7 @@ import Wire
     private func workers(_ change: (inout RouteRule) -> Void) throws -> (Policy, SharedLimiter) {
         var rule = RouteRule(name: "chat", path: "/chat", isPrefix: false, target: .upstream(0), auth: .optional)
         rule.takesWebSockets = true
-        rule.mostWebSockets = 2
+        rule.maxWebSockets = 2
         change(&rule)
         return (try Policy(rules: [rule], trust: AdmissionHarness.trust()), SharedLimiter(capacity: 64))
     }
@@ -77,7 +78,7 @@ import Wire
         let limiter = SharedLimiter(capacity: 64)
         var chat = RouteRule(name: "chat", path: "/chat", isPrefix: false, target: .upstream(0), auth: .optional)
         chat.takesWebSockets = true
-        chat.mostWebSockets = 2
+        chat.maxWebSockets = 2
         chat.limitBy = .header("X-Device")
         var trial = RouteRule(name: "trial", path: "/trial", isPrefix: false, target: .upstream(0), auth: .optional)
         trial.limits = [try LimitPolicy(parsing: "5/s", tiers: .standard)]

@@ -89,7 +89,8 @@ package enum FrameNotation {
             return word(Int(match.1)! | (match.3.isEmpty ? 0 : 1 << 31)) + [UInt8(Int(match.2)! - 1)]
         }
         if ["GET", "HEAD", "POST"].contains(text) {
-            return field(":method", Array(text.utf8)) + field(":scheme", Array("http".utf8)) + field(":path", [47]) + field(":authority", Array("test".utf8))
+            return field(":method", Array(text.utf8)) + field(":scheme", Array("http".utf8)) + field(":path", [47])
+                + field(":authority", Array("test".utf8))
         }
         if let code = codes.firstIndex(of: text) ?? Int(text) { return word(code) }
         guard let sign = text.dropFirst().firstIndex(of: "=") else { throw HTTP2CaseFault("\(text) is no part of a payload") }
@@ -121,7 +122,11 @@ package enum FrameNotation {
         var isQuoted = false
         for character in text {
             if character == "\"" { isQuoted.toggle() }
-            if character == separator, !isQuoted, pieces.count < most { pieces.append("") } else { pieces[pieces.count - 1].append(character) }
+            if character == separator, !isQuoted, pieces.count < most {
+                pieces.append("")
+            } else {
+                pieces[pieces.count - 1].append(character)
+            }
         }
         return pieces.map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
     }

@@ -38,11 +38,13 @@ private struct Transcript {
             ["head GET /a", "answered", "head GET /b", "answered"]
         ),
         (
-            "a body and another request", "\r\nPOST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello\r\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n",
+            "a body and another request",
+            "\r\nPOST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello\r\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n",
             ["head POST /a", "content hello", "end", "answered", "head GET /b", "answered"]
         ),
         (
-            "chunks", "POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n",
+            "chunks",
+            "POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n",
             ["head POST /a", "content abcde", "end", "answered", "head GET /b", "answered"]
         ),
         (
@@ -59,7 +61,10 @@ private struct Transcript {
             "a broken trailer", "POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX Sum: 1\r\n\r\n",
             ["head POST /a", "fault 400"]
         ),
-        ("the last request", "GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\nGET /b HTTP/1.1\r\n", ["head GET /a", "answered", "close"]),
+        (
+            "the last request", "GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\nGET /b HTTP/1.1\r\n",
+            ["head GET /a", "answered", "close"]
+        ),
     ]
 
     @Test(arguments: requests) func aServerSeesTheSameHoweverTheBytesAreCut(_ name: String, _ text: String, _ events: [String]) {
@@ -141,7 +146,10 @@ private struct Transcript {
     static let answers: [(name: String, bytes: String, events: [String])] = [
         ("a length", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", ["head 200", "content ok", "end reusable"]),
         ("none", "HTTP/1.1 204 No Content\r\n\r\n", ["head 204", "end reusable"]),
-        ("chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n1\r\nb\r\n0\r\n\r\n", ["head 200", "content ab", "end reusable"]),
+        (
+            "chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n1\r\nb\r\n0\r\n\r\n",
+            ["head 200", "content ab", "end reusable"]
+        ),
         (
             "trailers", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Sum: 1\r\n\r\n",
             ["head 200", "content a", "trailers X-Sum: 1", "end reusable"]
@@ -171,9 +179,9 @@ private struct Transcript {
 
     @Test func interimAnswersAreBounded() {
         let hint = "HTTP/1.1 103 Early Hints\r\n\r\n"
-        let bytes = Array(String(repeating: hint, count: Int(ClientConnection.mostInterim) + 1).utf8)
+        let bytes = Array(String(repeating: hint, count: Int(ClientConnection.maxInterim) + 1).utf8)
         let got = Self.request([bytes[...]])
-        #expect(got.count == Int(ClientConnection.mostInterim) + 1 && got.last == "fault 502")
+        #expect(got.count == Int(ClientConnection.maxInterim) + 1 && got.last == "fault 502")
     }
 
     /// Reads the answer to one GET, to the end of the connection.

@@ -91,7 +91,8 @@ struct FrameScanTests {
         #expect(Self.scan("Content-Type: application/grpc") == messages)
         for fields in [
             "Content-Type: text/event-streams", "Content-Type: text/event-stream\r\nContent-Encoding: gzip",
-            "Content-Type: text/event-stream\r\nContent-Length: 10", "Content-Type: application/grpc-web", "Content-Type: text/html", "X: y",
+            "Content-Type: text/event-stream\r\nContent-Length: 10", "Content-Type: application/grpc-web", "Content-Type: text/html",
+            "X: y",
         ] {
             #expect(Self.scan(fields) == .none, "\(fields)")
         }

@@ -158,10 +158,12 @@ import Workbench
         }
     }
 
-    @Test(arguments: [
-        ("max-age=60", 60_000), ("public, max-age=600", 600_000), ("MAX-AGE = \"5\"", 5_000), ("no-store", 0), ("no-cache, max-age=9", 0),
-        ("max-age=x", nil), ("", nil), ("max-age=", nil), ("private", nil), ("max-age=99999999999999999999", 31_536_000_000),
-    ] as [(String, UInt64?)])
+    @Test(
+        arguments: [
+            ("max-age=60", 60_000), ("public, max-age=600", 600_000), ("MAX-AGE = \"5\"", 5_000), ("no-store", 0),
+            ("no-cache, max-age=9", 0),
+            ("max-age=x", nil), ("", nil), ("max-age=", nil), ("private", nil), ("max-age=99999999999999999999", 31_536_000_000),
+        ] as [(String, UInt64?)])
     func howLongAnAnswerMayBeKeptIsReadFromItsHeader(_ value: String, _ milliseconds: UInt64?) {
         #expect(CacheControl.maxAge(value) == milliseconds)
     }

@@ -63,14 +63,17 @@ import Workbench
     @Test func aFailingIssuerIsReportedAndDoesNotAffectOthers() throws {
         let tooLarge = [UInt8](repeating: 32, count: (1 << 20) + 1)
         let server = try TinyServer([
-            "/good": TinyServer.answer(jwks), "/nonsense": TinyServer.answer(Array("<html>".utf8), fields: "Content-Type: text/html; charset=utf-8\r\n"),
-            "/large": TinyServer.answer(tooLarge), "/chunked": Array("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n100001\r\n".utf8) + tooLarge,
+            "/good": TinyServer.answer(jwks),
+            "/nonsense": TinyServer.answer(Array("<html>".utf8), fields: "Content-Type: text/html; charset=utf-8\r\n"),
+            "/large": TinyServer.answer(tooLarge),
+            "/chunked": Array("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n100001\r\n".utf8) + tooLarge,
             "/file": TinyServer.answer([], status: "302 Found", fields: "Location: file:///etc/passwd\r\n"),
             "/loop": TinyServer.answer([], status: "302 Found", fields: "Location: /loop\r\n"),
             "/moved": TinyServer.answer([], status: "302 Found", fields: "Location: /good\r\n"),
         ])
         let paths = ["/good", "/nonsense", "/large", "/chunked", "/file", "/loop", "/missing", "/moved"]
-        let holders = [("down", KeySource.url("http://127.0.0.1:1/?key=secret"))] + paths.map { (String($0.dropFirst()), .url(server.url($0))) }
+        let holders =
+            [("down", KeySource.url("http://127.0.0.1:1/?key=secret"))] + paths.map { (String($0.dropFirst()), .url(server.url($0))) }
         let listener = Listener()
         let feed = try feed(plan(holders), listener)
         #expect(eventually { feed.statuses.count == 9 && feed.statuses.allSatisfy { $0.fetches > 0 } })
@@ -128,7 +131,9 @@ import Workbench
         try FileBytes.write(jwks, to: path)
         let listener = Listener()
         let feed = try feed(plan(path), listener)
-        for (document, keys, warnings) in [(set(8), 8, 0), (set(10), 10, 1), (set(11), 11, 1), (set(20, #","kid":"a""#), 20, 1), (set(9), 9, 2)] {
+        for (document, keys, warnings) in [
+            (set(8), 8, 0), (set(10), 10, 1), (set(11), 11, 1), (set(20, #","kid":"a""#), 20, 1), (set(9), 9, 2),
+        ] {
             try FileBytes.write(document, to: path)
             #expect(eventually { feed.statuses.first?.keyCount == keys })
             let logged = listener.events.withLock { $0.filter { $0.issuer == "t0" && $0.message.contains("without a \"kid\"") } }
@@ -350,7 +355,9 @@ import Workbench
     @Test func whatFollowsWithoutKeysIsSaidOfIssuersAndProviders() throws {
         let own = try KeySetRefresher.load(plan("http://127.0.0.1:1/"), at: EventLoop.now()).own
         let start = Moment(monotonic: moment(0), wall: WallTime(seconds: 1_000_000))
-        for (isProvider, words) in [(false, "there are no keys, its tokens get 503"), (true, "there are no keys, sign-ins by its ID tokens fail")] {
+        for (isProvider, words) in [
+            (false, "there are no keys, its tokens get 503"), (true, "there are no keys, sign-ins by its ID tokens fail"),
+        ] {
             var plan = plan("http://127.0.0.1:1/")
             plan.outside[0].isProvider = isProvider
             var sources = KeySources(plan, own: own, earlier: nil, at: start)

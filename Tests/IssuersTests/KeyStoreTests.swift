@@ -134,7 +134,10 @@ import Workbench
         #expect(cache.load("t", url: "https://i", now: WallTime(seconds: now.seconds + 86_400)) == nil)
     }
 
-    @Test(arguments: ["", "{}", "[]", "{\"url\":\"https://i\"}", "{\"url\":\"https://i\",\"fetched_at\":1800000000,\"jwks\":{\"keys\":[]}}", "{\"url\":\"https://i\",\"fetched_at\":-1,\"jwks\":{}}", "{\"url\":1,\"fetched_at\":1}", "nonsense"])
+    @Test(arguments: [
+        "", "{}", "[]", "{\"url\":\"https://i\"}", "{\"url\":\"https://i\",\"fetched_at\":1800000000,\"jwks\":{\"keys\":[]}}",
+        "{\"url\":\"https://i\",\"fetched_at\":-1,\"jwks\":{}}", "{\"url\":1,\"fetched_at\":1}", "nonsense",
+    ])
     func aBrokenFileCountsAsNone(_ text: String) throws {
         let folder = try TemporaryFolder()
         try FileBytes.makeDirectory(folder.path + "/jwks")

@@ -13,7 +13,9 @@ import Wire
         RefreshOrder(issuer: "i", isOwn: false, user: "u", session: session, token: Array(token.utf8))
     }
 
-    private static func time(_ milliseconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: 1_000_000_000_000).advanced(milliseconds: milliseconds) }
+    private static func time(_ milliseconds: UInt64) -> MonotonicTime {
+        MonotonicTime(nanoseconds: 1_000_000_000_000).advanced(milliseconds: milliseconds)
+    }
 
     @Test func oneLeadsAndTheOthersWait() {
         var flights = RefreshFlights<Int>()
@@ -70,7 +72,8 @@ import Wire
         var pauses = IssuerPauses()
         let (one, other) = (IPAddress(v4: 1), IPAddress(v4: 2))
         let cases: [(status: Int, retryAfter: String?, left: UInt32?)] = [
-            (429, "7", 7), (429, nil, nil), (429, "0", nil), (429, "-5", nil), (429, "99999", 30), (429, "Wed, 21 Oct 2026 07:28:00 GMT", nil),
+            (429, "7", 7), (429, nil, nil), (429, "0", nil), (429, "-5", nil), (429, "99999", 30),
+            (429, "Wed, 21 Oct 2026 07:28:00 GMT", nil),
             (503, "3", 3), (503, nil, nil), (500, "3", nil), (200, "3", nil), (401, "3", nil),
         ]
         let found = cases.enumerated().map { number, entry in

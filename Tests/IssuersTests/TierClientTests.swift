@@ -11,7 +11,9 @@ import Workbench
         #expect(target("http://h/tier", "42") == "http://h/tier?issuer=https%3A%2F%2Fi%2F&subject=42")
         #expect(target("http://h/tier?key=a", "42") == "http://h/tier?key=a&issuer=https%3A%2F%2Fi%2F&subject=42")
         #expect(target("http://h/tier?", "a b&tier=x#") == "http://h/tier?issuer=https%3A%2F%2Fi%2F&subject=a%20b%26tier%3Dx%23")
-        #expect(target("http://h/tier#part", "../%é:\u{1F600}") == "http://h/tier?issuer=https%3A%2F%2Fi%2F&subject=..%2F%25%C3%A9%3A%F0%9F%98%80")
+        #expect(
+            target("http://h/tier#part", "../%é:\u{1F600}")
+                == "http://h/tier?issuer=https%3A%2F%2Fi%2F&subject=..%2F%25%C3%A9%3A%F0%9F%98%80")
     }
 
     static let answers: [(Int, String, Result<String?, TierClient.Failure>)] = [
@@ -20,7 +22,8 @@ import Workbench
         (200, #"{"tier":5}"#, failure("the answer is no JSON object with a string or null as its tier")),
         (200, #"{"tier":"free","tier":"premium"}"#, failure("the answer is no JSON object with a string or null as its tier")),
         (200, #"["premium"]"#, failure("the answer is no JSON object with a string or null as its tier")),
-        (200, "<html>", failure("the answer is no JSON object with a string or null as its tier")), (200, "", failure("the answer is no JSON object with a string or null as its tier")),
+        (200, "<html>", failure("the answer is no JSON object with a string or null as its tier")),
+        (200, "", failure("the answer is no JSON object with a string or null as its tier")),
         (404, #"{"tier":"premium"}"#, failure("the answer has the status 404")), (204, "", failure("the answer has the status 204")),
         (302, "", failure("the answer has the status 302")), (500, "", failure("the answer has the status 500")),
     ]
@@ -35,7 +38,8 @@ import Workbench
     @Test func aServerIsAskedAndItsLimitsHold() async throws {
         let server = try TinyServer([
             "/t?issuer=i&subject=a%3Ab": TinyServer.answer(Array(#"{"tier":"premium"}"#.utf8)),
-            "/t?issuer=i&subject=large": TinyServer.answer(Array(#"{"tier":"premium","more":"\#(String(repeating: "x", count: 20_000))"}"#.utf8)),
+            "/t?issuer=i&subject=large": TinyServer.answer(
+                Array(#"{"tier":"premium","more":"\#(String(repeating: "x", count: 20_000))"}"#.utf8)),
             "/t?issuer=i&subject=moved": TinyServer.answer([], status: "302 Found", fields: "Location: /t?issuer=i&subject=a%3Ab\r\n"),
         ])
         let client = TierClient()
@@ -55,7 +59,9 @@ import Workbench
         }
         #expect(many == 500)
         client.stop()
-        #expect(await client.tier(of: "a", issuer: "i", at: server.url("/t")) == .failure(TierClient.Failure(reason: "shutting down", isAway: true)))
+        #expect(
+            await client.tier(of: "a", issuer: "i", at: server.url("/t"))
+                == .failure(TierClient.Failure(reason: "shutting down", isAway: true)))
     }
 
     /// The server's answer, and how often it was asked: on a busy machine it may take longer than a question may.

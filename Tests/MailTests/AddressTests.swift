@@ -9,9 +9,12 @@ import Wire
     @Test(arguments: [
         ("ada@example.org", "ada@example.org"), ("ada.lovelace+x@mail.example.org", "ada.lovelace+x@mail.example.org"),
         ("o'neil@example.org", "o'neil@example.org"), ("ada@[127.0.0.1]", "ada@[127.0.0.1]"), ("ädä@exämple.org", "ädä@exämple.org"),
-        ("a..b@example.org", "\"a..b\"@example.org"), (".a@example.org", "\".a\"@example.org"), ("a(b)@example.org", "\"a(b)\"@example.org"),
-        ("a,b@example.org", "\"a,b\"@example.org"), ("a<b>@example.org", "\"a<b>\"@example.org"), ("a@b@example.org", "\"a@b\"@example.org"),
-        ("a\"b@example.org", "\"a\\\"b\"@example.org"), ("a\\@example.org", "\"a\\\\\"@example.org"), ("a:;@example.org", "\"a:;\"@example.org"),
+        ("a..b@example.org", "\"a..b\"@example.org"), (".a@example.org", "\".a\"@example.org"),
+        ("a(b)@example.org", "\"a(b)\"@example.org"),
+        ("a,b@example.org", "\"a,b\"@example.org"), ("a<b>@example.org", "\"a<b>\"@example.org"),
+        ("a@b@example.org", "\"a@b\"@example.org"),
+        ("a\"b@example.org", "\"a\\\"b\"@example.org"), ("a\\@example.org", "\"a\\\\\"@example.org"),
+        ("a:;@example.org", "\"a:;\"@example.org"),
         ("ada@example.org>,<eve@example.org", "\"ada@example.org>,<eve\"@example.org"),
     ])
     func anAddressIsWrittenSoThatItMeansNoOther(_ raw: String, _ written: String) {
@@ -31,7 +34,8 @@ import Wire
 
     @Test(arguments: [
         ("no-reply@example.org", "no-reply@example.org"), ("Example <no-reply@example.org>", "Example <no-reply@example.org>"),
-        ("\"Example, Inc.\" <a@example.org>", "\"Example, Inc.\" <a@example.org>"), ("Example, Inc. <a@example.org>", "\"Example, Inc.\" <a@example.org>"),
+        ("\"Example, Inc.\" <a@example.org>", "\"Example, Inc.\" <a@example.org>"),
+        ("Example, Inc. <a@example.org>", "\"Example, Inc.\" <a@example.org>"),
         ("<a@example.org>", "a@example.org"), ("Zoë <a@example.org>", "=?utf-8?Q?Zo=C3=AB?= <a@example.org>"),
         ("A\r\nBcc: x <a@example.org>", "=?utf-8?Q?A=0D=0ABcc=3A_x?= <a@example.org>"),
     ])

@@ -10,7 +10,8 @@ func message(
     id: String = "id"
 ) -> OutgoingMessage {
     OutgoingMessage(
-        id: id, kind: "sign-up code", recipient: recipient ?? (id == "id" ? "ada@example.org" : "\(id)@example.org"), body: body, secret: .code("123456"), usefulSeconds: usefulSeconds)
+        id: id, kind: "sign-up code", recipient: recipient ?? (id == "id" ? "ada@example.org" : "\(id)@example.org"), body: body,
+        secret: .code("123456"), usefulSeconds: usefulSeconds)
 }
 
 let sampleLetter = Letter(
@@ -158,14 +159,18 @@ let sampleLetter = Letter(
     @Test(arguments: [
         (nil, 250, false, DeliveryOutcome.sent), ("Couldn't connect", 0, false, .unanswered("Couldn't connect")),
         ("Timeout was reached", 220, false, .unanswered("Timeout was reached, the last answer was 220")),
-        ("broke off", 550, false, .refused("broke off, the server answered 550")), ("broke off", 451, false, .failed("broke off, the server answered 451")),
+        ("broke off", 550, false, .refused("broke off, the server answered 550")),
+        ("broke off", 451, false, .failed("broke off, the server answered 451")),
         ("login denied", 535, true, .failed("login denied, the server answered 535")),
     ])
     func anAnswerOfAMailServerIsJudged(_ failure: String?, _ status: Int, _ isDenied: Bool, _ outcome: DeliveryOutcome) {
         #expect(.mail(failure: failure, status: status, isLoginDenied: isDenied) == outcome)
     }
 
-    @Test(arguments: [(200, true), (202, true), (204, true), (299, true), (301, false), (500, false), (503, false), (429, false), (408, false), (0, false)])
+    @Test(arguments: [
+        (200, true), (202, true), (204, true), (299, true), (301, false), (500, false), (503, false), (429, false), (408, false),
+        (0, false),
+    ])
     func anAnswerOfAWebhookIsGoodOrComesAgain(_ status: Int, _ isGood: Bool) {
         let outcome = DeliveryOutcome.webhook(failure: nil, status: status)
         #expect(outcome == (isGood ? .sent : .failed("the server answered \(status)")))

@@ -59,7 +59,7 @@ import Wire
         #expect(mail.parts.map(\.type) == ["text/plain", "text/html"])
         #expect(mail.parts.first?.text == sampleLetter.plainText)
         #expect(mail.parts.last?.text == sampleLetter.html)
-        #expect(mail.longestLine <= 998)
+        #expect(mail.maxLine <= 998)
         #expect(mail.headers["Subject"] == "Confirm your email for Zoë")
         #expect(mail.headers["From"] == "Zoë <no-reply@example.org>")
         #expect(mail.headers["To"] == "ada@example.org")
@@ -83,7 +83,9 @@ import Wire
         try expectSent(sink, by: thread, isEncrypted: true, login: nil)
     }
 
-    @Test(arguments: [MailSink.Security.starttls, .tls]) func aServerWithAnUntrustedCertificateGetsNoMail(_ security: MailSink.Security) throws {
+    @Test(arguments: [MailSink.Security.starttls, .tls]) func aServerWithAnUntrustedCertificateGetsNoMail(
+        _ security: MailSink.Security
+    ) throws {
         let (own, other) = (try TestCertificate(), try TestCertificate())
         // Their files stay until the end.
         defer { withExtendedLifetime((own, other)) {} }

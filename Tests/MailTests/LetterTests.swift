@@ -8,9 +8,12 @@ import Wire
     /// The token goes into an empty parameter of its name, or behind the query.
     @Test func theTokenOfAResetGoesWhereTheLinkHasRoomForIt() {
         let cases = [
-            ("https://h/reset", "https://h/reset?token=T"), ("https://h/reset?token=", "https://h/reset?token=T"), ("https://h/r?token=&a=1#f", "https://h/r?token=T&a=1#f"),
-            ("https://h/r?a=1", "https://h/r?a=1&token=T"), ("https://h/r?a=1&", "https://h/r?a=1&token=T"), ("https://h/r?", "https://h/r?token=T"),
-            ("https://h/r?xtoken=", "https://h/r?xtoken=&token=T"), ("myapp://reset?token=", "myapp://reset?token=T"), ("myapp://reset", "myapp://reset?token=T"),
+            ("https://h/reset", "https://h/reset?token=T"), ("https://h/reset?token=", "https://h/reset?token=T"),
+            ("https://h/r?token=&a=1#f", "https://h/r?token=T&a=1#f"),
+            ("https://h/r?a=1", "https://h/r?a=1&token=T"), ("https://h/r?a=1&", "https://h/r?a=1&token=T"),
+            ("https://h/r?", "https://h/r?token=T"),
+            ("https://h/r?xtoken=", "https://h/r?xtoken=&token=T"), ("myapp://reset?token=", "myapp://reset?token=T"),
+            ("myapp://reset", "myapp://reset?token=T"),
             ("https://h/#/reset", "https://h/?token=T#/reset"), ("https://h/r?token=x", "https://h/r?token=x&token=T"),
         ]
         for (base, link) in cases { #expect(MessageTemplates.link(base, "T") == link) }
@@ -56,7 +59,8 @@ import Wire
         #expect(
             mail.headers == [
                 "Date: Sun, 06 Nov 1994 08:49:37 +0000", "From: =?utf-8?Q?Zo=C3=AB?= <no-reply@mail.example.org>", "To: ada@example.org",
-                "Subject: =?utf-8?Q?Confirm_your_email_for_Zo=C3=AB?=", "Message-ID: <x1@mail.example.org>", "Auto-Submitted: auto-generated",
+                "Subject: =?utf-8?Q?Confirm_your_email_for_Zo=C3=AB?=", "Message-ID: <x1@mail.example.org>",
+                "Auto-Submitted: auto-generated",
             ])
     }
 }

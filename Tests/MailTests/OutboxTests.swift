@@ -39,7 +39,9 @@ import Wire
         #expect(kept.last == entry(1_000_000))
     }
 
-    @Test(arguments: ["{", "[]", "{}", #"{"at":1}"#, #"{"at":"2026-01-01T00:00:00Z","channel":"pigeon","kind":"k","to":"t","text":"x"}"#, "\u{0}"])
+    @Test(arguments: [
+        "{", "[]", "{}", #"{"at":1}"#, #"{"at":"2026-01-01T00:00:00Z","channel":"pigeon","kind":"k","to":"t","text":"x"}"#, "\u{0}",
+    ])
     func aLineThatIsNoMessageIsPassedOver(_ line: String) {
         let good = entry(1)
         #expect(Outbox.decode(Array("\(line)\n".utf8) + Outbox.encode([good]) + Array(line.utf8)) == [good])

@@ -11,7 +11,8 @@ final class TestCertificate {
         let process = Process()
         process.executableURL = URL(filePath: "/usr/bin/env")
         process.arguments = [
-            "openssl", "req", "-x509", "-nodes", "-days", "30", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-subj", "/CN=localhost",
+            "openssl", "req", "-x509", "-nodes", "-days", "30", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-subj",
+            "/CN=localhost",
             "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", chain,
         ]
         process.standardError = FileHandle.nullDevice

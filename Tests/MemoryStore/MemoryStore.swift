@@ -115,7 +115,11 @@ private final class MemoryDatabase: SQLDatabase, @unchecked Sendable {
             controls.calls += 1
             return controls.faults.isEmpty ? nil : controls.faults.removeFirst()
         }
-        defer { controls.withLock { controls in defer { controls.follower = nil }; return controls.follower }?() }
+        defer {
+            controls.withLock { controls in
+                defer { controls.follower = nil }; return controls.follower
+            }?()
+        }
         if let fault { throw fault }
         do throws(SQLFault) {
             return try turn.withLock { _ throws(SQLFault) in try connection.transaction(isWriting: isWriting, body) }

@@ -24,36 +24,92 @@ import Wire
     }
 
     @Test func aStageAloneHandsOnTheSameHoweverItsContentComes() throws {
-        try run(TierFilter(), packs: true) { $0.begin(Self.plan, .lowest) } expecting: { Self.filtered($0) }
-        try run(TierFilter(), packs: true) { $0.begin(Self.shadow, .lowest) } expecting: { _ in [] }
-        try run(Uppercase()) { _ in } expecting: { Uppercase.of($0) }
-        try run(Backwards()) { _ in } expecting: { Backwards.of($0) }
+        try run(TierFilter(), packs: true) {
+            $0.begin(Self.plan, .lowest)
+        } expecting: {
+            Self.filtered($0)
+        }
+        try run(TierFilter(), packs: true) {
+            $0.begin(Self.shadow, .lowest)
+        } expecting: { _ in
+            []
+        }
+        try run(Uppercase()) { _ in
+        } expecting: {
+            Uppercase.of($0)
+        }
+        try run(Backwards()) { _ in
+        } expecting: {
+            Backwards.of($0)
+        }
     }
 
     @Test func aChainHandsOnWhatItsStagesMakeInOrder() throws {
-        try run(StageChain(TierFilter(), NoStage()), packs: true) { $0.first.begin(Self.plan, .lowest) } expecting: { Self.filtered($0) }
-        try run(StageChain(TierFilter(), Uppercase()), packs: true) { $0.first.begin(Self.plan, .lowest) } expecting: {
+        try run(StageChain(TierFilter(), NoStage()), packs: true) {
+            $0.first.begin(Self.plan, .lowest)
+        } expecting: {
+            Self.filtered($0)
+        }
+        try run(StageChain(TierFilter(), Uppercase()), packs: true) {
+            $0.first.begin(Self.plan, .lowest)
+        } expecting: {
             Self.filtered($0).map { Uppercase.of($0) }
         }
-        try run(StageChain(TierFilter(), StageChain(Backwards(), Uppercase())), packs: true) { $0.first.begin(Self.plan, .lowest) } expecting: {
+        try run(StageChain(TierFilter(), StageChain(Backwards(), Uppercase())), packs: true) {
+            $0.first.begin(Self.plan, .lowest)
+        } expecting: {
             Self.filtered($0).map { Uppercase.of(Backwards.of($0)) }
         }
-        try run(StageChain(TierFilter(), Uppercase())) { $0.first.begin(Self.shadow, .lowest) } expecting: { Uppercase.of($0) }
-        try run(StageChain(TierFilter(), Backwards())) { _ in } expecting: { Backwards.of($0) }
-        try run(StageChain(Backwards(), StageChain(Backwards(), NoStage()))) { _ in } expecting: { Backwards.of(Backwards.of($0)) }
+        try run(StageChain(TierFilter(), Uppercase())) {
+            $0.first.begin(Self.shadow, .lowest)
+        } expecting: {
+            Uppercase.of($0)
+        }
+        try run(StageChain(TierFilter(), Backwards())) { _ in
+        } expecting: {
+            Backwards.of($0)
+        }
+        try run(StageChain(Backwards(), StageChain(Backwards(), NoStage()))) { _ in
+        } expecting: {
+            Backwards.of(Backwards.of($0))
+        }
     }
 
     @Test func aStageThatWatchesSeesWhatPassesItsPlace() throws {
-        try run(StageChain(Tee(), TierFilter())) { $0.rest.begin(Self.plan, .lowest) } expecting: { Self.filtered($0) } seeing: {
+        try run(StageChain(Tee(), TierFilter())) {
+            $0.rest.begin(Self.plan, .lowest)
+        } expecting: {
+            Self.filtered($0)
+        } seeing: {
             $0.first.seen
-        } as: { $0 }
-        try run(StageChain(TierFilter(), Tee()), packs: true) { $0.first.begin(Self.plan, .lowest) } expecting: { Self.filtered($0) } seeing: {
+        } as: {
+            $0
+        }
+        try run(StageChain(TierFilter(), Tee()), packs: true) {
+            $0.first.begin(Self.plan, .lowest)
+        } expecting: {
+            Self.filtered($0)
+        } seeing: {
             $0.rest.seen
-        } as: { Self.filtered($0) }
-        try run(StageChain(Backwards(), StageChain(Tee(), Uppercase()))) { _ in } expecting: { Uppercase.of(Backwards.of($0)) } seeing: {
+        } as: {
+            Self.filtered($0)
+        }
+        try run(StageChain(Backwards(), StageChain(Tee(), Uppercase()))) { _ in
+        } expecting: {
+            Uppercase.of(Backwards.of($0))
+        } seeing: {
             $0.rest.first.seen
-        } as: { Backwards.of($0) }
-        try run(StageChain(Tee(), Tee())) { _ in } expecting: { _ in [] } seeing: { $0.first.seen + $0.rest.seen } as: { $0 + $0 }
+        } as: {
+            Backwards.of($0)
+        }
+        try run(StageChain(Tee(), Tee())) { _ in
+        } expecting: { _ in
+            []
+        } seeing: {
+            $0.first.seen + $0.rest.seen
+        } as: {
+            $0 + $0
+        }
     }
 
     @Test func aChainHasTheStrongestRoleAndAsksEachStageForTheHead() throws {

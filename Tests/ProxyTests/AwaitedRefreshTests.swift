@@ -67,7 +67,9 @@ struct AwaitedRefreshTests {
         for _ in 0..<30_000 where !clients.contains(where: { $0.isReady(milliseconds: 0) }) { usleep(1_000) }
         let refused = try #require(clients.first { $0.isReady(milliseconds: 0) })
         #expect(try refused.receiveMessage().status == 503)
-        #expect(bench.worker.samples("tollgate_overload_sheds_total{reason=\"share\"}") == ["tollgate_overload_sheds_total{reason=\"share\"} 1"])
+        #expect(
+            bench.worker.samples("tollgate_overload_sheds_total{reason=\"share\"}") == ["tollgate_overload_sheds_total{reason=\"share\"} 1"]
+        )
         for client in clients { client.close() }
     }
 

@@ -95,7 +95,8 @@ struct ChaosClient {
                 // A good request has its answer, unless a body was on its way when a connection of before had gone.
                 if one.deed.isGood, !mayEnd {
                     let before = asked.prefix { $0.id != one.id }.map { "\($0.method) \($0.deed) \($0.content)" }
-                    complaints.append("\(one.id) \(one.method) \(one.deed) \(one.content) \(halfCloses ? "half" : "") after \(before): \(error)")
+                    complaints.append(
+                        "\(one.id) \(one.method) \(one.deed) \(one.content) \(halfCloses ? "half" : "") after \(before): \(error)")
                 }
                 return
             }
@@ -194,7 +195,9 @@ struct Talk {
 
     private mutating func readHead() throws -> String {
         while true {
-            if let end = input.indices.dropLast(3).first(where: { input[$0] == 13 && input[$0 + 2] == 13 && input[$0 + 1] == 10 && input[$0 + 3] == 10 }) {
+            if let end = input.indices.dropLast(3).first(where: {
+                input[$0] == 13 && input[$0 + 2] == 13 && input[$0 + 1] == 10 && input[$0 + 3] == 10
+            }) {
                 let head = String(decoding: input[...(end + 3)], as: UTF8.self)
                 input.removeFirst(end + 4)
                 return head

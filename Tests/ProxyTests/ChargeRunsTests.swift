@@ -42,12 +42,15 @@ import Wire
         #expect(three.keys == 3)
         #expect(three.words == [key(1), key(2), key(3), "3", "1", "1", "100000", "1000000"])
         let mixed = try call(
-            [(1, [item(1, fast)]), (2, [item(2, fast)]), (2, [item(3, fast), item(4, slow)]), (2, [item(5, fast), item(6, slow)]),
-             (1, [item(7, slow)])], &runs)
+            [
+                (1, [item(1, fast)]), (2, [item(2, fast)]), (2, [item(3, fast), item(4, slow)]), (2, [item(5, fast), item(6, slow)]),
+                (1, [item(7, slow)]),
+            ], &runs)
         #expect(mixed.keys == 7)
-        #expect(mixed.words == (1...7).map(key) + [
-            "1", "1", "1", "100000", "1000000", "1", "2", "1", "100000", "1000000",
-            "2", "2", "2", "100000", "1000000", "1000000", "6000000", "1", "1", "1", "1000000", "6000000",
-        ])
+        #expect(
+            mixed.words == (1...7).map(key) + [
+                "1", "1", "1", "100000", "1000000", "1", "2", "1", "100000", "1000000",
+                "2", "2", "2", "100000", "1000000", "1000000", "6000000", "1", "1", "1", "1000000", "6000000",
+            ])
     }
 }

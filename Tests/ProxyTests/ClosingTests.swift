@@ -19,7 +19,8 @@ struct ClosingTests {
         defer { bench.end() }
         let client = try bench.client()
         let upload = String(repeating: "b", count: 300_000)
-        try client.send("GET /large HTTP/1.1\r\nHost: h\r\n\r\nPOST /nowhere HTTP/1.1\r\nHost: h\r\nContent-Length: 300000\r\n\r\n" + upload)
+        try client.send(
+            "GET /large HTTP/1.1\r\nHost: h\r\n\r\nPOST /nowhere HTTP/1.1\r\nHost: h\r\nContent-Length: 300000\r\n\r\n" + upload)
         client.finishSending()
         let upstream = try bench.accept()
         _ = try upstream.receiveMessage()

@@ -51,8 +51,11 @@ struct CutAnswerLogTests {
 
     private func upstreamRequests(_ stepped: borrowing SteppedWorker) -> [String] {
         let bytes = Exposition.render(
-            [stepped.worker.telemetry.metrics.snapshot()], ProcessMetrics(build: BuildInfo(version: "", commit: "", swift: "")), at: WallTime(seconds: 0))
-        let samples = String(decoding: bytes, as: UTF8.self).split(separator: "\n").filter { $0.hasPrefix("tollgate_upstream_requests_total{") }
+            [stepped.worker.telemetry.metrics.snapshot()], ProcessMetrics(build: BuildInfo(version: "", commit: "", swift: "")),
+            at: WallTime(seconds: 0))
+        let samples = String(decoding: bytes, as: UTF8.self).split(separator: "\n").filter {
+            $0.hasPrefix("tollgate_upstream_requests_total{")
+        }
         return samples.filter { !$0.hasSuffix(" 0") }.compactMap { $0.split(separator: "code_class=").last.map(String.init) }
     }
 
@@ -234,7 +237,8 @@ struct CutAnswerLogTests {
     @Test func aStreamOfHTTP2ThatIsResetBeforeTheDecisionHasALine() throws {
         var stepped = try beginAsking()
         let client = try Line(to: stepped.address)
-        try client.send(HTTP2Frames.preface() + HTTP2Frames.head(1, ["/left?secret=1", "authorization", "Bearer " + Bench.token(Self.user)]))
+        try client.send(
+            HTTP2Frames.preface() + HTTP2Frames.head(1, ["/left?secret=1", "authorization", "Bearer " + Bench.token(Self.user)]))
         try stepped.turn { $0.exchanges.count == 1 }
         try client.send(HTTP2Frames.reset(1))
         try stepped.turn { $0.exchanges.count == 0 }
@@ -264,7 +268,8 @@ struct CutAnswerLogTests {
 /// Frames of a client of HTTP/2.
 private enum HTTP2Frames {
     private static func frame(_ type: UInt8, _ flags: UInt8, _ stream: UInt8, _ payload: [UInt8]) -> [UInt8] {
-        [UInt8(payload.count >> 16 & 255), UInt8(payload.count >> 8 & 255), UInt8(payload.count & 255), type, flags, 0, 0, 0, stream] + payload
+        [UInt8(payload.count >> 16 & 255), UInt8(payload.count >> 8 & 255), UInt8(payload.count & 255), type, flags, 0, 0, 0, stream]
+            + payload
     }
 
     /// `window`: how much more than the least the connection and each stream may send.

@@ -12,7 +12,8 @@ import Wire
 @Suite(.ownThread, .timeLimit(.minutes(5)))
 struct FilterPropertyTests {
     private static let routes: [(filters: [String], isStrict: Bool)] = [
-        (["tier"], true), (["results[].tier"], true), (["[].tier"], true), (["data.items[].tier"], true), (["tier", "results[].tier"], true),
+        (["tier"], true), (["results[].tier"], true), (["[].tier"], true), (["data.items[].tier"], true),
+        (["tier", "results[].tier"], true),
         (["tier"], false),
     ]
 
@@ -31,7 +32,8 @@ struct FilterPropertyTests {
             let answer = RandomAnswer(&random)
             let received = try exchange(answer, bench, &random)
             let expected = answer.expected(reference, isStrict: isStrict)
-            #expect(expected.contains(received.status, received.body), "seed \(seed): \(answer) came out as \(received.text.debugDescription)")
+            #expect(
+                expected.contains(received.status, received.body), "seed \(seed): \(answer) came out as \(received.text.debugDescription)")
             if filters == ["tier"], isStrict {
                 #expect(!received.text.contains(FilterDocuments.marker), "seed \(seed): \(answer)")
             }
@@ -78,12 +80,14 @@ struct RandomAnswer: CustomStringConvertible {
     private let coding: Coding
 
     private static let json = [
-        "application/json", "APPLICATION/JSON", "application/json; charset=utf-8", "application/json;q=0.1", "text/json", "application/problem+json",
+        "application/json", "APPLICATION/JSON", "application/json; charset=utf-8", "application/json;q=0.1", "text/json",
+        "application/problem+json",
         "application/vnd.api+JSON ; version=1",
     ]
     private static let lines = ["application/x-ndjson", "Application/X-NDJSON; charset=utf-8"]
     private static let others = [
-        "text/html", "text/html; charset=utf-8", "TEXT/PLAIN", "text/event-stream", "multipart/mixed; boundary=json", "application/octet-stream",
+        "text/html", "text/html; charset=utf-8", "TEXT/PLAIN", "text/event-stream", "multipart/mixed; boundary=json",
+        "application/octet-stream",
         "text/csv", "application/xml", "text/html; application/json", "*/*", "application", "text/javascript", "image/svg+xml",
     ]
 
@@ -134,7 +138,8 @@ struct RandomAnswer: CustomStringConvertible {
         func around(_ before: String, _ after: String) -> [UInt8] { Array(before.utf8) + document() + Array(after.utf8) }
         let ending = UInt8(ascii: "\n")
         if form == .lines, random.next() % 5 > 0 {
-            return Array((0..<Int.random(in: 1...4, using: &random)).map { _ in document().filter { $0 != ending } }.joined(separator: [ending]))
+            return Array(
+                (0..<Int.random(in: 1...4, using: &random)).map { _ in document().filter { $0 != ending } }.joined(separator: [ending]))
         }
         switch random.next() % 24 {
         case 0: return []
@@ -150,7 +155,8 @@ struct RandomAnswer: CustomStringConvertible {
         case 10: return Array(document().dropLast(Int.random(in: 1...3, using: &random)))
         case 11:
             var damaged = document()
-            damaged[Int.random(in: 0..<damaged.count, using: &random)] = [0x20, 0x5B, 0x7D, 0x2C, 0x22, 0x5C, 0x7B, 0xFF].randomElement(using: &random)!
+            damaged[Int.random(in: 0..<damaged.count, using: &random)] = [0x20, 0x5B, 0x7D, 0x2C, 0x22, 0x5C, 0x7B, 0xFF].randomElement(
+                using: &random)!
             return damaged
         default: return document()
         }

@@ -138,7 +138,9 @@ struct FilterTests {
     }
 
     @Test func eachTierHasEntityTagsOfItsOwn() throws {
-        let fields = Self.json + "ETag: \"v1\"\r\nLast-Modified: now\r\nAccept-Ranges: bytes\r\nContent-MD5: x\r\nCache-Control: public, max-age=60\r\n"
+        let fields =
+            Self.json
+            + "ETag: \"v1\"\r\nLast-Modified: now\r\nAccept-Ranges: bytes\r\nContent-MD5: x\r\nCache-Control: public, max-age=60\r\n"
         let first = try exchange(answer(fields, "[]")).answer
         let line = try #require(first.text.split(separator: "\r\n").first { $0.hasPrefix("ETag: ") })
         #expect(line.hasPrefix("ETag: W/\"v1~free."))
@@ -146,7 +148,8 @@ struct FilterTests {
         #expect(first.text.contains("Cache-Control: private, max-age=60\r\n"))
         let tag = line.dropFirst("ETag: ".count)
         for method in ["GET", "PUT"] {
-            let again = "\(method) / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 0\r\nIf-None-Match: \"x\", \(tag)\r\nIf-Match: \"x\", \(tag)\r\n\r\n"
+            let again =
+                "\(method) / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 0\r\nIf-None-Match: \"x\", \(tag)\r\nIf-Match: \"x\", \(tag)\r\n\r\n"
             let asked = try exchange("HTTP/1.1 304 Not Modified\r\nETag: \"v1\"\r\n\r\n", again).asked
             #expect(asked.contains("If-None-Match: \"v1\"\r\n"))
             #expect(asked.contains("If-Match: \"x\", \"v1\"\r\n"))
@@ -154,7 +157,8 @@ struct FilterTests {
     }
 
     @Test(arguments: [
-        ("200 OK", "Content-Type: text/html\r\n", "<p>"), ("200 OK", "Content-Type: text/event-stream\r\n", "data: {\"tier\":\"premium\"}\n\n"),
+        ("200 OK", "Content-Type: text/html\r\n", "<p>"),
+        ("200 OK", "Content-Type: text/event-stream\r\n", "data: {\"tier\":\"premium\"}\n\n"),
         ("200 OK", "", "plain"), ("200 OK", Self.json, ""), ("404 Not Found", Self.json, #"{"detail":"no"}"#),
     ])
     func whatIsNotToBeJudgedPassesARouteThatIsNotStrict(_ status: String, _ fields: String, _ content: String) throws {
@@ -171,7 +175,8 @@ struct FilterTests {
         ("Content-Type: application/octet-stream\r\n", list), ("Content-Type: text/javascript\r\n", "callback(\(list))"),
         ("Content-Type: text/html;application/json\r\n", list), ("Content-Type: text/html\r\nContent-Type: text/plain\r\n", list),
         ("Content-Type: */*\r\n", list), ("Content-Type: application/xml\r\nContent-Encoding: gzip\r\n", "<premium/>"),
-        ("", "plain: premium"), ("", #""premium""#), ("Content-Type:\r\n", "plain: premium"), ("Content-Type:\r\nContent-Type: text/html\r\n", "<premium/>"),
+        ("", "plain: premium"), ("", #""premium""#), ("Content-Type:\r\n", "plain: premium"),
+        ("Content-Type:\r\nContent-Type: text/html\r\n", "<premium/>"),
     ]
 
     @Test(arguments: others) func onlyJSONPasses(_ fields: String, _ content: String) throws {
@@ -181,7 +186,8 @@ struct FilterTests {
             #expect(received.status == (code < 400 ? 502 : code) && received.text.contains("UPSTREAM_ERROR") == (code >= 400), "\(status)")
             #expect(!received.text.contains("premium"))
         }
-        let chunked = "HTTP/1.1 200 OK\r\n\(fields)Transfer-Encoding: chunked\r\n\r\n\(String(content.utf8.count, radix: 16))\r\n\(content)\r\n0\r\n\r\n"
+        let chunked =
+            "HTTP/1.1 200 OK\r\n\(fields)Transfer-Encoding: chunked\r\n\r\n\(String(content.utf8.count, radix: 16))\r\n\(content)\r\n0\r\n\r\n"
         for inPieces in [false, true] { #expect(try exchange(chunked, inPieces: inPieces).answer.status == 502) }
     }
 
@@ -190,7 +196,8 @@ struct FilterTests {
         let kept = ["Retry-After: 7", "WWW-Authenticate: Basic realm=\"a\"", "WWW-Authenticate: Bearer", "Allow: GET, HEAD"]
         let fields = kept.map { $0 + "\r\n" }.joined() + "X-Other: premium\r\n"
         for (status, label, code) in [
-            ("503 X", "Content-Type: text/html\r\n", 503), ("401 X", Self.json, 401), ("405 X", "", 405), ("200 OK", "Content-Type: text/html\r\n", 502),
+            ("503 X", "Content-Type: text/html\r\n", 503), ("401 X", Self.json, 401), ("405 X", "", 405),
+            ("200 OK", "Content-Type: text/html\r\n", 502),
             ("200 OK", Self.json, 502),
         ] {
             for inPieces in [false, true] {
@@ -202,7 +209,8 @@ struct FilterTests {
     }
 
     @Test(arguments: [
-        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 204 No Content\r\nContent-Type: text/html\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 204 No Content\r\nContent-Type: text/html\r\n\r\n",
         "HTTP/1.1 302 Found\r\nContent-Type: text/html\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 304 Not Modified\r\nContent-Type: text/html\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -249,7 +257,8 @@ struct FilterTests {
         labels.declare(routes: ["a"], upstreams: [], tiers: [], issuers: [])
         var answers = UnlabelledAnswers()
         let seconds: [(at: UInt64, kept: UInt32, dropped: UInt32, unlabelled: UInt32, due: Int?)] = [
-            (0, 0, 0, 0, nil), (1, 2, 0, 2, 1), (2, 2, 0, 2, nil), (61, 1, 1, 2, 2), (100, 2, 0, 1, nil), (130, 2, 0, 2, nil), (159, 0, 1, 0, nil),
+            (0, 0, 0, 0, nil), (1, 2, 0, 2, 1), (2, 2, 0, 2, nil), (61, 1, 1, 2, 2), (100, 2, 0, 1, nil), (130, 2, 0, 2, nil),
+            (159, 0, 1, 0, nil),
             (218, 2, 0, 2, nil), (219, 2, 0, 2, 1), (290, 0, 2, 2, nil),
         ]
         for (at, kept, dropped, unlabelled, due) in seconds {
@@ -260,14 +269,17 @@ struct FilterTests {
 
     @Test func aRootArrayIsRefusedWhereAPathBeginsWithAName() throws {
         for status in ["200 OK", "400 Bad Request"] {
-            let received = try exchange(answer(Self.json, #"[{"tier":"premium"}]"#, status: status)) { $0.filters = [try! FilterPath(parsing: "results[].tier")] }.answer
+            let received = try exchange(answer(Self.json, #"[{"tier":"premium"}]"#, status: status)) {
+                $0.filters = [try! FilterPath(parsing: "results[].tier")]
+            }.answer
             #expect(received.status == 502)
             #expect(!received.text.contains("premium"))
         }
     }
 
     @Test(arguments: [
-        "Content-Type: application/json; charset=utf-8\r\n", "Content-Type: APPLICATION/PROBLEM+JSON\r\n", "Content-Type: text/json\r\n", "",
+        "Content-Type: application/json; charset=utf-8\r\n", "Content-Type: APPLICATION/PROBLEM+JSON\r\n", "Content-Type: text/json\r\n",
+        "",
         "Content-Type: text/html\r\nContent-Type: application/json\r\n", "Content-Type: application/vnd.api+json\r\n",
     ])
     func jsonIsKnownByItsTypeOrItsBeginning(_ fields: String) throws {
@@ -275,7 +287,8 @@ struct FilterTests {
     }
 
     @Test(arguments: [
-        ("206 Partial Content", Self.json, "[]"), ("226 IM Used", Self.json, "[]"), ("200 OK", Self.json + "Content-Encoding: br\r\n", "[]"),
+        ("206 Partial Content", Self.json, "[]"), ("226 IM Used", Self.json, "[]"),
+        ("200 OK", Self.json + "Content-Encoding: br\r\n", "[]"),
         ("200 OK", Self.json + "Content-Encoding: gzip, gzip\r\n", "[]"), ("200 OK", Self.json + "Content-Encoding: gzip\r\n", "[]"),
         ("200 OK", "", "\u{FEFF}[]"), ("200 OK", "Content-Type: application/json-seq\r\n", "\u{1E}{}"),
     ])
@@ -327,7 +340,9 @@ struct FilterTests {
 
     @Test func aWatchedAnswerPassesAsItIs() throws {
         let whole = answer(Self.json + "ETag: \"v1\"\r\n", Self.list)
-        let (asked, received) = try exchange(whole, "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAccept: text/html\r\nAccept-Encoding: br\r\n\r\n") { $0.shadow = .filter }
+        let (asked, received) = try exchange(
+            whole, "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAccept: text/html\r\nAccept-Encoding: br\r\n\r\n"
+        ) { $0.shadow = .filter }
         #expect(received.body == Self.list)
         #expect(received.text.contains("ETag: \"v1\"\r\n"))
         #expect(asked.contains("Accept: text/html\r\nAccept-Encoding: br\r\n"))

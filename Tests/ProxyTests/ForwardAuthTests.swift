@@ -19,7 +19,9 @@ struct ForwardAuthTests {
     }
 
     /// Whether the worker has not tried to reach the upstream.
-    private func isUntouched(_ bench: Bench) -> Bool { !Line(bench.upstream).isReady(milliseconds: 20) && bench.worker.census.connections == 0 }
+    private func isUntouched(_ bench: Bench) -> Bool {
+        !Line(bench.upstream).isReady(milliseconds: 20) && bench.worker.census.connections == 0
+    }
 
     @Test func aCheckIsAnsweredWithoutAnUpstream() throws {
         let bench = try Bench()
@@ -85,7 +87,8 @@ struct ForwardAuthTests {
         defer { bench.end() }
         let proxy = try Line(to: bench.worker.checkAddress)
         let malformed = [
-            check("/a").replacing("X-Forwarded-Uri: /a\r\n", with: ""), check("/a", "X-Original-URL: /b\r\n"), check("/a", "X_User_Id: 1\r\n"),
+            check("/a").replacing("X-Forwarded-Uri: /a\r\n", with: ""), check("/a", "X-Original-URL: /b\r\n"),
+            check("/a", "X_User_Id: 1\r\n"),
             check("/..\u{2F}.."), check("/a b"), check("/a", "X-Forwarded-Host: a b\r\n"), check("/a#b"),
         ]
         for request in malformed {
@@ -99,7 +102,9 @@ struct ForwardAuthTests {
         // To nginx it is a 403 like any other.
         try proxy.send(check("/a", at: "/auth/check/nginx", "X-Original-URL: /b\r\n"))
         let refusal = try proxy.receiveMessage()
-        #expect(refusal.status == 403 && refusal.value(of: "X-Tollgate-Status") == "400" && refusal.value(of: "X-Tollgate-Code") == "BAD_REQUEST")
+        #expect(
+            refusal.status == 403 && refusal.value(of: "X-Tollgate-Status") == "400"
+                && refusal.value(of: "X-Tollgate-Code") == "BAD_REQUEST")
         proxy.close()
     }
 
@@ -137,11 +142,12 @@ struct ForwardAuthTests {
         #expect(forNginx.status == 403 && forNginx.value(of: "X-Tollgate-Status") == "429")
         #expect(forNginx.value(of: "X-Tollgate-Code") == "RATE_LIMITED" && forNginx.value(of: "Retry-After") != nil)
         #expect(plain.status == 429 && plain.value(of: "X-Tollgate-Status") == nil && plain.value(of: "Retry-After") != nil)
-        #expect(bench.worker.samples("tollgate_forward_auth_checks_total").sorted() == [
-            #"tollgate_forward_auth_checks_total{endpoint="check",code_class="4xx"} 1"#,
-            #"tollgate_forward_auth_checks_total{endpoint="nginx",code_class="2xx"} 2"#,
-            #"tollgate_forward_auth_checks_total{endpoint="nginx",code_class="4xx"} 1"#,
-        ])
+        #expect(
+            bench.worker.samples("tollgate_forward_auth_checks_total").sorted() == [
+                #"tollgate_forward_auth_checks_total{endpoint="check",code_class="4xx"} 1"#,
+                #"tollgate_forward_auth_checks_total{endpoint="nginx",code_class="2xx"} 2"#,
+                #"tollgate_forward_auth_checks_total{endpoint="nginx",code_class="4xx"} 1"#,
+            ])
         #expect(!bench.worker.samples("tollgate_http_requests_total{route=\"all\"").isEmpty)
         proxy.close()
     }
@@ -160,7 +166,8 @@ struct ForwardAuthTests {
     }
 
     private func learn(_ bench: Bench) {
-        bench.worker.mailbox.post(.learnedUsers([UserTier(user: TokenUser(Self.user), status: .tier(Tier(rawValue: 1), until: .max), version: 1)]))
+        bench.worker.mailbox.post(
+            .learnedUsers([UserTier(user: TokenUser(Self.user), status: .tier(Tier(rawValue: 1), until: .max), version: 1)]))
     }
 
     private var bearer: String { "Authorization: Bearer \(Bench.token(Self.user))\r\n" }

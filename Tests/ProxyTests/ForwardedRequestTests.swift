@@ -19,7 +19,8 @@ import Wire
     /// The forwarded form of a head, and the argument of `readdress`.
     private func forwarded(
         _ request: String, to address: UpstreamAddress = UpstreamAddress(address: .unix("/u")), ownHost: Bool = false,
-        trusted: Bool = false, isTLS: Bool = false, trace: String = "trace", isRecorded: Bool = false, restarts: Bool = false, _ change: (inout RouteRule) -> Void = { _ in }
+        trusted: Bool = false, isTLS: Bool = false, trace: String = "trace", isRecorded: Bool = false, restarts: Bool = false,
+        _ change: (inout RouteRule) -> Void = { _ in }
     ) throws -> (text: String, slices: UpstreamHead) {
         var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
         change(&rule)
@@ -39,7 +40,8 @@ import Wire
         if restarts { decision.removeTraceState() }
         var out = ByteBuffer()
         let slices = ForwardedRequest.write(
-            head, bytes.rawBytes, decision, requestID: Array("id-1".utf8).rawBytes, traceparent: Array(trace.utf8).rawBytes, isTraced: isRecorded, from: from,
+            head, bytes.rawBytes, decision, requestID: Array("id-1".utf8).rawBytes, traceparent: Array(trace.utf8).rawBytes,
+            isTraced: isRecorded, from: from,
             to: address, sendsOwnHost: ownHost, into: &out)
         return (out.readable.text, slices)
     }
@@ -127,7 +129,8 @@ import Wire
     }
 
     @Test func onlyATrustedProxysWordOnTheClientIsPassedOn() throws {
-        let request = "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 203.0.113.9\r\nX-Forwarded-For:\r\nX-Forwarded-For: 198.51.100.7\r\n\r\n"
+        let request =
+            "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 203.0.113.9\r\nX-Forwarded-For:\r\nX-Forwarded-For: 198.51.100.7\r\n\r\n"
         #expect(try forwarded(request, trusted: true).text.value(of: "X-Forwarded-For") == "203.0.113.9, 198.51.100.7, 192.0.2.1")
         #expect(try forwarded(request).text.value(of: "X-Forwarded-For") == "192.0.2.1")
     }
@@ -141,7 +144,8 @@ import Wire
     }
 
     @Test func aRouteKeepsWhatItNamesAndNothingElse() throws {
-        let request = "GET / HTTP/1.1\r\nHost: h\r\nX-ORIGINAL-URL: /a\r\nX_Original_URL: /b\r\nX-Rewrite-URL: /c\r\nX-Forwarded-User: u\r\nConnection: X-Forwarded-User\r\n\r\n"
+        let request =
+            "GET / HTTP/1.1\r\nHost: h\r\nX-ORIGINAL-URL: /a\r\nX_Original_URL: /b\r\nX-Rewrite-URL: /c\r\nX-Forwarded-User: u\r\nConnection: X-Forwarded-User\r\n\r\n"
         let kept: KeptFields = [try KeptFields(named: "x-original-url"), try KeptFields(named: "X-Forwarded-User")]
         let text = try forwarded(request) { $0.keptFields = kept }.text
         #expect(text == "GET / HTTP/1.1\r\nHost: h\r\nX-ORIGINAL-URL: /a\r\n" + Self.forwarding + "\r\n")
@@ -170,10 +174,11 @@ import Wire
     ]
 
     /// Turned from any address to any other, once or again and again, a head is the one that would have been written.
-    @Test(arguments: [
-        "GET /a?b HTTP/1.1\r\nHost: client.test\r\nAccept: */*\r\n\r\n", "DELETE / HTTP/1.0\r\n\r\n",
-        "PUT /x//y HTTP/1.1\r\nHost: two.test:8080\r\nContent-Length: 3\r\n\r\n",
-    ], [true, false])
+    @Test(
+        arguments: [
+            "GET /a?b HTTP/1.1\r\nHost: client.test\r\nAccept: */*\r\n\r\n", "DELETE / HTTP/1.0\r\n\r\n",
+            "PUT /x//y HTTP/1.1\r\nHost: two.test:8080\r\nContent-Length: 3\r\n\r\n",
+        ], [true, false])
     func aHeadForAnotherAddressIsTheOneThatWouldHaveBeenWritten(_ request: String, _ ownHost: Bool) throws {
         for from in Self.addresses {
             var (text, slices) = try forwarded(request, to: from, ownHost: ownHost)

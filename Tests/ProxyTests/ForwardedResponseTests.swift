@@ -56,7 +56,8 @@ import Wire
             "HTTP/1.1 204 No Content\r\nX-Request-Id: id-1\r\n\r\n"
         ),
         (
-            "one that is not modified keeps the length it speaks of", "HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\nETag: \"x\"\r\n\r\n",
+            "one that is not modified keeps the length it speaks of",
+            "HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\nETag: \"x\"\r\n\r\n",
             "HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\nETag: \"x\"\r\nX-Request-Id: id-1\r\n\r\n"
         ),
         (
@@ -64,7 +65,10 @@ import Wire
             "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Request-Id: theirs\r\nX-New-Access-Token: t\r\nx_new_refresh_token: t\r\nX-New-Token-Expires-At: 1\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Request-Id: id-1\r\n\r\n"
         ),
-        ("one without a reason", "HTTP/1.1 299\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 299 \r\nContent-Length: 0\r\nX-Request-Id: id-1\r\n\r\n"),
+        (
+            "one without a reason", "HTTP/1.1 299\r\nContent-Length: 0\r\n\r\n",
+            "HTTP/1.1 299 \r\nContent-Length: 0\r\nX-Request-Id: id-1\r\n\r\n"
+        ),
     ]
 
     @Test(arguments: heads) func aHeadComesTo(_ what: String, _ answer: String, _ expected: String) throws {
@@ -91,7 +95,8 @@ import Wire
     /// An upstream's fields, and those of them that the client gets besides the gateway's.
     @Test(arguments: [
         ("Access-Control-Allow-Origin: *\r\nACCESS-CONTROL-MAX-AGE: 5\r\nX-A: 1\r\naccess-control-anything: x", "X-A: 1\r\n"),
-        ("Vary: Accept-Encoding, origin", "Vary: Accept-Encoding\r\n"), ("Vary: Origin", ""), ("Vary: ORIGIN , ,Accept,", "Vary: Accept\r\n"),
+        ("Vary: Accept-Encoding, origin", "Vary: Accept-Encoding\r\n"), ("Vary: Origin", ""),
+        ("Vary: ORIGIN , ,Accept,", "Vary: Accept\r\n"),
         ("Vary: Accept\r\nX-A: 1\r\nVary: Origin\r\nX-B: 2\r\nVary: Cookie", "Vary: Accept\r\nX-A: 1\r\nX-B: 2\r\nVary: Cookie\r\n"),
         ("Vary: *", "Vary: *\r\n"), ("Vary: X-Origin", "Vary: X-Origin\r\n"), ("Vary:", ""),
         ("Access-Control: x\r\nX-Access-Control-Y: y", "Access-Control: x\r\nX-Access-Control-Y: y\r\n"),
@@ -110,7 +115,8 @@ import Wire
         edits.append(decided)
         var out = ByteBuffer()
         ForwardedResponse.write(
-            head, bytes.rawBytes, framing: head.framing, requestID: Array("id-1".utf8).rawBytes, edits: edits, persistence: .implied, into: &out)
+            head, bytes.rawBytes, framing: head.framing, requestID: Array("id-1".utf8).rawBytes, edits: edits, persistence: .implied,
+            into: &out)
         let text = out.readable.text
         #expect(text == "HTTP/1.1 200 OK\r\n\(kept)Content-Length: 0\r\nX-Request-Id: id-1\r\nVary: Origin\r\n\r\n")
         // Without a policy all of them pass, and a value that is reused has forgotten it.
@@ -121,7 +127,8 @@ import Wire
 
     /// A client of HTTP/2 gets the fields that one of HTTP/1 gets.
     @Test(arguments: [true, false]) func aBlockHasTheFieldsOfTheLines(_ removesCORS: Bool) throws {
-        let cors = "HTTP/1.1 200 OK\r\nVary: Accept, origin\r\nAccess-Control-Allow-Origin: *\r\nX-A: \(String(repeating: "v", count: 300))\r\n\r\n"
+        let cors =
+            "HTTP/1.1 200 OK\r\nVary: Accept, origin\r\nAccess-Control-Allow-Origin: *\r\nX-A: \(String(repeating: "v", count: 300))\r\n\r\n"
         for answer in Self.heads.map(\.answer) + [cors] {
             let bytes = Array(answer.utf8)
             var head = ResponseHead()

@@ -24,7 +24,8 @@ final class HTTP2Upstream {
             switch type {
             case 3: "RST \(stream) \(word(0))"
             case 7: "GOAWAY \(word(0)) \(word(4))"
-            default: "\(["DATA", "HEADERS", "PRIORITY", "RST", "SETTINGS", "PUSH", "PING", "GOAWAY", "WINDOW", "CONTINUATION"][type]) \(stream)"
+            default:
+                "\(["DATA", "HEADERS", "PRIORITY", "RST", "SETTINGS", "PUSH", "PING", "GOAWAY", "WINDOW", "CONTINUATION"][type]) \(stream)"
             }
         }
     }
@@ -86,7 +87,9 @@ final class HTTP2Upstream {
 
     func sendReset(_ stream: Int, _ code: HTTP2ErrorCode) throws { try send(Self.reset, 0, stream, Self.word(Int(code.rawValue))) }
 
-    func sendGoAway(last: Int, _ code: HTTP2ErrorCode = .noError) throws { try send(Self.goAway, 0, 0, Self.word(last) + Self.word(Int(code.rawValue))) }
+    func sendGoAway(last: Int, _ code: HTTP2ErrorCode = .noError) throws {
+        try send(Self.goAway, 0, 0, Self.word(last) + Self.word(Int(code.rawValue)))
+    }
 
     private func take(_ count: Int) throws -> [UInt8] {
         while waiting.count < count {
@@ -164,7 +167,8 @@ struct HTTP2Bench {
     let worker: RunningWorker
     let upstream: Socket
 
-    init(settings: WorkerSettings = WorkerSettings(), probes: Bool = false, _ adjust: (inout UpstreamSettings) -> Void = { _ in },
+    init(
+        settings: WorkerSettings = WorkerSettings(), probes: Bool = false, _ adjust: (inout UpstreamSettings) -> Void = { _ in },
         healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in }
     ) throws {
         upstream = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
@@ -190,7 +194,9 @@ struct HTTP2Bench {
     /// A client that has asked for this path.
     func ask(_ path: String) throws -> Line { try client("GET \(path) HTTP/1.1\r\nHost: h\r\n\r\n") }
 
-    func accept(_ settings: [(Int, Int)]? = []) throws -> HTTP2Upstream { try HTTP2Upstream(Line(acceptedFrom: upstream), settings: settings) }
+    func accept(_ settings: [(Int, Int)]? = []) throws -> HTTP2Upstream {
+        try HTTP2Upstream(Line(acceptedFrom: upstream), settings: settings)
+    }
 
     /// Whether no further connection is opened for a moment.
     var opensNoMore: Bool { !Line(upstream).isReady(milliseconds: 50) }

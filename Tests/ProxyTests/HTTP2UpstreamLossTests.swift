@@ -181,10 +181,11 @@ struct HTTP2UpstreamLossTests {
         #expect(bench.isAtRest())
     }
 
-    @Test(arguments: [
-        [("server", "x")], [(":status", "2000")], [(":status", "200"), ("Upper", "x")], [(":status", "200"), ("connection", "close")],
-        [(":status", "101")], [(":status", "200"), ("content-length", "1"), ("content-length", "2")],
-    ] as [[(String, String)]])
+    @Test(
+        arguments: [
+            [("server", "x")], [(":status", "2000")], [(":status", "200"), ("Upper", "x")], [(":status", "200"), ("connection", "close")],
+            [(":status", "101")], [(":status", "200"), ("content-length", "1"), ("content-length", "2")],
+        ] as [[(String, String)]])
     func aMalformedAnswerIs502AndTheConnectionGoesOn(_ fields: [(String, String)]) throws {
         let bench = try HTTP2Bench()
         defer { bench.end() }

@@ -37,7 +37,8 @@ struct HTTP2UpstreamTests {
         let bench = try HTTP2Bench()
         defer { bench.end() }
         let client = try bench.client(
-            "GET /a?b HTTP/1.1\r\nHost: example.org\r\nTE: trailers\r\nX-One: 1\r\nx-one: 2\r\nConnection: keep-alive, X-Hop\r\nX-Hop: h\r\nX-User-Id: root\r\n\r\n")
+            "GET /a?b HTTP/1.1\r\nHost: example.org\r\nTE: trailers\r\nX-One: 1\r\nx-one: 2\r\nConnection: keep-alive, X-Hop\r\nX-Hop: h\r\nX-User-Id: root\r\n\r\n"
+        )
         let upstream = try bench.accept()
         let request = try upstream.request()
         #expect(request.head.hasPrefix("GET /a?b HTTP/1.1\r\nhost: example.org\r\n"))
@@ -191,13 +192,18 @@ struct HTTP2UpstreamTests {
             let path = String(request.head.dropFirst(5).prefix(1))
             var frames: [() throws -> Void] = [
                 { try upstream.sendHead(request.stream, [(":status", "21\(path)"), ("x-path", path), ("content-length", "4")]) },
-                { try upstream.sendData(request.stream, "\(path)\(path)") }, { try upstream.sendData(request.stream, "\(path)\(path)", ends: true) },
+                { try upstream.sendData(request.stream, "\(path)\(path)") },
+                { try upstream.sendData(request.stream, "\(path)\(path)", ends: true) },
             ]
-            if Int(path)! % 2 == 0 { frames.insert({ try upstream.sendHead(request.stream, [(":status", "103"), ("link", path)]) }, at: 0) }
+            if Int(path)! % 2 == 0 {
+                frames.insert({ try upstream.sendHead(request.stream, [(":status", "103"), ("link", path)]) }, at: 0)
+            }
             return frames
         }
         try upstream.atOnce {
-            while let index = frames.indices.filter({ !frames[$0].isEmpty }).randomElement(using: &random) { try frames[index].removeFirst()() }
+            while let index = frames.indices.filter({ !frames[$0].isEmpty }).randomElement(using: &random) {
+                try frames[index].removeFirst()()
+            }
         }
         for (path, client) in clients.enumerated() {
             if path % 2 == 0 { #expect(try client.receiveMessage().contains("link: \(path)\r\n")) }
@@ -289,7 +295,9 @@ struct HTTP2UpstreamTests {
         let bench = try HTTP2Bench(probes: true) {
             $0.health = .path("/healthz")
             $0.healthInterval = 3_000
-        } healthChanged: { _, _, isHealthy in if !isHealthy { verdicts.add { _ in } } }
+        } healthChanged: { _, _, isHealthy in
+            if !isHealthy { verdicts.add { _ in } }
+        }
         defer { bench.end() }
         for status in [200, 500, 503] {
             let upstream = try bench.accept()

@@ -43,7 +43,8 @@ struct LimitFloodTests {
         let upstream = try serve(listener)
         let worker = try RunningWorker(
             [try rule("keyed", "100/d+by=header:x-api-key"), try rule("plain", "2/d+by=address"), try rule("minute", "2/m+by=address")],
-            upstreams: [RunningWorker.upstream("back", [listener.localAddress()])], proxies: [try #require(CIDR(parsing: "127.0.0.0/8"))], counts: Self.room)
+            upstreams: [RunningWorker.upstream("back", [listener.localAddress()])], proxies: [try #require(CIDR(parsing: "127.0.0.0/8"))],
+            counts: Self.room)
         defer {
             worker.stop()
             upstream.join()

@@ -6,7 +6,6 @@ import Wire
 @testable import System
 @testable import Transport
 
-
 struct TestFault: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
@@ -142,7 +141,9 @@ struct Line {
         var bytes: [UInt8] = []
         var length: Int?
         while length == nil || bytes.count < length! {
-            guard let byte = try receive(1) else { throw TestFault("ended after \(String(decoding: bytes, as: UTF8.self).debugDescription)") }
+            guard let byte = try receive(1) else {
+                throw TestFault("ended after \(String(decoding: bytes, as: UTF8.self).debugDescription)")
+            }
             bytes += byte
             if length == nil, bytes.suffix(4).elementsEqual("\r\n\r\n".utf8) {
                 length = bytes.count + String(decoding: bytes, as: UTF8.self).contentLength

@@ -47,7 +47,8 @@ struct LongFrameTests {
             sent.upstream += upstream.sendWhatGoes(some(fromServer, sent.upstream), waiting: 0)
             var moves = false
             for _ in 0..<3_000 where !moves {
-                moves = client.isReady(milliseconds: 1) || upstream.isReady(milliseconds: 9) || sent.client < fromClient.count
+                moves =
+                    client.isReady(milliseconds: 1) || upstream.isReady(milliseconds: 9) || sent.client < fromClient.count
                     || sent.upstream < fromServer.count
             }
             guard moves else { throw TestFault("stalls after \(received.client.count) and \(received.upstream.count) bytes") }

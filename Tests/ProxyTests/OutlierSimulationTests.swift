@@ -18,9 +18,12 @@ import Wire
         var behaviour: (Int, UInt64) -> (failures: Int, milliseconds: UInt64)
         var sent: [Int]
         var failed = 0
-        var mostOut = 0
+        var maxOut = 0
 
-        init(_ count: Int, seed: UInt64, _ change: (inout OutlierRules) -> Void, behaviour: @escaping (Int, UInt64) -> (failures: Int, milliseconds: UInt64)) {
+        init(
+            _ count: Int, seed: UInt64, _ change: (inout OutlierRules) -> Void,
+            behaviour: @escaping (Int, UInt64) -> (failures: Int, milliseconds: UInt64)
+        ) {
             addresses = Addresses(count, .leastOutstanding, change)
             random = SplitMix64(seed: seed)
             self.behaviour = behaviour
@@ -33,13 +36,13 @@ import Wire
         mutating func run(_ milliseconds: UInt64) {
             sent = sent.map { _ in 0 }
             failed = 0
-            mostOut = 0
+            maxOut = 0
             for _ in 0..<milliseconds / 5 {
                 now += 5
                 endRequests()
                 for _ in 0..<Int.random(in: 0...2, using: &random) { send() }
                 if now % 1_000 == 0 { judge() }
-                mostOut = max(mostOut, addresses.ejected(at: Double(now) / 1_000).count)
+                maxOut = max(maxOut, addresses.ejected(at: Double(now) / 1_000).count)
             }
         }
 
@@ -78,7 +81,7 @@ import Wire
             for outlier in addresses.pool.outliers(at: moment) {
                 _ = addresses.pool.judge(outlier.number, outlier.reason, detail: outlier.detail, at: moment)
             }
-            for (number, window) in addresses.pool.harvest(at: moment) { addresses.pool.gathered(window, of: number) }
+            for (number, window) in addresses.pool.takeWindow(at: moment) { addresses.pool.gathered(window, of: number) }
         }
     }
 
@@ -88,18 +91,18 @@ import Wire
         }
         run.run(120_000)
         // 24,000 requests, of which a tenth would have failed.
-        #expect(run.mostOut == 1 && run.sent[4] < 240, "\(run.sent)")
+        #expect(run.maxOut == 1 && run.sent[4] < 240, "\(run.sent)")
         // Its last ejection, a slow start, and a while.
         run.run(200_000)
         run.run(60_000)
         let fair = run.sent.reduce(0, +) / 10
-        #expect(run.mostOut == 0 && abs(run.sent[4] - fair) < fair / 10, "\(run.sent)")
+        #expect(run.maxOut == 0 && abs(run.sent[4] - fair) < fair / 10, "\(run.sent)")
     }
 
     @Test(arguments: [1, 2, 3] as [UInt64]) func anAddressThatOftenFailsIsFoundByItsShare(_ seed: UInt64) {
         var run = Run(5, seed: seed, { $0.failures = nil }) { number, _ in (failures: number == 2 ? 40 : 1, milliseconds: 10) }
         run.run(120_000)
-        #expect(run.mostOut == 1 && run.addresses.pool.records[2].total >= 2, "\(run.sent)")
+        #expect(run.maxOut == 1 && run.addresses.pool.records[2].total >= 2, "\(run.sent)")
         #expect(run.addresses.pool.records.enumerated().allSatisfy { $0.offset == 2 || $0.element.total == 0 })
         #expect(run.sent[2] < run.sent[0] * 2 / 3, "\(run.sent)")
     }
@@ -107,7 +110,7 @@ import Wire
     @Test(arguments: [1, 2, 3] as [UInt64]) func anAddressThatIsSlowIsFoundByItsTimes(_ seed: UInt64) {
         var run = Run(5, seed: seed, { $0.latency = .factor(3) }) { number, _ in (failures: 0, milliseconds: number == 0 ? 45 : 10) }
         run.run(120_000)
-        #expect(run.mostOut == 1 && run.addresses.pool.records[0].total >= 2, "\(run.sent)")
+        #expect(run.maxOut == 1 && run.addresses.pool.records[0].total >= 2, "\(run.sent)")
         #expect(run.addresses.pool.records.dropFirst().allSatisfy { $0.total == 0 })
     }
 
@@ -121,14 +124,14 @@ import Wire
         var run = Run(
             count, seed: seed,
             {
-                $0.mostEjected = percent
+                $0.maxEjected = percent
                 $0.latency = .factor(2)
                 $0.slowStart = 3_000
                 $0.interval = 2_000
             }
         ) { number, _ in (failures[number], times[number]) }
         run.run(30_000)
-        #expect(run.mostOut <= (percent == 0 ? 0 : min(count - 1, max(1, count * percent / 100))), "\(count) addresses, \(percent)%")
+        #expect(run.maxOut <= (percent == 0 ? 0 : min(count - 1, max(1, count * percent / 100))), "\(count) addresses, \(percent)%")
         #expect(run.underWay.count == run.addresses.pool.endpoints.reduce(0) { $0 + $1.outstanding })
     }
 }

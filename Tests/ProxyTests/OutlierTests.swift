@@ -17,7 +17,9 @@ struct Addresses {
         pool = UpstreamPool(settings: settings, addresses: (0..<count).map(Self.address))
     }
 
-    static func address(_ number: Int) -> UpstreamAddress { UpstreamAddress(address: SocketAddress(parsing: "127.0.0.1:\(1_000 + number)")!) }
+    static func address(_ number: Int) -> UpstreamAddress {
+        UpstreamAddress(address: SocketAddress(parsing: "127.0.0.1:\(1_000 + number)")!)
+    }
 
     static func moment(_ seconds: Double) -> MonotonicTime { MonotonicTime(nanoseconds: UInt64((1_000 + seconds) * 1_000_000_000)) }
 
@@ -55,7 +57,7 @@ struct Addresses {
     ]
 
     @Test(arguments: caps) func noMoreAreOutThanAllowedAndOneStays(_ count: Int, _ percent: Int, _ expected: Int) {
-        var addresses = Addresses(count) { $0.mostEjected = percent }
+        var addresses = Addresses(count) { $0.maxEjected = percent }
         for number in 0..<count { _ = addresses.suspect(number) }
         #expect(addresses.ejected().count == expected)
         #expect(addresses.choices(1).reduce(0, +) == 1)
@@ -70,7 +72,7 @@ struct Addresses {
     }
 
     @Test func anAddressThatIsOutOrUnhealthyOrRetiredIsNotEjectedAgain() {
-        var addresses = Addresses(4) { $0.mostEjected = 100 }
+        var addresses = Addresses(4) { $0.maxEjected = 100 }
         #expect(addresses.suspect(0) == 10)
         #expect(addresses.suspect(0, at: 5) == nil)
         addresses.turnUnhealthy(1)
@@ -169,7 +171,8 @@ struct Addresses {
         ([(1, nil), (2, nil), (1, nil), (2, 9), (3, 9), (4, nil), (5, 8)], true),
     ]
 
-    @Test(arguments: rows) func throttledClientsAreTheAddressIfTheyAreMany(_ clients: [(address: UInt32, user: UInt64?)], _ isSuspect: Bool) {
+    @Test(arguments: rows) func throttledClientsAreTheAddressIfTheyAreMany(_ clients: [(address: UInt32, user: UInt64?)], _ isSuspect: Bool)
+    {
         var health = EndpointHealth()
         let rules = OutlierRules()
         let marks = clients.map { ClientMark(address: IPAddress(v4: $0.address), user: $0.user) }
@@ -359,7 +362,9 @@ struct Addresses {
     @Test func anAddressThatIsOutIsNeitherJudgedNorComparedWith() {
         var addresses = Addresses(4)
         _ = addresses.suspect(0)
-        for number in 0..<4 { addresses.pool.gathered(AnswerWindow(successes: number < 2 ? 0 : 100, failures: number < 2 ? 100 : 0), of: number) }
+        for number in 0..<4 {
+            addresses.pool.gathered(AnswerWindow(successes: number < 2 ? 0 : 100, failures: number < 2 ? 100 : 0), of: number)
+        }
         #expect(addresses.pool.outliers(at: Addresses.moment(0)).map(\.number) == [1])
     }
 
@@ -367,12 +372,12 @@ struct Addresses {
         var workers = [Addresses(3), Addresses(3)]
         for index in workers.indices { workers[index].pool.windows[1].successes = 7 }
         // The first look ends the window that has no beginning.
-        #expect(workers[0].pool.harvest(at: Addresses.moment(0.3)).count == 1)
-        #expect(workers[1].pool.harvest(at: Addresses.moment(4.7)).count == 1)
+        #expect(workers[0].pool.takeWindow(at: Addresses.moment(0.3)).count == 1)
+        #expect(workers[1].pool.takeWindow(at: Addresses.moment(4.7)).count == 1)
         #expect(workers[0].pool.windowEnd == workers[1].pool.windowEnd)
         workers[0].pool.windows[2].failures = 1
-        #expect(workers[0].pool.harvest(at: Addresses.moment(9.9)).isEmpty)
-        let harvested = workers[0].pool.harvest(at: Addresses.moment(10))
+        #expect(workers[0].pool.takeWindow(at: Addresses.moment(9.9)).isEmpty)
+        let harvested = workers[0].pool.takeWindow(at: Addresses.moment(10))
         #expect(harvested.map(\.number) == [2] && harvested[0].window == AnswerWindow(failures: 1))
         #expect(workers[0].pool.windows[2].isEmpty)
     }
@@ -386,7 +391,7 @@ struct Addresses {
         addresses.pool.adopt(settings, addresses: (0..<3).map(Addresses.address), at: Addresses.moment(0))
         addresses.pool.windows[0].times.add(microseconds: 5)
         #expect(addresses.pool.windows[0].times.count == 1)
-        _ = addresses.pool.harvest(at: Addresses.moment(0))
+        _ = addresses.pool.takeWindow(at: Addresses.moment(0))
         addresses.pool.windows[0].times.add(microseconds: 5)
         #expect(addresses.pool.windows[0].times.count == 1, "counting goes on in the next window")
     }

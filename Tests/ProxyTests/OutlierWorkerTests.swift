@@ -63,7 +63,8 @@ struct OutlierWorkerTests {
         "HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\ngrpc-status: 14\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n2\r\nab\r\n0\r\ngrpc-status: 14\r\n\r\n",
     ]) func unavailableOfGRPCIsAFailure(_ answer: String) throws {
-        let request = "POST / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\nContent-Type: application/grpc\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        let request =
+            "POST / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\nContent-Type: application/grpc\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         var herd = try Herd(2)
         let fine = answer.replacing("grpc-status: 14", with: "grpc-status: 0")
         #expect(try herd.ask(8, [answer, fine], request) == [4, 4])
@@ -122,7 +123,8 @@ struct OutlierWorkerTests {
     }
 
     @Test func handshakesOfWebSocketsThatAreRefusedWith503Count() throws {
-        let handshake = "GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        let handshake =
+            "GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
         var herd = try Herd(2)
         for _ in 0..<14 {
             let client = try Line(to: herd.stepped.address)
@@ -141,7 +143,9 @@ struct OutlierWorkerTests {
 
     @Test func theOnlyAddressStaysWhateverItAnswers() throws {
         var herd = try Herd(1)
-        for _ in 0..<8 { #expect(try herd.ask([Herd.answer(503, "Retry-After: 60")]).answer.hasPrefix("HTTP/1.1 503 Text\r\nRetry-After: 60\r\n")) }
+        for _ in 0..<8 {
+            #expect(try herd.ask([Herd.answer(503, "Retry-After: 60")]).answer.hasPrefix("HTTP/1.1 503 Text\r\nRetry-After: 60\r\n"))
+        }
         #expect(try herd.ask([Self.good]).answer.hasPrefix("HTTP/1.1 200"))
         herd.end()
     }
@@ -193,7 +197,9 @@ struct OutlierWorkerTests {
     }
 
     /// The upstream's patience with the client has ended, by an answer that is cut or by none: the address is well.
-    @Test(arguments: ["", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"]) func aLossThatWaitsForTheClientIsNotTheAddresss(_ part: String) throws {
+    @Test(arguments: ["", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"]) func aLossThatWaitsForTheClientIsNotTheAddresss(
+        _ part: String
+    ) throws {
         var herd = try Herd(2)
         for number in 0..<20 {
             let client = try Line(to: herd.stepped.address)
@@ -238,7 +244,9 @@ struct OutlierWorkerTests {
             }
             line.close()
             try herd.stepped.turn(untilReadable: client)
-            #expect(try client.receive().map { String(decoding: $0.prefix(12), as: UTF8.self) } == (number == 1 ? "HTTP/1.1 200" : "HTTP/1.1 502"))
+            #expect(
+                try client.receive().map { String(decoding: $0.prefix(12), as: UTF8.self) }
+                    == (number == 1 ? "HTTP/1.1 200" : "HTTP/1.1 502"))
             client.close()
             herd.stepped.turn()
         }
@@ -323,7 +331,7 @@ struct OutlierWorkerTests {
     // MARK: several workers
 
     @Test func oneWorkerJudgesForAll() throws {
-        let (changes, sightings) = (Changes(), Mutexed<[(UpstreamAddress, AddressSighting)]>([]))
+        let (changes, sightings) = (Changes(), Mutexed<[(UpstreamAddress, AddressReport)]>([]))
         var judge = try Herd(2, services: { $0.addressChanged = { _, address, change in changes.add(address, change) } })
         let snapshot = judge.snapshot
         var other = try SteppedWorker(
@@ -383,7 +391,8 @@ struct OutlierWorkerTests {
 
     @Test func theStatusSaysWhyAnAddressIsOut() throws {
         let panics = Mutexed<[Bool]>([])
-        var herd = try Herd(3, { $0.outliers.mostEjected = 100 }, services: { $0.panicChanged = { _, begins, _, _ in panics.change { $0.append(begins) } } })
+        var herd = try Herd(
+            3, { $0.outliers.maxEjected = 100 }, services: { $0.panicChanged = { _, begins, _, _ in panics.change { $0.append(begins) } } })
         let answers = [Herd.answer(503), Self.good, Self.good]
         _ = try herd.ask(15, answers)
         var status = try #require(herd.stepped.worker.upstreamStatuses().first)

@@ -40,7 +40,8 @@ struct ParkedRequestTests {
         learn(.tier(.lowest, until: .max), bench)
         let upstream = try bench.accept()
         let request = try upstream.receiveMessage()
-        #expect(request.hasPrefix("GET /a ") && request.contains("X-User-Id: \(Self.user)\r\n") && request.contains("X-User-Tier: free\r\n"))
+        #expect(
+            request.hasPrefix("GET /a ") && request.contains("X-User-Id: \(Self.user)\r\n") && request.contains("X-User-Tier: free\r\n"))
         try upstream.send(ExchangeTests.ok)
         #expect(try client.receiveMessage().body == "ok")
         // Known from now on, on this connection and on others.

@@ -14,11 +14,14 @@ struct RequestBoundsTests {
 
     private func listen() throws -> Socket { try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!) }
 
-    private func snapshot(_ listener: Socket, speaksHTTP2: Bool = false, _ change: (inout UpstreamSettings) -> Void) throws -> UpstreamSnapshot {
+    private func snapshot(
+        _ listener: Socket, speaksHTTP2: Bool = false, _ change: (inout UpstreamSettings) -> Void
+    ) throws -> UpstreamSnapshot {
         var settings = UpstreamSettings(name: "back")
         settings.timeout = 5_000
         change(&settings)
-        return UpstreamSnapshot(settings: settings, addresses: [UpstreamAddress(address: try listener.localAddress(), speaksHTTP2: speaksHTTP2)])
+        return UpstreamSnapshot(
+            settings: settings, addresses: [UpstreamAddress(address: try listener.localAddress(), speaksHTTP2: speaksHTTP2)])
     }
 
     private func worker(_ snapshot: UpstreamSnapshot, _ change: (inout RouteRule) -> Void = { _ in }) throws -> SteppedWorker {
@@ -28,7 +31,9 @@ struct RequestBoundsTests {
     }
 
     /// A client whose request has arrived at the upstream.
-    private func begin(_ worker: inout SteppedWorker, _ listener: Socket, _ request: String = Self.request) throws -> (client: Line, upstream: Line) {
+    private func begin(
+        _ worker: inout SteppedWorker, _ listener: Socket, _ request: String = Self.request
+    ) throws -> (client: Line, upstream: Line) {
         let client = try Line(to: worker.address)
         try client.send(request)
         let upstream = try worker.accept(listener)
@@ -121,9 +126,12 @@ struct RequestBoundsTests {
         defer { listener.close() }
         let back = try snapshot(listener) { $0.maxRequests = 1 }
         var worker = try worker(back)
-        let handshake = "GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        let handshake =
+            "GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
         let (client, upstream) = try begin(&worker, listener, handshake)
-        try upstream.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n")
+        try upstream.send(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
+        )
         try worker.turn(untilReadable: client)
         #expect(try client.receive(until: "\r\n\r\n").hasPrefix("HTTP/1.1 101"))
         #expect(try refused(&worker).status == 503)
@@ -221,7 +229,7 @@ struct RequestBoundsTests {
         let back = try snapshot(listener) {
             $0.retries = 5
             $0.retryPercent = 1
-            $0.leastRetries = 0
+            $0.minRetries = 0
         }
         var worker = try worker(back)
         // The budget has saved ten retries: five for the first request, four for the second, one for the third.
@@ -249,7 +257,7 @@ struct RequestBoundsTests {
         defer { listener.close() }
         let back = try snapshot(listener) {
             $0.retryPercent = 0
-            $0.leastRetries = 1
+            $0.minRetries = 1
         }
         var first = try worker(back)
         var second = try worker(back)

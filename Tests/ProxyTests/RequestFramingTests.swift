@@ -20,7 +20,8 @@ struct RequestFramingTests {
     }
 
     @Test(arguments: [
-        ("", false, "", ""), ("hello", false, "", "5\r\nhello\r\n"), ("", true, "", "0\r\n\r\n"), ("hello", true, "", "5\r\nhello\r\n0\r\n\r\n"),
+        ("", false, "", ""), ("hello", false, "", "5\r\nhello\r\n"), ("", true, "", "0\r\n\r\n"),
+        ("hello", true, "", "5\r\nhello\r\n0\r\n\r\n"),
         ("hello", true, "X-A: 1\r\n", "5\r\nhello\r\n0\r\nX-A: 1\r\n\r\n"),
         // More than may come from outside in chunks.
         ("hello", true, longTrailers, "5\r\nhello\r\n0\r\n\(longTrailers)\r\n"),

@@ -135,7 +135,8 @@ struct RetryTests {
 
     /// A malformed answer, in the head or behind it, ejects the address like a refused connection.
     @Test(arguments: [
-        "nonsense\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart",
+        "nonsense\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart",
     ])
     func malformedAnswersCountAgainstTheAddress(_ malformed: String) throws {
         let pair = try Pair()

@@ -18,7 +18,8 @@ struct ReuseTests {
         defer { stepped.end() }
         let client = try Line(to: stepped.address)
         let kept = try stepped.exchange(client, listener)
-        let idle = try #require(stepped.worker.upstreams.connections.indices.first { stepped.worker.upstreams.connections[$0].phase == .idle })
+        let idle = try #require(
+            stepped.worker.upstreams.connections.indices.first { stepped.worker.upstreams.connections[$0].phase == .idle })
         // The loop has nothing left to tell; then both are there before it looks again, the request first.
         stepped.turn()
         try client.send("GET /second HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -43,7 +44,8 @@ struct ReuseTests {
         defer { stepped.end() }
         let client = try Line(to: stepped.address)
         let kept = try stepped.exchange(client, listener)
-        let idle = try #require(stepped.worker.upstreams.connections.indices.first { stepped.worker.upstreams.connections[$0].phase == .idle })
+        let idle = try #require(
+            stepped.worker.upstreams.connections.indices.first { stepped.worker.upstreams.connections[$0].phase == .idle })
         // As if it came just after the loop had looked.
         let token = Token(.upstream, stepped.worker.upstreams.connections.handle(idle)).bits
         stepped.worker.upstreams.connections[idle].connection.watch(Interest(), token: token, in: stepped.worker.loop)

@@ -26,10 +26,12 @@ struct RoomTests {
 
     private func worker(_ upstream: UpstreamSnapshot, _ asked: Asked = Asked()) throws -> SteppedWorker {
         let rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
-        return try SteppedWorker([rule], upstreams: [upstream], makeRoom: { _, count in
-            asked.note(count)
-            return true
-        })
+        return try SteppedWorker(
+            [rule], upstreams: [upstream],
+            makeRoom: { _, count in
+                asked.note(count)
+                return true
+            })
     }
 
     private func upstream(_ listener: Socket) throws -> UpstreamSnapshot {
@@ -81,10 +83,11 @@ struct RoomTests {
             _ = try line.receiveMessage()
             try line.send(ExchangeTests.ok)
         }
-        for _ in 0..<2 where worker.worker.upstreams.longestIdle(0) == nil { worker.turn(waiting: 10) }
+        for _ in 0..<2 where worker.worker.upstreams.maxIdle(0) == nil { worker.turn(waiting: 10) }
         var narrow = wide.settings
         narrow.maxConnections = 1
-        worker.worker.upstreams.directory.adopt([UpstreamSnapshot(settings: narrow, addresses: wide.addresses, connections: wide.connections)], at: EventLoop.now().monotonic)
+        worker.worker.upstreams.directory.adopt(
+            [UpstreamSnapshot(settings: narrow, addresses: wide.addresses, connections: wide.connections)], at: EventLoop.now().monotonic)
         worker.worker.upstreams.closeRetired()
         try busy[2].send(ExchangeTests.ok)
         for line in lines { try worker.turn(untilReadable: line) }

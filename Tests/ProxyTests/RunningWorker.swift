@@ -49,7 +49,8 @@ final class RunningWorker: Sendable {
 
     init(
         _ rules: [RouteRule], upstreams: [UpstreamSnapshot], settings: WorkerSettings = WorkerSettings(),
-        local: [LocalHandler] = [], proxies: [CIDR] = [], counts: Int = 1_024, announces: Bool = false, tls: TLSServerContext? = nil, probes: Bool = false,
+        local: [LocalHandler] = [], proxies: [CIDR] = [], counts: Int = 1_024, announces: Bool = false, tls: TLSServerContext? = nil,
+        probes: Bool = false,
         lookUpUser: @escaping @Sendable (TokenUser) -> Void = { _ in },
         refresh: @escaping @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void = { _, _ in },
         healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in },
@@ -133,10 +134,12 @@ final class RunningWorker: Sendable {
     func samples(_ name: String) -> [String] {
         final class Page: Sendable { let text = Mutex("") }
         let page = Page()
-        mailbox.post(.report { snapshot in
-            let bytes = Exposition.render([snapshot], ProcessMetrics(build: BuildInfo(version: "", commit: "", swift: "")), at: WallTime(seconds: 0))
-            page.text.withLock { $0 = String(decoding: bytes, as: UTF8.self) }
-        })
+        mailbox.post(
+            .report { snapshot in
+                let bytes = Exposition.render(
+                    [snapshot], ProcessMetrics(build: BuildInfo(version: "", commit: "", swift: "")), at: WallTime(seconds: 0))
+                page.text.withLock { $0 = String(decoding: bytes, as: UTF8.self) }
+            })
         _ = census { _ in page.text.withLock { !$0.isEmpty } }
         return page.text.withLock { $0 }.split(separator: "\n").filter { $0.hasPrefix(name) }.map(String.init)
     }
@@ -201,7 +204,9 @@ extension Worker {
                     at = upstreams.connections[idle].nextIdle
                 }
                 at = endpoint.sessionHead
-                while let connection = at, let session = upstreams.connections[connection].session, census.listed <= upstreams.connections.count {
+                while let connection = at, let session = upstreams.connections[connection].session,
+                    census.listed <= upstreams.connections.count
+                {
                     if upstreams.isIdleSession(connection) { census.listed += 1 }
                     at = upstreams.sessions[session].next
                 }

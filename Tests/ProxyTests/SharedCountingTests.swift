@@ -61,7 +61,8 @@ struct SharedCountingTests {
             let endpoint = try RedisEndpoint(parsing: "redis://\(address)")
             let shared = SharedCounting(
                 limitClient, limiter: SharedLimiter(capacity: 1_024, hash: KeyedHash(first: 1, second: 2)),
-                gateways: GatewayCount(id: 1), lease: RedisScript(name: "lease", source: "return {}"), counts: false, now: EventLoop.now().monotonic
+                gateways: GatewayCount(id: 1), lease: RedisScript(name: "lease", source: "return {}"), counts: false,
+                now: EventLoop.now().monotonic
             ) { scripts in
                 RedisNodes(
                     RedisConnection(

@@ -189,7 +189,8 @@ struct SlowRequestTests {
             $0.bodyRate = 240
             $0.http2 = HTTP2Bounds(connectionWindow: 65_536)
         }
-        var worker = try SteppedWorker([rule], upstreams: [HTTP2Bench.snapshot([listener.localAddress()])], settings: settings, allowsHTTP2: true)
+        var worker = try SteppedWorker(
+            [rule], upstreams: [HTTP2Bench.snapshot([listener.localAddress()])], settings: settings, allowsHTTP2: true)
         defer {
             worker.end()
             listener.close()
@@ -208,7 +209,9 @@ struct SlowRequestTests {
                 try client.send(HTTP2Upstream.frame(1, 4, Int(stream), head))
             }
             let count = min(window, left, 16_384)
-            try client.send(HTTP2Upstream.frame(0, 0, Int(stream), [UInt8](repeating: 120, count: count)) + HTTP2Upstream.frame(6, 0, 0, [UInt8](repeating: stream, count: 8)))
+            try client.send(
+                HTTP2Upstream.frame(0, 0, Int(stream), [UInt8](repeating: 120, count: count))
+                    + HTTP2Upstream.frame(6, 0, 0, [UInt8](repeating: stream, count: 8)))
             (window, left) = (window - count, left - count)
             var new: [UInt8] = []
             repeat {

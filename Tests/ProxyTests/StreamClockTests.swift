@@ -97,7 +97,8 @@ struct StreamClockTests {
                 }
                 if steps == .max { break }
             }
-            #expect(steps == .max && now >= Self.at(Double(end)) && now.microseconds <= (end * 1_000_000) + StreamClock.patience + 200_000_000)
+            #expect(
+                steps == .max && now >= Self.at(Double(end)) && now.microseconds <= (end * 1_000_000) + StreamClock.patience + 200_000_000)
         }
     }
 }

@@ -38,7 +38,8 @@ import Wire
         let listener: Socket
 
         init(
-            request: String = "GET / HTTP/1.0\r\nHost: h\r\n\r\n", fields: String? = StreamTests.events, lifetime: Int64? = nil, heartbeat: UInt32? = nil, warning: UInt32? = nil,
+            request: String = "GET / HTTP/1.0\r\nHost: h\r\n\r\n", fields: String? = StreamTests.events, lifetime: Int64? = nil,
+            heartbeat: UInt32? = nil, warning: UInt32? = nil,
             timeout: UInt32 = 600_000, extends: Bool = true, tier: StreamLife.TierNeed? = nil,
             sessionExpiry: @escaping @Sendable (UUID, @escaping @Sendable (Int64?) -> Void) -> Void = { _, answer in answer(nil) }
         ) throws {

@@ -181,7 +181,8 @@ import Wire
         var settings = UpstreamSettings(name: "u")
         settings.maxConnections = 3
         let budget = ConnectionBudget()
-        var pools = (0..<4).map { _ in UpstreamPool(settings: settings, addresses: [Self.address(1), Self.address(2)], connections: budget) }
+        var pools = (0..<4).map { _ in UpstreamPool(settings: settings, addresses: [Self.address(1), Self.address(2)], connections: budget)
+        }
         #expect(pools.map { $0.reserveConnection() } == [true, true, true, false])
         budget.release()
         #expect(pools.reversed().map { $0.reserveConnection() } == [true, false, false, false])

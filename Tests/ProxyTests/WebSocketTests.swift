@@ -19,7 +19,10 @@ struct WebSocketTests {
         + "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
 
     private func bench(settings: WorkerSettings = WorkerSettings(), _ change: (inout RouteRule) -> Void = { _ in }) throws -> Bench {
-        try Bench({ $0.takesWebSockets = true; change(&$0) }, settings: settings)
+        try Bench(
+            {
+                $0.takesWebSockets = true; change(&$0)
+            }, settings: settings)
     }
 
     /// An open WebSocket: the client's end and the upstream's.
@@ -122,7 +125,8 @@ struct WebSocketTests {
     @Test(arguments: [
         (handshake + "Content-Length: 5\r\n\r\nhello", 400), (handshake + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
         (handshake.replacing("13", with: "12") + "\r\n", 426), (handshake.replacing("GET", with: "POST") + "\r\n", 400),
-        (handshake.replacing("Connection: Upgrade\r\n", with: "") + "\r\n", 400), (handshake.replacing("HTTP/1.1", with: "HTTP/1.0") + "\r\n", 400),
+        (handshake.replacing("Connection: Upgrade\r\n", with: "") + "\r\n", 400),
+        (handshake.replacing("HTTP/1.1", with: "HTTP/1.0") + "\r\n", 400),
     ])
     func aBrokenHandshakeReachesNoUpstream(_ head: String, _ status: Int) throws {
         let bench = try bench()
@@ -220,10 +224,12 @@ struct WebSocketTests {
 
     // MARK: faults
 
-    @Test(arguments: [
-        [0x81, 0x01, 0x41], [0x89, 0xFE, 0, 126, 0, 0, 0, 0], [0x09, 0x80, 0, 0, 0, 0], [0xC1, 0x80, 0, 0, 0, 0], [0x83, 0x80, 0, 0, 0, 0],
-        [0x82, 0xFF, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-    ] as [[UInt8]])
+    @Test(
+        arguments: [
+            [0x81, 0x01, 0x41], [0x89, 0xFE, 0, 126, 0, 0, 0, 0], [0x09, 0x80, 0, 0, 0, 0], [0xC1, 0x80, 0, 0, 0, 0],
+            [0x83, 0x80, 0, 0, 0, 0],
+            [0x82, 0xFF, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        ] as [[UInt8]])
     func aClientThatBreaksTheRulesIsClosedWith1002(_ bad: [UInt8]) throws {
         let bench = try bench()
         let (client, upstream) = try open(bench)

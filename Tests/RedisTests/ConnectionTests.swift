@@ -91,8 +91,14 @@ import Wire
     @Test(arguments: [
         (":wrong@", "AUTH is refused: WRONGPASS ", "; the URL must carry the server's password, and the user if it is not the default one"),
         ("eve:open@", "AUTH is refused: WRONGPASS ", ""),
-        ("", "SCRIPT LOAD of count is refused: NOAUTH ", "; the URL must carry the server's password, and the user if it is not the default one"),
-        ("bob:b@", "SCRIPT LOAD of count is refused: NOPERM ", "; the user of the URL must have the rights that docs/several-gateways.md lists"),
+        (
+            "", "SCRIPT LOAD of count is refused: NOAUTH ",
+            "; the URL must carry the server's password, and the user if it is not the default one"
+        ),
+        (
+            "bob:b@", "SCRIPT LOAD of count is refused: NOPERM ",
+            "; the user of the URL must have the rights that docs/several-gateways.md lists"
+        ),
     ])
     func `a rejected login is reported once and retried`(_ credentials: String, _ start: String, _ end: String) throws {
         let server = try RedisServer(.tcp, ["--requirepass", "open", "--user", "bob", "on", ">b", "~*", "+ping"])

@@ -15,13 +15,26 @@ import Wire
         ("rediss://redis.example:6380/15", .init(topology: .single(.host("redis.example", port: 6380)), usesTLS: true, database: 15)),
         ("redis://[::1]", .init(topology: .single(.host("::1", port: 6379)), usesTLS: false)),
         ("rediss://[2001:db8::7]:1/0", .init(topology: .single(.host("2001:db8::7", port: 1)), usesTLS: true)),
-        ("redis://:secret@h", .init(topology: .single(.host("h", port: 6379)), usesTLS: false, credentials: .init(password: Array("secret".utf8)))),
+        (
+            "redis://:secret@h",
+            .init(topology: .single(.host("h", port: 6379)), usesTLS: false, credentials: .init(password: Array("secret".utf8)))
+        ),
         (
             "redis://ada:se%3Acr%40et%2F@h:1",
-            .init(topology: .single(.host("h", port: 1)), usesTLS: false, credentials: .init(user: Array("ada".utf8), password: Array("se:cr@et/".utf8)))
+            .init(
+                topology: .single(.host("h", port: 1)), usesTLS: false,
+                credentials: .init(user: Array("ada".utf8), password: Array("se:cr@et/".utf8)))
         ),
-        ("redis://ada:a:b@h", .init(topology: .single(.host("h", port: 6379)), usesTLS: false, credentials: .init(user: Array("ada".utf8), password: Array("a:b".utf8)))),
-        ("redis://ada:@h", .init(topology: .single(.host("h", port: 6379)), usesTLS: false, credentials: .init(user: Array("ada".utf8), password: []))),
+        (
+            "redis://ada:a:b@h",
+            .init(
+                topology: .single(.host("h", port: 6379)), usesTLS: false,
+                credentials: .init(user: Array("ada".utf8), password: Array("a:b".utf8)))
+        ),
+        (
+            "redis://ada:@h",
+            .init(topology: .single(.host("h", port: 6379)), usesTLS: false, credentials: .init(user: Array("ada".utf8), password: []))
+        ),
         ("redis://:@h", .init(topology: .single(.host("h", port: 6379)), usesTLS: false)),
         ("redis://@h", .init(topology: .single(.host("h", port: 6379)), usesTLS: false)),
         ("redis://:%FF%01@h", .init(topology: .single(.host("h", port: 6379)), usesTLS: false, credentials: .init(password: [0xFF, 1]))),
@@ -39,7 +52,10 @@ import Wire
                 topology: .cluster([.host("a", port: 6379), .host("b", port: 6379)]), usesTLS: true,
                 credentials: .init(user: Array("ada".utf8), password: Array("a,b".utf8)))
         ),
-        ("redis+sentinel://a/my.master-1_x", .init(topology: .sentinel([.host("a", port: 26379)], master: "my.master-1_x"), usesTLS: false)),
+        (
+            "redis+sentinel://a/my.master-1_x",
+            .init(topology: .sentinel([.host("a", port: 26379)], master: "my.master-1_x"), usesTLS: false)
+        ),
         (
             "rediss+sentinel://:secret@a:1,[::1]/m/3?sentinel-user=ada&sentinel-password=s%26t",
             .init(
@@ -49,7 +65,9 @@ import Wire
         ),
         (
             "unix:/a%20b?password=x%26y&db=1&user=ada",
-            .init(topology: .single(.unix(path: "/a b")), usesTLS: false, credentials: .init(user: Array("ada".utf8), password: Array("x&y".utf8)), database: 1)
+            .init(
+                topology: .single(.unix(path: "/a b")), usesTLS: false,
+                credentials: .init(user: Array("ada".utf8), password: Array("x&y".utf8)), database: 1)
         ),
     ]
 

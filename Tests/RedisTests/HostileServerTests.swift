@@ -13,7 +13,10 @@ import Wire
         ("$5\r\nabcdefg\r\n", "it does not speak Redis's protocol: a bulk string does not end where its length says"),
         ("+OK\r\n+OK\r\n", "it does not speak Redis's protocol: a reply without a command"),
         ("+OK\r\n-ERR go away\r\n", "it does not speak Redis's protocol: a reply without a command: ERR go away"),
-        ("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n", "it does not speak Redis's protocol: No support for nested multi bulk replies with depth > 7"),
+        (
+            "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+            "it does not speak Redis's protocol: No support for nested multi bulk replies with depth > 7"
+        ),
     ]
 
     @Test(arguments: nonsense)
@@ -68,7 +71,8 @@ import Wire
         #expect(bench.append(["PING"]) == .accepted)
         try bench.turn { !$0.answers.isEmpty }
         #expect(bench.answers[0].outcome == .lost)
-        #expect(bench.changes.last == "not connected: it does not speak Redis's protocol: a reply of more than 262144 bytes or 16384 values")
+        #expect(
+            bench.changes.last == "not connected: it does not speak Redis's protocol: a reply of more than 262144 bytes or 16384 values")
         #expect(bench.redis.input.capacity <= 128 * 1_024)
     }
 
@@ -89,7 +93,9 @@ import Wire
         }
         var bench = try Bench(server.url, scripts: RedisScripts.with(RedisScript(name: "x", source: "return 1")))
         try bench.turn { !$0.changes.isEmpty }
-        #expect(bench.changes == ["not connected: it does not speak Redis's protocol: SCRIPT LOAD is answered with something else than a SHA-1"])
+        #expect(
+            bench.changes == ["not connected: it does not speak Redis's protocol: SCRIPT LOAD is answered with something else than a SHA-1"]
+        )
     }
 
     @Test func `a script that stays missing is reported after one retry`() throws {
@@ -147,7 +153,7 @@ import Wire
             $0.replyDeadline = 10
             $0.responseTimeout = 30
             $0.connectTimeout = 50
-            $0.mostCommands = 200
+            $0.maxCommands = 200
         }
         var random = SplitMix64(seed: seed)
         var tag: UInt64 = 0

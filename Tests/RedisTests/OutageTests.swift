@@ -99,7 +99,9 @@ import Wire
         if isKilled { server.kill() } else { server.resume() }
         try bench.turn { $0.answers.count == 6 }
         let outcome = isKilled ? RedisOutcome.lost : .answered
-        #expect(bench.answers[3...] == (0..<3).map { Answer(tag: $0, outcome: outcome, text: isKilled ? "" : "\"old\($0)\"", isLate: true) }[...])
+        #expect(
+            bench.answers[3...]
+                == (0..<3).map { Answer(tag: $0, outcome: outcome, text: isKilled ? "" : "\"old\($0)\"", isLate: true) }[...])
         #expect(bench.redis.inFlight == 0)
     }
 
@@ -225,8 +227,8 @@ import Wire
     @Test func `unanswered commands are bounded, and one more is rejected`() throws {
         let server = try RedisServer()
         var bench = try Bench(server.url) {
-            $0.mostCommands = 10
-            $0.mostBytes = 2_000
+            $0.maxCommands = 10
+            $0.maxBytes = 2_000
         }
         try bench.becomeReady()
         server.pause()
@@ -245,7 +247,7 @@ import Wire
 
     @Test func `commands that the kernel does not accept are sent when it does`() throws {
         let server = try RedisServer()
-        var bench = try Bench(server.url) { $0.mostBytes = 64 << 20 }
+        var bench = try Bench(server.url) { $0.maxBytes = 64 << 20 }
         try bench.becomeReady()
         server.pause()
         let long = String(repeating: "x", count: 100_000)

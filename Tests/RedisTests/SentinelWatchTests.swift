@@ -114,7 +114,7 @@ import Wire
     }
 
     @Test func `an outage has some reasons and an end`() {
-        var told = ToldReasons()
+        var told = ReportedReasons()
         #expect(!told.isNew(nil) && told.latest == nil)
         for number in 0..<20 where told.isNew("\(number)") {
             told.told("\(number)")

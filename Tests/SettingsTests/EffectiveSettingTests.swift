@@ -19,7 +19,9 @@ import Testing
         #expect(shown["TOLLGATE_ROUTE_R"]?.value == "/r/* upstream=u" && shown["TOLLGATE_ROUTE_R"]?.origin.text == "a.env:3")
         #expect(shown["TOLLGATE_ROUTE_"] == nil)
         for setting in Setting.all where !setting.isFamily {
-            #expect(shown[setting.name]?.isSecret == setting.isSecret && shown[setting.name]?.needsRestart == setting.needsRestart, "\(setting.name)")
+            #expect(
+                shown[setting.name]?.isSecret == setting.isSecret && shown[setting.name]?.needsRestart == setting.needsRestart,
+                "\(setting.name)")
         }
     }
 
@@ -31,7 +33,8 @@ import Testing
         let direct = load([("a.env", oneRoute)], environment: environment).partial
         let files = secrets.map { ($0.name + "_FILE", "/\($0.name)") }
         let byFile = load(
-            [("a.env", oneRoute)], environment: files, files: Dictionary(uniqueKeysWithValues: secrets.map { ("/" + $0.name, Array(marker.utf8)) })
+            [("a.env", oneRoute)], environment: files,
+            files: Dictionary(uniqueKeysWithValues: secrets.map { ("/" + $0.name, Array(marker.utf8)) })
         ).partial
         for configuration in [direct, byFile] {
             for secret in secrets {

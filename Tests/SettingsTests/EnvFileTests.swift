@@ -84,11 +84,14 @@ import Wire
     /// again in single quotes is the same entry.
     @Test func noBytesTrapAndEveryValueSurvivesBeingWrittenOut() {
         var random = SplitMix64(seed: 0xE4F)
-        let pieces: [[UInt8]] = ["A=", "export ", "\"", "'", "\\", "#", " ", "\n", "\r\n", "=", "B", "ü", "TOLLGATE_X="].map { Array($0.utf8) }
+        let pieces: [[UInt8]] = ["A=", "export ", "\"", "'", "\\", "#", " ", "\n", "\r\n", "=", "B", "ü", "TOLLGATE_X="].map {
+            Array($0.utf8)
+        }
         for _ in 0..<6000 {
             var bytes: [UInt8] = []
             for _ in 0..<Int.random(in: 0...24, using: &random) {
-                bytes += Bool.random(using: &random)
+                bytes +=
+                    Bool.random(using: &random)
                     ? pieces.randomElement(using: &random) ?? [] : [UInt8.random(in: 0...255, using: &random)]
             }
             let (entries, findings) = EnvFile.parse(bytes, name: "f")

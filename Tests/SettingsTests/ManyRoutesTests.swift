@@ -21,8 +21,9 @@ import Testing
 
     @Test func oneFaultAmongThemIsFound() {
         let text = (0..<10_000).map { "TOLLGATE_ROUTE_R\($0)=/s\($0)/* upstream=\($0 == 7_777 ? "x" : "u")\n" }.joined()
-        #expect(faults("TOLLGATE_UPSTREAM_U=http://127.0.0.1:9001\n" + text) == [
-            "a.env:7779: TOLLGATE_ROUTE_R7777: upstream=x names no upstream, the nearest is u"
-        ])
+        #expect(
+            faults("TOLLGATE_UPSTREAM_U=http://127.0.0.1:9001\n" + text) == [
+                "a.env:7779: TOLLGATE_ROUTE_R7777: upstream=x names no upstream, the nearest is u"
+            ])
     }
 }

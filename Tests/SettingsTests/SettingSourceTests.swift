@@ -27,7 +27,10 @@ import Wire
     }
 
     @Test func aLaterFileWinsAndTheEnvironmentWinsOverAll() throws {
-        let files = [("one.env", "TOLLGATE_AUDIENCE=one\nTOLLGATE_ISSUER=one\nTOLLGATE_LOG=error"), ("two.env", "TOLLGATE_AUDIENCE=two\nTOLLGATE_ISSUER=two")]
+        let files = [
+            ("one.env", "TOLLGATE_AUDIENCE=one\nTOLLGATE_ISSUER=one\nTOLLGATE_LOG=error"),
+            ("two.env", "TOLLGATE_AUDIENCE=two\nTOLLGATE_ISSUER=two"),
+        ]
         let configuration = try #require(load(files, environment: [("TOLLGATE_AUDIENCE", "env")]).configuration)
         #expect(configuration.audience == "env")
         #expect(configuration.issuer == "two")
@@ -35,7 +38,8 @@ import Wire
     }
 
     @Test func anEmptyValueIsTheDefaultAndNoneForAList() throws {
-        let text = "TOLLGATE_WORKERS=\nTOLLGATE_AUDIENCE=\nTOLLGATE_ADMIN_LISTEN=\nTOLLGATE_JWT_SECRET=\nTOLLGATE_ADMIN_TOKEN=\nTOLLGATE_CONTRACTS=\nREDIS_URL="
+        let text =
+            "TOLLGATE_WORKERS=\nTOLLGATE_AUDIENCE=\nTOLLGATE_ADMIN_LISTEN=\nTOLLGATE_JWT_SECRET=\nTOLLGATE_ADMIN_TOKEN=\nTOLLGATE_CONTRACTS=\nREDIS_URL="
         let configuration = try #require(load(text).configuration)
         #expect(configuration.workers == nil)
         #expect(configuration.audience == "tollgate")
@@ -67,9 +71,16 @@ import Wire
 
     @Test func aSecretAndItsFileTogetherAreAFault() {
         let text = "TOLLGATE_ADMIN_TOKEN_FILE=s\nTOLLGATE_ADMIN_TOKEN=0123456789abcdef\n" + oneRoute
-        #expect(faults(text, files: ["s": [65]]) == ["a.env:1: TOLLGATE_ADMIN_TOKEN_FILE: is set together with TOLLGATE_ADMIN_TOKEN (a.env:2), keep one of them"])
-        let across = load("TOLLGATE_ADMIN_TOKEN_FILE=s\n" + oneRoute, environment: [("TOLLGATE_ADMIN_TOKEN", "0123456789abcdef")], files: ["s": [65]])
-        #expect(across.findings.faults.map(\.text) == ["a.env:1: TOLLGATE_ADMIN_TOKEN_FILE: is set together with TOLLGATE_ADMIN_TOKEN (environment), keep one of them"])
+        #expect(
+            faults(text, files: ["s": [65]]) == [
+                "a.env:1: TOLLGATE_ADMIN_TOKEN_FILE: is set together with TOLLGATE_ADMIN_TOKEN (a.env:2), keep one of them"
+            ])
+        let across = load(
+            "TOLLGATE_ADMIN_TOKEN_FILE=s\n" + oneRoute, environment: [("TOLLGATE_ADMIN_TOKEN", "0123456789abcdef")], files: ["s": [65]])
+        #expect(
+            across.findings.faults.map(\.text) == [
+                "a.env:1: TOLLGATE_ADMIN_TOKEN_FILE: is set together with TOLLGATE_ADMIN_TOKEN (environment), keep one of them"
+            ])
     }
 
     @Test func aTokenWithScopesIsReadFromItsFile() throws {
@@ -81,7 +92,10 @@ import Wire
         let name = "a.env:2: TOLLGATE_ADMIN_TOKEN_CI: "
         let table: [([UInt8], String)] = [
             (Array("0123456789abcde".utf8), #""token-file=s" holds a token that is easy to guess, use 16 characters or more"#),
-            (Array("0123456789 abcdef".utf8), #""token-file=s" holds characters that a bearer token must not, use visible ASCII characters without spaces"#),
+            (
+                Array("0123456789 abcdef".utf8),
+                #""token-file=s" holds characters that a bearer token must not, use visible ASCII characters without spaces"#
+            ),
             (admin, "has the token of TOLLGATE_ADMIN_TOKEN, give each its own"),
         ]
         for (bytes, message) in table { #expect(faults(lines, files: ["a": admin, "s": bytes]) == [name + message]) }
@@ -91,7 +105,10 @@ import Wire
     }
 
     @Test func anEmptySecretFileIsAFault() {
-        #expect(faults("TOLLGATE_ADMIN_TOKEN_FILE=s\n" + oneRoute, files: ["s": [10]]) == ["a.env:1: TOLLGATE_ADMIN_TOKEN_FILE: names an empty file, write the secret into it"])
+        #expect(
+            faults("TOLLGATE_ADMIN_TOKEN_FILE=s\n" + oneRoute, files: ["s": [10]]) == [
+                "a.env:1: TOLLGATE_ADMIN_TOKEN_FILE: names an empty file, write the secret into it"
+            ])
     }
 
     @Test func onlySecretsComeFromFiles() {
@@ -112,6 +129,7 @@ import Wire
     @Test func anUnknownNameInTheEnvironmentIsAFault() {
         let loaded = load(oneRoute, environment: [("TOLLGATE_PORTS", "1")])
         #expect(loaded.findings.faults.count == 1)
-        #expect(loaded.findings.faults.first?.text.hasPrefix("environment: TOLLGATE_PORTS: is no setting, the nearest is TOLLGATE_") == true)
+        #expect(
+            loaded.findings.faults.first?.text.hasPrefix("environment: TOLLGATE_PORTS: is no setting, the nearest is TOLLGATE_") == true)
     }
 }

@@ -37,7 +37,8 @@ import Wire
     @Test func listsArePercentDecoded() throws {
         let tracing = try tracing(
             "OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318", "OTEL_EXPORTER_OTLP_HEADERS='authorization=Bearer%20a=b, x-scope = 1'",
-            "OTEL_RESOURCE_ATTRIBUTES=service.name=a%2Cb,k8s.pod.name=p", "OTEL_TRACES_SAMPLER=parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG=0.25")
+            "OTEL_RESOURCE_ATTRIBUTES=service.name=a%2Cb,k8s.pod.name=p", "OTEL_TRACES_SAMPLER=parentbased_traceidratio",
+            "OTEL_TRACES_SAMPLER_ARG=0.25")
         #expect(tracing.headers == [TraceField(name: "authorization", value: "Bearer a=b"), TraceField(name: "x-scope", value: "1")])
         #expect(tracing.resource == [TraceField(name: "service.name", value: "a,b"), TraceField(name: "k8s.pod.name", value: "p")])
         #expect(tracing.recordedShare == TraceSampler(share: 0.25, followsParent: true))
@@ -56,7 +57,8 @@ import Wire
 
     @Test func aClientCertificateOfTracesWinsEachFileForItself() throws {
         let files = [
-            "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE=c2", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=c1", "OTEL_EXPORTER_OTLP_CLIENT_KEY=k1",
+            "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE=c2", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=c1",
+            "OTEL_EXPORTER_OTLP_CLIENT_KEY=k1",
         ]
         let collector = "OTEL_EXPORTER_OTLP_ENDPOINT=https://c:4318"
         let one = load((files.dropFirst() + [collector, oneRoute]).joined(separator: "\n"), name: "etc/a.env").partial.tracing

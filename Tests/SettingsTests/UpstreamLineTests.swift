@@ -12,7 +12,10 @@ import Wire
     @Test func theAddressesAreRead() {
         let (upstream, faults) = parse("http://127.0.0.1:9001 https://API.Example.org unix:/run/app.sock http://[::1]")
         #expect(faults == [])
-        #expect(upstream.bases.map(\.endpoint) == [.host("127.0.0.1", port: 9001), .host("api.example.org", port: 443), .unix(path: "/run/app.sock"), .host("::1", port: 80)])
+        #expect(
+            upstream.bases.map(\.endpoint) == [
+                .host("127.0.0.1", port: 9001), .host("api.example.org", port: 443), .unix(path: "/run/app.sock"), .host("::1", port: 80),
+            ])
         #expect(upstream.bases.map(\.isTLS) == [false, true, false, false])
         #expect(upstream.bases.map(\.hostField) == ["127.0.0.1:9001", "api.example.org", "localhost", "[::1]"])
         #expect(upstream.bases.map(\.pathPrefix) == ["", "", "", ""])
@@ -23,8 +26,13 @@ import Wire
         func reads(_ text: String) -> Bool {
             do throws(ParseError) { return try TypedText.linkURL(text) == text } catch { return false }
         }
-        for text in ["https://h/reset?token=", "http://h", "myapp://reset?token=", "com.example.app+x://r", "myapp://"] { #expect(reads(text), "\(text)") }
-        for text in ["reset", "javascript://x", "JavaScript://x", "data://x", "://x", "1app://x", "my app://x", "HTTPS://u:p@h", "https://u:p@h", "myapp:reset", "myapp://a b", "ftp://h"] {
+        for text in ["https://h/reset?token=", "http://h", "myapp://reset?token=", "com.example.app+x://r", "myapp://"] {
+            #expect(reads(text), "\(text)")
+        }
+        for text in [
+            "reset", "javascript://x", "JavaScript://x", "data://x", "://x", "1app://x", "my app://x", "HTTPS://u:p@h", "https://u:p@h",
+            "myapp:reset", "myapp://a b", "ftp://h",
+        ] {
             #expect(!reads(text), "\(text)")
         }
     }

@@ -101,7 +101,12 @@ let anyStride: Int64 = 100 * 365 * 86_400
 typealias WireID = Wire.UUID
 
 /// Ids in the order of their making.
-func newID() -> WireID { Wire.UUID(high: ids.withLock { $0 += 1; return $0 }, low: 0x8000_0000_0000_0000) }
+func newID() -> WireID {
+    Wire.UUID(
+        high: ids.withLock {
+            $0 += 1; return $0
+        }, low: 0x8000_0000_0000_0000)
+}
 private let ids = Mutex<UInt64>(0)
 
 func newSession(_ contract: ContractID = .dlauth) -> NewSession {

@@ -211,7 +211,9 @@ import Wire
         case .sqlite(let path):
             let process = Process()
             process.executableURL = URL(filePath: "/usr/bin/env")
-            process.arguments = ["python3", "-c", "import sqlite3,sys; d=sqlite3.connect(sys.argv[1]); d.execute(sys.argv[2]); d.commit()", path, flood]
+            process.arguments = [
+                "python3", "-c", "import sqlite3,sys; d=sqlite3.connect(sys.argv[1]); d.execute(sys.argv[2]); d.commit()", path, flood,
+            ]
             try process.run()
             process.waitUntilExit()
         case .postgres(let url, _):

@@ -17,7 +17,8 @@ import Wire
         init(_ bench: Bench) async throws {
             let location = bench.location
             let heard = heard
-            let opened = location.open(connections: 2, start: WorkerThread.start, onChange: { accounts in heard.change { $0.append(accounts) } })
+            let opened = location.open(
+                connections: 2, start: WorkerThread.start, onChange: { accounts in heard.change { $0.append(accounts) } })
             store = try #require(opened)
             reader = try await ChangeReader(bench.store)
         }
@@ -78,7 +79,8 @@ import Wire
         _ = try await watched.run("set the password") { try await $0.setPassword("other", of: user, keeping: session, at(2)) }
         #expect(watched.heardOf(user))
         let grace = try await watched.run("open by a provider") {
-            try await $0.signIn(identity(subject: "1", email: try email("grace@x")), newUser: newID(), session: newSession(.provider), at(3))
+            try await $0.signIn(
+                identity(subject: "1", email: try email("grace@x")), newUser: newID(), session: newSession(.provider), at(3))
         }
         let name = try PersonName(given: "Grace", family: nil)
         _ = try await watched.run("a name") {
@@ -137,7 +139,9 @@ import Wire
         }
         #expect(watched.heardOf(released.account.id, mover.account.id))
         _ = try await watched.store.putCode(code(.email, try mail("taken")))
-        _ = try await watched.run("sign in by a code") { try await $0.redeem(redeem(try mail("taken"), .email, .signIn(caller: nil)), at(3)) }
+        _ = try await watched.run("sign in by a code") {
+            try await $0.redeem(redeem(try mail("taken"), .email, .signIn(caller: nil)), at(3))
+        }
         #expect(watched.heardNothing)
         let phone = Recipient.phone(try PhoneNumber("+491512345678"))
         _ = try await watched.store.putCode(code(.phoneChange, phone))
@@ -161,7 +165,7 @@ import Wire
         defer { bench.end() }
         var watched = try await Watched(bench)
         var new = NewAccount(id: newID(), openedBy: .dlauth, email: try email("a@x"), passwordHash: "hash")
-        new.mayStartAnew = true
+        new.replacesUnfinishedSignUp = true
         let (first, user) = (new, new.id)
         _ = try await watched.run("open") { try await $0.open(first, session: nil, at(0)) }
         let again = NewAccount(id: newID(), openedBy: .dlauth, email: try email("a@x"), passwordHash: "other")

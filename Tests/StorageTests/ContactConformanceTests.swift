@@ -169,7 +169,8 @@ import Wire
         let phone = Recipient.phone(try PhoneNumber("+491512345678"))
         _ = try await put(store, phone, .phoneChange)
         let joined = try await redeem(
-            store, phone, .change(caller: account.id), .phoneChange, callerSession: session.id, at: 1).signIn
+            store, phone, .change(caller: account.id), .phoneChange, callerSession: session.id, at: 1
+        ).signIn
         for purpose in [CodePurpose.signUp, .email, .recovery] { _ = try await put(store, try mail(address), purpose) }
         _ = try await put(store, phone, .sms)
         _ = try await store.putResetToken(PendingReset(digest: wrong, email: try email(address), expiresAt: at(600).now))
@@ -258,15 +259,23 @@ import Wire
             _ = try await put(store, own, .emailChange)
             let proof = ContactProof.change(caller: user)
             let owner = try await withThrowingTaskGroup(of: Redemption?.self) { group in
-                group.addTask { _ = try await redeem(store, phone, proof, .phoneChange, callerSession: session); return nil }
-                group.addTask { _ = try await store.setPassword("squatter's too", of: user, keeping: session, at(10)); return nil }
+                group.addTask {
+                    _ = try await redeem(store, phone, proof, .phoneChange, callerSession: session); return nil
+                }
+                group.addTask {
+                    _ = try await store.setPassword("squatter's too", of: user, keeping: session, at(10)); return nil
+                }
                 group.addTask {
                     _ = try await store.signIn(user, proof: PasswordProof(hash: "squatter's"), session: newSession(), at(10))
                     return nil
                 }
-                group.addTask { _ = try await store.refresh(squatter.session, 1, at: 10); return nil }
+                group.addTask {
+                    _ = try await store.refresh(squatter.session, 1, at: 10); return nil
+                }
                 if round % 2 == 0 {
-                    group.addTask { _ = try await redeem(store, own, proof, .emailChange, callerSession: session); return nil }
+                    group.addTask {
+                        _ = try await redeem(store, own, proof, .emailChange, callerSession: session); return nil
+                    }
                 }
                 group.addTask { try await redeem(store, try mail(address), .signIn(caller: nil)) }
                 return try await group.reduce(nil) { $0 ?? $1 }
@@ -414,7 +423,7 @@ import Wire
         func signUp(_ hash: String, anew: Bool = true, _ contract: ContractID = .dlauth) async throws -> Opening {
             var new = NewAccount(id: newID(), openedBy: contract, email: try email("a@x"), passwordHash: hash)
             new.metadata = Metadata(stored: Array(#"{"by":"\#(hash)"}"#.utf8))
-            new.mayStartAnew = anew
+            new.replacesUnfinishedSignUp = anew
             return try await store.open(new, session: nil, at(anew ? 2 : 1))
         }
         guard case .opened(let first, nil) = try await signUp("first") else { throw Fault("taken") }
@@ -451,7 +460,8 @@ import Wire
         let proof = ContactProof.link(caller: caller.account.id)
         #expect(try await put(store, recipient, .link) == nil)
         let joined = try await redeem(
-            store, recipient, proof, .link, contract: .anonymous, callerSession: caller.session?.id).signIn
+            store, recipient, proof, .link, contract: .anonymous, callerSession: caller.session?.id
+        ).signIn
         #expect(joined?.account.id == caller.account.id)
         #expect(joined?.account.email == (try email("a@x")))
         #expect(joined?.session == caller.session)
@@ -485,7 +495,8 @@ import Wire
         }
         // An address that the account only gets, and one that it got so.
         for (address, proof) in [
-            ("b@x", ContactProof.link(caller: user)), ("c@x", .change(caller: user)), ("c@x", .change(caller: user)), ("c@x", .signIn(caller: user)),
+            ("b@x", ContactProof.link(caller: user)), ("c@x", .change(caller: user)), ("c@x", .change(caller: user)),
+            ("c@x", .signIn(caller: user)),
         ] {
             #expect(try await prove(address, proof, at: 50).session?.signedInAt == at(40).now)
             #expect(try await signedInAt(id) == at(40).now)
@@ -508,7 +519,10 @@ import Wire
         func password(_ hash: String, at seconds: Int64) async throws -> WallTime? {
             try await store.signIn(user, proof: PasswordProof(hash: hash), session: newSession(), at(seconds))?.session?.signedInAt
         }
-        func code(_ address: String, _ proof: ContactProof = .signIn(caller: nil), _ session: WireID? = nil, in contract: ContractID = .dlauth, at seconds: Int64) async throws -> WallTime? {
+        func code(
+            _ address: String, _ proof: ContactProof = .signIn(caller: nil), _ session: WireID? = nil, in contract: ContractID = .dlauth,
+            at seconds: Int64
+        ) async throws -> WallTime? {
             _ = try await put(store, try mail(address))
             let redemption = try await redeem(store, try mail(address), proof, contract: contract, callerSession: session, at: seconds)
             return redemption.signIn?.session?.signedInAt
@@ -582,7 +596,8 @@ import Wire
         let phone = Recipient.phone(try PhoneNumber("+491512345678"))
         _ = try await put(store, phone, .phoneChange)
         let joined = try await redeem(
-            store, phone, .change(caller: caller.account.id), .phoneChange, callerSession: caller.session?.id).signIn
+            store, phone, .change(caller: caller.account.id), .phoneChange, callerSession: caller.session?.id
+        ).signIn
         #expect(joined?.account.phoneConfirmedAt == at(10).now)
         #expect(joined?.account.emailConfirmedAt == nil)
         #expect(try await store.account(caller.account.id) == joined?.account)

@@ -98,7 +98,8 @@ import Wire
 
     private static func countedByAnotherProgram(_ location: StoreLocation) throws -> String {
         guard case .sqlite(let path) = location else { throw Fault("no file") }
-        let script = "import sqlite3,sys; c = sqlite3.connect(sys.argv[1]); print(c.execute('SELECT COUNT(*) FROM accounts').fetchone()[0]); c.close()"
+        let script =
+            "import sqlite3,sys; c = sqlite3.connect(sys.argv[1]); print(c.execute('SELECT COUNT(*) FROM accounts').fetchone()[0]); c.close()"
         let process = Foundation.Process()
         let output = Pipe()
         process.executableURL = URL(filePath: "/usr/bin/env")
@@ -185,11 +186,14 @@ import Wire
         ("postgres://u:p@h/d", .postgres(url: "postgres://u:p@h/d")),
         ("postgres://u:a%40b%2Fc?d#@[::1]:5432,h2/d", .postgres(url: "postgres://u:a%40b%2Fc?d#@[::1]:5432,h2/d")),
         ("postgres://h:1,g:/d?user=a@b", .postgres(url: "postgres://h:1,g:/d?user=a@b")),
-        ("postgresql:///d?host=/run/a@b", .postgres(url: "postgresql:///d?host=/run/a@b")), ("postgresql://h/d?sslmode=require", .postgres(url: "postgresql://h/d?sslmode=require")),
+        ("postgresql:///d?host=/run/a@b", .postgres(url: "postgresql:///d?host=/run/a@b")),
+        ("postgresql://h/d?sslmode=require", .postgres(url: "postgresql://h/d?sslmode=require")),
     ])
     func aURLSaysWhere(_ url: String, _ expected: StoreLocation) throws { #expect(try StoreLocation(url: url) == expected) }
 
-    @Test(arguments: ["", "sqlite://", "sqlite://data/a.db", "sqlite:///", "sqlite:///a%zz", "sqlite:///a%00", "sqlite:a.db", "mysql://h/d", "/data/a.db"])
+    @Test(arguments: [
+        "", "sqlite://", "sqlite://data/a.db", "sqlite:///", "sqlite:///a%zz", "sqlite:///a%00", "sqlite:a.db", "mysql://h/d", "/data/a.db",
+    ])
     func anythingElseIsRefusedWithoutRepeatingIt(_ url: String) {
         #expect(throws: StoreLocation.Fault.self) { try StoreLocation(url: url) }
     }

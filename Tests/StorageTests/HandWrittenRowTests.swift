@@ -18,7 +18,8 @@ import Wire
         let ada = try await bench.store.opened("ada@x")
         let bob = try await bench.store.opened("bob@x")
         let session = try #require(ada.session)
-        try bench.run("UPDATE sessions SET \(change), steps_since = rotated_at WHERE account IN (SELECT id FROM accounts WHERE email_key = 'ada@x')")
+        try bench.run(
+            "UPDATE sessions SET \(change), steps_since = rotated_at WHERE account IN (SELECT id FROM accounts WHERE email_key = 'ada@x')")
         for counter: UInt64 in [1, UInt64(Int64.max)] {
             await #expect(throws: StoreFault.self) { try await bench.store.refresh(session, counter, at: 2) }
         }
@@ -41,9 +42,11 @@ import Wire
         let bench = try backend.bench()
         defer { bench.end() }
         let skipped = Noted<[String]>([])
-        let opened = bench.location.open(connections: 2, start: WorkerThread.start, onOutcome: { outcome in
-            if case .skippedRow(let reason) = outcome { skipped.change { $0.append(reason) } }
-        })
+        let opened = bench.location.open(
+            connections: 2, start: WorkerThread.start,
+            onOutcome: { outcome in
+                if case .skippedRow(let reason) = outcome { skipped.change { $0.append(reason) } }
+            })
         let store = try #require(opened)
         let (ada, bob) = (try await store.opened("ada@x").account, try #require(try await store.opened("bob@x").session))
         let start = try await store.changes(since: nil).next

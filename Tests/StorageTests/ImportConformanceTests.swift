@@ -22,13 +22,19 @@ import Wire
         let store = bench.store
         let id = newID()
         let ada = try line(
-            #"{"id":"\#(id.text)","email":"a@x","email_verified":true,"username":"ada","password_hash":"\#(hash)","tier":"premium","tier_until":"2030-01-01T00:00:00Z","created_at":"1970-01-01T00:00:10Z","identities":[{"provider":"django","subject":"7"},{"provider":"apple","subject":"s"}]}"#)
+            #"{"id":"\#(id.text)","email":"a@x","email_verified":true,"username":"ada","password_hash":"\#(hash)","tier":"premium","tier_until":"2030-01-01T00:00:00Z","created_at":"1970-01-01T00:00:10Z","identities":[{"provider":"django","subject":"7"},{"provider":"apple","subject":"s"}]}"#
+        )
         #expect(try await add(store, [ada]) == [.create])
         let account = try #require(try await store.account(id))
         #expect(account == ada.account(newID: id, now: at(100).now))
         #expect(account.createdAt == WallTime(seconds: 10) && account.openedBy == nil)
-        #expect(try await store.credential(for: .username(Username(stored: "ada"))) == Credential(user: id, hash: hash, isEmailConfirmed: true, email: try email("a@x")))
-        #expect(try await store.identities(of: id).map(\.key) == [IdentityKey(IdentitySource(.apple), stored: "s"), IdentityKey(IdentitySource(stored: "django"), stored: "7")])
+        #expect(
+            try await store.credential(for: .username(Username(stored: "ada")))
+                == Credential(user: id, hash: hash, isEmailConfirmed: true, email: try email("a@x")))
+        #expect(
+            try await store.identities(of: id).map(\.key) == [
+                IdentityKey(IdentitySource(.apple), stored: "s"), IdentityKey(IdentitySource(stored: "django"), stored: "7"),
+            ])
         #expect(try await store.account(of: IdentityKey(IdentitySource(stored: "django"), stored: "7")) == account)
         #expect(try await store.account(of: IdentityKey(IdentitySource(.apple), stored: "s")) != nil)
         #expect(try await add(store, [ada], at: 200) == [.keep(id)])
@@ -40,7 +46,8 @@ import Wire
         defer { bench.end() }
         let store = bench.store
         let first = try line(#"{"email":"a@x"}"#)
-        let verdicts = try await add(store, [first, first, try line(#"{"id":"\#(newID().text)","email":"A@x"}"#), try line(#"{"id":"7","email":"b@x"}"#)])
+        let verdicts = try await add(
+            store, [first, first, try line(#"{"id":"\#(newID().text)","email":"A@x"}"#), try line(#"{"id":"7","email":"b@x"}"#)])
         let user = try #require(try await store.account(email: try email("a@x"))?.id)
         #expect(verdicts == [.create, .keep(user), .refuse(.emailTaken(by: user)), .create])
     }

@@ -12,7 +12,9 @@ import Wire
     }
 
     /// Adds an account as an import does; returns its id.
-    private func add(_ store: any AccountStore, id: WireID? = nil, email text: String? = nil, _ identities: [IdentityKey] = []) async throws -> WireID {
+    private func add(
+        _ store: any AccountStore, id: WireID? = nil, email text: String? = nil, _ identities: [IdentityKey] = []
+    ) async throws -> WireID {
         var account = ImportedAccount()
         account.id = id
         account.email = try text.map { try email($0) }
@@ -138,7 +140,10 @@ import Wire
         #expect(try await bench.store.adopted([1]) == AdoptedToken(session: session.id))
         #expect(try await bench.store.adopted([2]) == nil)
         #expect(try await bench.store.sessions(of: ada, now: at(2).now).map(\.id) == [session.id])
-        #expect(try await bench.store.auditEvents(of: ada, before: nil, limit: 1).map { "\($0.kind.rawValue) \($0.detail ?? "")" } == ["signed-in django"])
+        #expect(
+            try await bench.store.auditEvents(of: ada, before: nil, limit: 1).map { "\($0.kind.rawValue) \($0.detail ?? "")" } == [
+                "signed-in django"
+            ])
     }
 
     /// The outside token is the predecessor of the session's first: handed out again until that is delivered, later reuse.
@@ -188,10 +193,13 @@ import Wire
         defer { bench.end() }
         let store = bench.store
         let (ada, bob) = (try await add(store, [key("7")]), try await add(store, [key("8")]))
-        guard case .adopted(let hers) = try await adopt(store, key("7"), [7]), case .adopted(let his) = try await adopt(store, key("8"), [8])
+        guard case .adopted(let hers) = try await adopt(store, key("7"), [7]),
+            case .adopted(let his) = try await adopt(store, key("8"), [8])
         else { return #expect(Bool(false)) }
         func signOut(_ user: WireID, _ digest: [UInt8]) async throws {
-            try await store.end(EndedSession(id: newID(), user: user, endedAt: at(10).now, reason: .signOut, expiresAt: at(60).now), refreshToken: digest, at(10))
+            try await store.end(
+                EndedSession(id: newID(), user: user, endedAt: at(10).now, reason: .signOut, expiresAt: at(60).now), refreshToken: digest,
+                at(10))
         }
         try await signOut(ada, [8])
         #expect(try await store.session(try #require(his.session?.id)) != nil)

@@ -46,7 +46,9 @@ import Wire
         let user = try await older.opened("ada@x").account.id
         await older.close()
         try cluster.run("DROP SCHEMA public; ALTER SCHEMA tollgate RENAME TO public", in: database)
-        try cluster.run("ALTER FUNCTION public.tollgate_log_change() RESET ALL; ALTER FUNCTION public.tollgate_log_identity() RESET ALL; ALTER FUNCTION public.tollgate_log_tier() RESET ALL", in: database)
+        try cluster.run(
+            "ALTER FUNCTION public.tollgate_log_change() RESET ALL; ALTER FUNCTION public.tollgate_log_identity() RESET ALL; ALTER FUNCTION public.tollgate_log_tier() RESET ALL",
+            in: database)
         let heard = Noted(0)
         let location = try StoreLocation(url: cluster.url(database))
         let listener = location.listen(start: WorkerThread.start, heard: { heard.change { $0 += 1 } }, changed: { _ in })
@@ -121,7 +123,9 @@ import Wire
         let path = folder.path + "/db.sqlite3"
         let process = Process()
         process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = ["python3", "-c", "import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); c.executescript(sys.argv[2]); c.close()", path, script]
+        process.arguments = [
+            "python3", "-c", "import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); c.executescript(sys.argv[2]); c.close()", path, script,
+        ]
         try process.run()
         process.waitUntilExit()
         return path
@@ -130,7 +134,8 @@ import Wire
     @Test func aFileOfAnotherProgramIsRefusedAndStaysAsItIs() async throws {
         let folder = try Folder()
         defer { folder.remove() }
-        let path = try file("CREATE TABLE accounts (id INT); CREATE TABLE auth_user (id INT); CREATE TABLE schema_versions (v INT)", in: folder)
+        let path = try file(
+            "CREATE TABLE accounts (id INT); CREATE TABLE auth_user (id INT); CREATE TABLE schema_versions (v INT)", in: folder)
         let before = try Data(contentsOf: URL(filePath: path))
         let store = try Bench.open(.sqlite(path: path))
         let refusal = await fault { _ = try await store.opened("ada@x") }
@@ -217,14 +222,21 @@ import Wire
         }
         let holder = try Holder(cluster, database, "SELECT * FROM tollgate.accounts WHERE email_key = 'ada@x' FOR UPDATE")
         defer { holder.end() }
-        let waiting = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = '\(database)' AND application_name = 'tollgate' AND wait_event_type = 'Lock'"
+        let waiting =
+            "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = '\(database)' AND application_name = 'tollgate' AND wait_event_type = 'Lock'"
         try await withThrowingTaskGroup(of: Bool.self) { group in
             for number: UInt8 in 1...3 {
                 for _ in 0..<4 {
                     group.addTask { await fault { _ = try await store.openSession(newSession(), of: ada, at(2)) }?.absence != nil }
-                    group.addTask { await fault { _ = try await store.signIn(proof, newUser: newID(), session: newSession(.provider), at(2)) }?.absence != nil }
+                    group.addTask {
+                        await fault { _ = try await store.signIn(proof, newUser: newID(), session: newSession(.provider), at(2)) }?.absence
+                            != nil
+                    }
                 }
-                group.addTask { await fault { _ = try await store.resetPassword(digest: [number], hash: "hash", session: newSession(), at(2)) }?.absence != nil }
+                group.addTask {
+                    await fault { _ = try await store.resetPassword(digest: [number], hash: "hash", session: newSession(), at(2)) }?.absence
+                        != nil
+                }
             }
             var most = 0
             for _ in 0..<8 {
@@ -249,7 +261,9 @@ import Wire
         // A schema that is not there yet is waited for, and the wait names its cause.
         try cluster.run("DROP SCHEMA tollgate CASCADE", in: database)
         let refusal = await fault { try await Bench(url: cluster.url(database)).store.prepare() }
-        #expect(refusal?.absence?.contains("pg_terminate_backend") == true && refusal?.absence?.contains("a local socket") == true, "\(String(describing: refusal))")
+        #expect(
+            refusal?.absence?.contains("pg_terminate_backend") == true && refusal?.absence?.contains("a local socket") == true,
+            "\(String(describing: refusal))")
     }
 
     /// By settings of each transaction.

@@ -13,7 +13,8 @@ import Wire
         let (id, address) = (newID(), try text.map { try email($0) })
         if given != nil || family != nil {
             let proof = IdentityProof(
-                provider: .apple, subject: id.text, verifiedEmail: address, name: try PersonName(given: given, family: family), nameRule: .first)
+                provider: .apple, subject: id.text, verifiedEmail: address, name: try PersonName(given: given, family: family),
+                nameRule: .first)
             return try await store.signIn(proof, newUser: id, session: newSession(.provider), at(0)).account.id
         }
         var new = NewAccount(id: id, openedBy: .dlauth, email: address)

@@ -286,7 +286,8 @@ import Wire
         let pooler = try PostgresPooler(before: cluster, connections: 1)
         defer { pooler.end() }
         let primary = DatabasePrimary()
-        let store = try #require(try StoreLocation(url: pooler.url(database)).open(connections: 2, primary: primary, start: WorkerThread.start))
+        let store = try #require(
+            try StoreLocation(url: pooler.url(database)).open(connections: 2, primary: primary, start: WorkerThread.start))
         let user = try await store.opened("ada@x").account.id
         try cluster.run("ALTER SYSTEM SET default_transaction_read_only = on")
         try cluster.run("SELECT pg_reload_conf()")

@@ -48,7 +48,8 @@ import Wire
             return try await bench.store.sessions(of: user, now: at(seconds).now).count
         }
         #expect(try await count(after: 1) == 2)
-        for (tier, until, sessions) in [("gold", at(100).now, 4), ("silver", nil, 2), ("gold", at(3).now, 2)] as [(String, WallTime?, Int)] {
+        for (tier, until, sessions) in [("gold", at(100).now, 4), ("silver", nil, 2), ("gold", at(3).now, 2)] as [(String, WallTime?, Int)]
+        {
             _ = try await bench.store.setTier(tier, until: until, of: user, at(2))
             #expect(try await count(after: 4) == sessions, "\(tier)")
         }
@@ -91,7 +92,9 @@ import Wire
         defer { bench.end() }
         let store = bench.store
         let account = try await store.opened("a@x").account
-        let times: [(SignInTime, WallTime?)] = [(.opening, at(5).now), (.unknown, nil), (.at(at(3).now), at(3).now), (.at(at(9).now), at(5).now)]
+        let times: [(SignInTime, WallTime?)] = [
+            (.opening, at(5).now), (.unknown, nil), (.at(at(3).now), at(3).now), (.at(at(9).now), at(5).now),
+        ]
         for (time, signedInAt) in times {
             var new = NewSession(id: newID(), contract: .dlauth, device: nil)
             new.signIn = time

@@ -30,7 +30,8 @@ import Wire
         try cluster.run(Self.filling, in: name)
         try cluster.run("ANALYZE", in: name)
         try Self.waitForEnd(of: name, cluster)
-        let read = "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) FROM pg_stat_user_tables WHERE relname IN ('accounts', 'sessions', 'audit_events', 'changes')"
+        let read =
+            "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) FROM pg_stat_user_tables WHERE relname IN ('accounts', 'sessions', 'audit_events', 'changes')"
         let before = try #require(Int(try cluster.run(read, in: name)))
 
         let store = try Bench(url: cluster.url(name)).store

@@ -114,7 +114,8 @@ public enum StoryReader {
             let row = Step.Row(value: value, outcome: outcome, line: number)
             if case .table(_, var rows)? = stories.last?.steps.last?.kind, stories.last?.steps.last?.line == request.line {
                 rows.append(row)
-                stories[stories.count - 1].steps[stories[stories.count - 1].steps.count - 1].kind = .table(request: request.text, rows: rows)
+                stories[stories.count - 1].steps[stories[stories.count - 1].steps.count - 1].kind = .table(
+                    request: request.text, rows: rows)
             } else {
                 add(.table(request: request.text, rows: [row]), request.line)
             }

@@ -118,11 +118,14 @@ import Wire
         let labels = sampleLabels()
         var metrics = WorkerMetrics(labels)
         metrics.requestStarted()
-        metrics.requestFinished(route: labels.routes[1], method: 0, statusCode: 200, tier: .none, durationMicros: 0, bytesIn: 0, bytesOut: 0)
+        metrics.requestFinished(
+            route: labels.routes[1], method: 0, statusCode: 200, tier: .none, durationMicros: 0, bytesIn: 0, bytesOut: 0)
         metrics.upstreamHealthy(upstream: labels.upstreams[0], addresses: 1)
         let shown = samples([metrics.snapshot()])
         for name in ["http_request_duration_seconds", "http_request_size_bytes", "http_response_size_bytes"] {
-            #expect(shown.contains { $0.hasPrefix("tollgate_\(name)_bucket{route=\"export\"") }, "one that took no time is a request all the same")
+            #expect(
+                shown.contains { $0.hasPrefix("tollgate_\(name)_bucket{route=\"export\"") },
+                "one that took no time is a request all the same")
             #expect(!shown.contains { $0.hasPrefix("tollgate_\(name)") && $0.contains("passages") })
         }
         #expect(!shown.contains { $0.hasPrefix("tollgate_upstream_duration_seconds") })

@@ -59,7 +59,8 @@ import Wire
             #"tollgate_upstream_duration_seconds_bucket{upstream="content",le="+Inf"} 2"#,
             #"tollgate_upstream_connections{upstream="content",state="connecting"} 1"#,
             #"tollgate_upstream_retries_total{upstream="content",reason="connect_failed"} 1"#,
-            #"tollgate_upstream_ejections_total{upstream="content",reason="failures"} 1"#, #"tollgate_upstream_healthy{upstream="content"} 2"#,
+            #"tollgate_upstream_ejections_total{upstream="content",reason="failures"} 1"#,
+            #"tollgate_upstream_healthy{upstream="content"} 2"#,
             #"tollgate_upstream_refused_total{upstream="content",reason="max_requests"} 1"#,
             #"tollgate_upstream_ejected{upstream="content"} 1"#, #"tollgate_upstream_panic{upstream="content"} 1"#,
             #"tollgate_upstream_requests_in_flight{upstream="content"} 7"#,
@@ -135,10 +136,11 @@ import Wire
         count(&metrics, export, labels.tiers[0], times: 1)
 
         let shown = samples([metrics.snapshot()]).filter { $0.hasPrefix("tollgate_http_requests_total") }
-        #expect(Set(shown) == [
-            #"tollgate_http_requests_total{route="passages",method="GET",code_class="2xx",tier="premium"} 6"#,
-            #"tollgate_http_requests_total{route="search",method="GET",code_class="2xx",tier="plus"} 1"#,
-        ])
+        #expect(
+            Set(shown) == [
+                #"tollgate_http_requests_total{route="passages",method="GET",code_class="2xx",tier="premium"} 6"#,
+                #"tollgate_http_requests_total{route="search",method="GET",code_class="2xx",tier="plus"} 1"#,
+            ])
         let all = samples([metrics.snapshot()])
         #expect(all.contains(#"tollgate_http_request_duration_seconds_count{route="passages"} 6"#))
         #expect(all.contains(#"tollgate_upstream_healthy{upstream="content"} 1"#))
@@ -210,7 +212,8 @@ import Wire
         labels.declare(routes: ["passages"], upstreams: ["content"], tiers: ["free"], issuers: [])
         metrics.adopt(labels)
         let again = samples([metrics.snapshot()]).filter { $0.contains(#"upstream="content""#) }
-        #expect(again.filter { !$0.hasSuffix(" 0") } == again.filter { $0.hasPrefix("tollgate_upstream_retries_total") && $0.hasSuffix(" 1") })
+        #expect(
+            again.filter { !$0.hasSuffix(" 0") } == again.filter { $0.hasPrefix("tollgate_upstream_retries_total") && $0.hasSuffix(" 1") })
         #expect(again.contains { $0.hasSuffix(" 1") })
     }
 
@@ -222,8 +225,9 @@ import Wire
         var metrics = WorkerMetrics(labels)
         count(&metrics, labels.routes[7], labels.tiers[0], times: 2)
         count(&metrics, labels.routes[8], labels.tiers[0], times: 1)
-        #expect(samples([metrics.snapshot()]).contains(
-            #"tollgate_http_requests_total{route="other",method="GET",code_class="2xx",tier="free"} 3"#))
+        #expect(
+            samples([metrics.snapshot()]).contains(
+                #"tollgate_http_requests_total{route="other",method="GET",code_class="2xx",tier="free"} 3"#))
     }
 
     @Test func filteredElementsAreAddedOverAllWorkersByRoute() {

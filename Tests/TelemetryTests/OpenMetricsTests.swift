@@ -31,7 +31,9 @@ import Wire
         #expect(text.hasSuffix("\n# EOF\n"))
         #expect(text.contains("# TYPE tollgate_http_requests counter\n") && !text.contains("# TYPE tollgate_http_requests_total"))
         #expect(text.contains("\ntollgate_connections_accepted_total 0\n"))
-        #expect(text.contains("# UNIT tollgate_redis_command_seconds seconds\n") && text.contains("# UNIT tollgate_http_request_size_bytes bytes\n"))
+        #expect(
+            text.contains("# UNIT tollgate_redis_command_seconds seconds\n")
+                && text.contains("# UNIT tollgate_http_request_size_bytes bytes\n"))
         #expect(!Self.text([Self.snapshot([])], .prometheus).contains("# UNIT"))
     }
 
@@ -41,7 +43,8 @@ import Wire
         let lines = Self.text([one, other]).split(separator: "\n").filter { $0.hasPrefix("tollgate_http_request_duration_seconds_bucket") }
         func exemplar(_ le: String) -> Substring? { lines.first { $0.contains(#"le="\#(le)""#) }?.split(separator: "#").dropFirst().first }
         #expect(exemplar("0.0005") == #" {trace_id="00000000000000010000000000000005",span_id="0000000000000005"} 0.0004 16"#)
-        #expect(exemplar("0.001") == #" {trace_id="00000000000000010000000000000002",span_id="0000000000000002"} 0.0008 20"#, "of all workers")
+        #expect(
+            exemplar("0.001") == #" {trace_id="00000000000000010000000000000002",span_id="0000000000000002"} 0.0008 20"#, "of all workers")
         #expect(exemplar("+Inf") == #" {trace_id="00000000000000010000000000000003",span_id="0000000000000003"} 20 30"#)
         #expect(exemplar("1.0") == nil && lines.contains { $0.contains(#"le="1.0"} 4"#) })
         #expect(!Self.text([one, other], .prometheus).contains("trace_id"), "the older format has none")
@@ -51,8 +54,12 @@ import Wire
         let table: [(String, ExpositionFormat)] = [
             ("", .prometheus), ("*/*", .prometheus), ("text/plain", .prometheus), ("text/html,application/xhtml+xml", .prometheus),
             ("application/openmetrics-text", .openMetrics), ("Application/OpenMetrics-Text; version=1.0.0", .openMetrics),
-            ("application/openmetrics-text;version=1.0.0;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=0.0.4;q=0.4,*/*;q=0.3", .openMetrics),
-            ("text/plain;version=0.0.4, application/openmetrics-text;q=0.5", .prometheus), ("application/openmetrics-text;q=0", .prometheus),
+            (
+                "application/openmetrics-text;version=1.0.0;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=0.0.4;q=0.4,*/*;q=0.3",
+                .openMetrics
+            ),
+            ("text/plain;version=0.0.4, application/openmetrics-text;q=0.5", .prometheus),
+            ("application/openmetrics-text;q=0", .prometheus),
         ]
         for (accept, format) in table { #expect(ExpositionFormat(accept: accept) == format, "\(accept)") }
     }

@@ -119,8 +119,9 @@ import Wire
         readiness.add("keys", .ready)
         readiness.add("redis", .degraded, "counting locally")
         #expect(readiness.statusCode == 200)
-        #expect(text(readiness) == #"{"status":"degraded","checks":[{"name":"keys","status":"ready"},"#
-            + #"{"name":"redis","status":"degraded","reason":"counting locally"}]}"#)
+        #expect(
+            text(readiness) == #"{"status":"degraded","checks":[{"name":"keys","status":"ready"},"#
+                + #"{"name":"redis","status":"degraded","reason":"counting locally"}]}"#)
         readiness.add("draining", .unready, "told to stop")
         #expect(readiness.statusCode == 503)
         #expect(readiness.state == .unready)

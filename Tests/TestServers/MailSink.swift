@@ -17,7 +17,7 @@ public final class MailSink: Sendable {
         public let type: String
         public let parts: [Part]
         public let defects: [String]
-        public let longestLine: Int
+        public let maxLine: Int
 
         public struct Part: Decodable, Sendable {
             public let type: String
@@ -36,10 +36,11 @@ public final class MailSink: Sendable {
     ) throws {
         let output = Pipe()
         process.executableURL = URL(filePath: "/usr/bin/python3")
-        process.arguments = [
-            "-c", Self.script, String(port), security.rawValue, certificate?.chain ?? "", certificate?.key ?? "", login?.user ?? "",
-            login?.password ?? "",
-        ] + answers
+        process.arguments =
+            [
+                "-c", Self.script, String(port), security.rawValue, certificate?.chain ?? "", certificate?.key ?? "", login?.user ?? "",
+                login?.password ?? "",
+            ] + answers
         process.standardOutput = output
         try process.run()
         let lines = LineReader(output.fileHandleForReading)
@@ -89,7 +90,7 @@ public final class MailSink: Sendable {
                     "headers": {name: str(value) for name, value in mail.items()}, "type": mail.get_content_type(),
                     "parts": [{"type": part.get_content_type(), "text": part.get_content()} for part in mail.iter_parts()],
                     "defects": [str(d) for part in mail.walk() for d in part.defects],
-                    "longestLine": max(map(len, lines)) if b"\n" not in b"".join(lines) else 9999}), flush=True)
+                    "maxLine": max(map(len, lines)) if b"\n" not in b"".join(lines) else 9999}), flush=True)
                 return "250 OK"
 
         def authenticate(server, session, envelope, mechanism, data):

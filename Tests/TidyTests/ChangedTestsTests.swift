@@ -4,38 +4,55 @@ import Testing
 /// What `deploy/test --changed` chooses, by the import graph of the package.
 @Suite struct ChangedTestsTests {
     private static let everything: Set = [
-        "AccountsTests", "AdminTests", "ClusterTests", "ContractsTests", "CredentialsTests", "EndToEndTests", "GateTests", "HTTPTests", "IssuersTests",
-        "MailTests", "ProxyTests", "RedisTests", "SettingsTests", "StorageTests", "TelemetryTests", "TidyTests", "TollgateTests", "TransportTests", "WireTests",
+        "AccountsTests", "AdminTests", "ClusterTests", "ContractsTests", "CredentialsTests", "EndToEndTests", "GateTests", "HTTPTests",
+        "IssuersTests",
+        "MailTests", "ProxyTests", "RedisTests", "SettingsTests", "StorageTests", "TelemetryTests", "TidyTests", "TollgateTests",
+        "TransportTests", "WireTests",
     ]
 
-    @Test(arguments: [
-        (["Sources/Wire/ASCII.swift"], everything),
-        (["Sources/Gate/Decision.swift"], [
-            "TidyTests", "GateTests", "ProxyTests", "AdminTests", "ClusterTests", "ContractsTests", "IssuersTests", "SettingsTests", "TollgateTests", "EndToEndTests",
-        ]),
-        (["Sources/Telemetry/X.swift"], [
-            "TidyTests", "TelemetryTests", "GateTests", "ContractsTests", "ProxyTests", "AdminTests", "IssuersTests", "SettingsTests", "TollgateTests", "EndToEndTests",
-        ]),
-        (["Sources/Admin/AdminAPI.swift"], ["TidyTests", "AdminTests", "TollgateTests", "EndToEndTests"]),
-        (["Sources/Cluster/X.swift"], ["TidyTests", "ClusterTests", "TollgateTests", "EndToEndTests"]),
-        (["Sources/CCurl/ccurl.c"], ["TidyTests", "IssuersTests", "MailTests", "TollgateTests", "EndToEndTests"]),
-        (["Sources/tollgate/Commands/Command.swift"], ["TidyTests", "TollgateTests", "EndToEndTests"]),
-        (["Tests/HTTPTests/Cases/heads.md"], ["TidyTests", "HTTPTests"]),
-        (["Tests/MemoryStore/MemoryStore.swift"], [
-            "TidyTests", "AccountsTests", "AdminTests", "ClusterTests", "ContractsTests", "TollgateTests",
-        ]),
-        (["Tests/TidyTests/WordTests.swift"], ["TidyTests"]),
-        (["Tests/ContractsTests/Cases/apple.md"], ["TidyTests", "ContractsTests", "EndToEndTests.ContractStoryTests"]),
-        (["docs/limits.md"], ["TidyTests", "EndToEndTests.DocumentExampleTests"]),
-        (["docs/settings.md"], ["TidyTests", "TollgateTests.ShippedFileTests", "EndToEndTests.DocumentExampleTests"]),
-        (["docs/images/growth.svg"], ["TidyTests", "EndToEndTests.PictureTests"]),
-        (["docs/clients/swift.md"], ["TidyTests", "EndToEndTests.SwiftClientTests", "EndToEndTests.DocumentExampleTests"]),
-        (["docs/limits.md", "Tests/EndToEndTests/LimitTests.swift"], ["TidyTests", "EndToEndTests"]),
-        (["deploy/systemd/tollgate.service"], ["TidyTests", "TollgateTests", "EndToEndTests.ServiceUnitTests", "EndToEndTests.PackageTests"]),
-        (["LICENSE"], ["TidyTests"]), (["Tests/Chaos/faults.py"], ["TidyTests", "Chaos"]),
-        (["Package.swift"], everything), (["deploy/changed-tests"], everything), (["somewhere/else"], everything),
-        (["Sources/NoSuchTarget/X.swift"], everything), ([], []),
-    ] as [([String], Set<String>)])
+    @Test(
+        arguments: [
+            (["Sources/Wire/ASCII.swift"], everything),
+            (
+                ["Sources/Gate/Decision.swift"],
+                [
+                    "TidyTests", "GateTests", "ProxyTests", "AdminTests", "ClusterTests", "ContractsTests", "IssuersTests", "SettingsTests",
+                    "TollgateTests", "EndToEndTests",
+                ]
+            ),
+            (
+                ["Sources/Telemetry/X.swift"],
+                [
+                    "TidyTests", "TelemetryTests", "GateTests", "ContractsTests", "ProxyTests", "AdminTests", "IssuersTests",
+                    "SettingsTests", "TollgateTests", "EndToEndTests",
+                ]
+            ),
+            (["Sources/Admin/AdminAPI.swift"], ["TidyTests", "AdminTests", "TollgateTests", "EndToEndTests"]),
+            (["Sources/Cluster/X.swift"], ["TidyTests", "ClusterTests", "TollgateTests", "EndToEndTests"]),
+            (["Sources/CCurl/ccurl.c"], ["TidyTests", "IssuersTests", "MailTests", "TollgateTests", "EndToEndTests"]),
+            (["Sources/tollgate/Commands/Command.swift"], ["TidyTests", "TollgateTests", "EndToEndTests"]),
+            (["Tests/HTTPTests/Cases/heads.md"], ["TidyTests", "HTTPTests"]),
+            (
+                ["Tests/MemoryStore/MemoryStore.swift"],
+                [
+                    "TidyTests", "AccountsTests", "AdminTests", "ClusterTests", "ContractsTests", "TollgateTests",
+                ]
+            ),
+            (["Tests/TidyTests/WordTests.swift"], ["TidyTests"]),
+            (["Tests/ContractsTests/Cases/apple.md"], ["TidyTests", "ContractsTests", "EndToEndTests.ContractStoryTests"]),
+            (["docs/limits.md"], ["TidyTests", "EndToEndTests.DocumentExampleTests"]),
+            (["docs/settings.md"], ["TidyTests", "TollgateTests.ShippedFileTests", "EndToEndTests.DocumentExampleTests"]),
+            (["docs/images/growth.svg"], ["TidyTests", "EndToEndTests.PictureTests"]),
+            (["docs/clients/swift.md"], ["TidyTests", "EndToEndTests.SwiftClientTests", "EndToEndTests.DocumentExampleTests"]),
+            (["docs/limits.md", "Tests/EndToEndTests/LimitTests.swift"], ["TidyTests", "EndToEndTests"]),
+            (
+                ["deploy/systemd/tollgate.service"],
+                ["TidyTests", "TollgateTests", "EndToEndTests.ServiceUnitTests", "EndToEndTests.PackageTests"]
+            ),
+            (["LICENSE"], ["TidyTests"]), (["Tests/Chaos/faults.py"], ["TidyTests", "Chaos"]),
+            (["Package.swift"], everything), (["deploy/changed-tests"], everything), (["somewhere/else"], everything),
+            (["Sources/NoSuchTarget/X.swift"], everything), ([], []),
+        ] as [([String], Set<String>)])
     func whatAChangeReachesIsChosen(_ paths: [String], _ chosen: Set<String>) throws {
         let (code, output) = try run("deploy/changed-tests", [], input: paths.joined(separator: "\n"))
         let filters = output.split(separator: "\n").map { $0.prefix { $0 != "\t" } }
@@ -45,9 +62,13 @@ import Testing
     }
 
     @Test(arguments: [
-        (["--changed"], ["compared with", "(begin)", "tollgate: GateTests\\. for Sources/Gate/New.swift", "builds the tests and the program"]),
+        (
+            ["--changed"],
+            ["compared with", "(begin)", "tollgate: GateTests\\. for Sources/Gate/New.swift", "builds the tests and the program"]
+        ),
         (["--changed", "HEAD"], ["(change)", "nothing differs, so there is nothing to test"]),
-        (["--filter", "^(GateTests|ProxyTests)"], ["builds the tests\n"]), (["--filter", #"GateTests\.(LimitTests|X)/"#], ["builds the tests\n"]),
+        (["--filter", "^(GateTests|ProxyTests)"], ["builds the tests\n"]),
+        (["--filter", #"GateTests\.(LimitTests|X)/"#], ["builds the tests\n"]),
         (["--filter", "LimitTests"], ["builds the tests and the program"]), (["--filter", "^(GateTests|End)"], ["the program"]),
         (["--filter", "aLimit"], ["the program"]), (["--filter", "WireTests", "--filter", #"LimitTests\.swift"#], ["the program"]),
         (["--filter", "("], ["the program"]),

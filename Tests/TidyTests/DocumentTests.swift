@@ -2,18 +2,18 @@ import Testing
 
 @Suite struct DocumentTests {
     /// The README has at most 160 lines.
-    private static let longestReadme = 160
-    private static let longestGlossary = 60
+    private static let maxReadme = 160
+    private static let maxGlossary = 60
 
     @Test func theReadmeIsShort() throws {
         let count = try lines(of: "README.md").count
-        #expect(count <= Self.longestReadme, "README.md has \(count) lines: move something to docs/")
+        #expect(count <= Self.maxReadme, "README.md has \(count) lines: move something to docs/")
     }
 
     @Test func theGlossaryIsShort() throws {
         let words = try lines(of: "docs/glossary.md").filter { $0.hasPrefix("| **") }
         #expect(!words.isEmpty)
-        #expect(words.count <= Self.longestGlossary, "the glossary has \(words.count) words: use the field's own")
+        #expect(words.count <= Self.maxGlossary, "the glossary has \(words.count) words: use the field's own")
     }
 
     @Test func everyLinkLeadsSomewhere() throws {
@@ -36,7 +36,8 @@ import Testing
     @Test func everyPageIsLinkedFromAnother() throws {
         var linked: Set<String> = ["README.md"]
         for page in Documents.pages {
-            linked.formUnion(Documents.links(of: try page.text()).compactMap { Documents.file(of: $0.target, on: page.path) }.filter { $0 != page.path })
+            linked.formUnion(
+                Documents.links(of: try page.text()).compactMap { Documents.file(of: $0.target, on: page.path) }.filter { $0 != page.path })
         }
         for page in Documents.pages { #expect(linked.contains(page.path), "no page links to \(page.path)") }
     }

@@ -19,10 +19,11 @@ enum Documents {
 
     /// The anchors of a page's headings, as the sites that show Markdown make them.
     static func anchors(of text: String) -> Set<String> {
-        Set(prose(of: text).filter { $1.hasPrefix("#") }.map { _, line in
-            let words = line.drop { $0 == "#" }.drop { $0 == " " }.lowercased()
-            return words.filter { $0.isLetter || $0.isNumber || " -_".contains($0) }.replacing(" ", with: "-")
-        })
+        Set(
+            prose(of: text).filter { $1.hasPrefix("#") }.map { _, line in
+                let words = line.drop { $0 == "#" }.drop { $0 == " " }.lowercased()
+                return words.filter { $0.isLetter || $0.isNumber || " -_".contains($0) }.replacing(" ", with: "-")
+            })
     }
 
     /// The file that a link on `page` leads to, from the root of the package; nil for one out of the package.

@@ -27,8 +27,11 @@ private let rings: [String: Set<String>] = [
     "Cluster": ["Wire", "Credentials", "Gate", "System", "Threads", "Accounts", "Storage"],
     "Admin": ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "System", "Threads", "Accounts", "CSites"],
     // Top.
-    "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Limits", "Redis", "Telemetry", "System", "Threads", "Transport", "Proxy", "Accounts", "Storage", "Contracts",
-        "Settings", "Fetch", "Admin", "Issuers", "Cluster", "Mail", "CLinux"],
+    "tollgate": [
+        "Wire", "Credentials", "HTTP", "Gate", "Limits", "Redis", "Telemetry", "System", "Threads", "Transport", "Proxy", "Accounts",
+        "Storage", "Contracts",
+        "Settings", "Fetch", "Admin", "Issuers", "Cluster", "Mail", "CLinux",
+    ],
     // C.
     "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [], "CArgon2": [], "CCrypt": [], "CSQLite": [], "CPostgres": [], "CZlib": [],
     "CSites": [],
@@ -76,7 +79,8 @@ private let systemModules: [String: Set<String>] = [
                 guard let module = importedModule(line.code) else { continue }
                 #expect(
                     allowed.contains(module),
-                    "\(file.path):\(line.number): \(file.target) must not know of \(module): move the code to a ring that may, or pass the value in")
+                    "\(file.path):\(line.number): \(file.target) must not know of \(module): move the code to a ring that may, or pass the value in"
+                )
             }
         }
     }
@@ -98,7 +102,9 @@ private let systemModules: [String: Set<String>] = [
         guard code.mentions("import") else { return nil }
         let words = code.split(whereSeparator: { $0 == " " || $0 == ";" })
         guard let place = words.firstIndex(of: "import"), place + 1 < words.count else { return nil }
-        let isDeclaration = words[..<place].allSatisfy { $0.hasPrefix("@") || ["package", "public", "internal", "private", "fileprivate"].contains($0) }
+        let isDeclaration = words[..<place].allSatisfy {
+            $0.hasPrefix("@") || ["package", "public", "internal", "private", "fileprivate"].contains($0)
+        }
         guard isDeclaration else { return nil }
         let kinds: Set<Substring> = ["struct", "class", "enum", "protocol", "func", "let", "var", "typealias"]
         let named = kinds.contains(words[place + 1]) && place + 2 < words.count ? words[place + 2] : words[place + 1]

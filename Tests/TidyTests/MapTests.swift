@@ -2,7 +2,7 @@ import Testing
 
 /// The soft limit of a file's length. A longer file that is right as it is gets an entry here with the reason.
 private let longFiles: [String: String] = [:]
-private let longestFile = 400
+private let maxFile = 400
 /// The page with the map of files.
 private let map = "docs/architecture.md"
 
@@ -13,7 +13,7 @@ private let map = "docs/architecture.md"
         for file in SourceTree.files(in: "Sources", suffixes: [".swift", ".c", ".h"]) {
             let count = try file.text().split(separator: "\n", omittingEmptySubsequences: false).count
             #expect(
-                count <= longestFile || longFiles[file.path] != nil,
+                count <= maxFile || longFiles[file.path] != nil,
                 "\(file.path) has \(count) lines: split it by what it decides, or list it here with the reason that it is one thing")
         }
         for path in longFiles.keys { #expect(SourceTree.exists(path), "\(path) is gone: take its reason out of the list") }
@@ -59,7 +59,8 @@ private let map = "docs/architecture.md"
         for file in folders.flatMap({ SourceTree.files(in: $0) }) + rootFiles where !file.path.hasSuffix(".png") {
             for (index, line) in try file.text().split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
                 for path in ["/tmp/", "/work/", "/root/", "/home/"] where names(String(line), path) {
-                    Issue.record("\(file.path):\(index + 1): \(path) is a path of one machine: use one below the package, mktemp, or a setting")
+                    Issue.record(
+                        "\(file.path):\(index + 1): \(path) is a path of one machine: use one below the package, mktemp, or a setting")
                 }
             }
         }
@@ -71,11 +72,12 @@ private let map = "docs/architecture.md"
 
     /// Whether `line` names a folder at the root of the file system, and not one inside a longer path or URL.
     private func names(_ line: String, _ folder: String) -> Bool {
-        line.mentions(folder) && line.ranges(of: folder).contains { range in
-            guard range.lowerBound > line.startIndex else { return true }
-            let before = line[line.index(before: range.lowerBound)]
-            return !(before.isLetter || before.isNumber || "._-/}".contains(before))
-        }
+        line.mentions(folder)
+            && line.ranges(of: folder).contains { range in
+                guard range.lowerBound > line.startIndex else { return true }
+                let before = line[line.index(before: range.lowerBound)]
+                return !(before.isLetter || before.isNumber || "._-/}".contains(before))
+            }
     }
 
     /// The words of a line that name files: below a folder of the package, or below a target. `NameContract` and its

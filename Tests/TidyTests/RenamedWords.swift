@@ -52,7 +52,10 @@ struct Riddle {
     ]
 
     /// Targets whose comments are free of them; add one when it is.
-    static let plainTargets: Set<String> = ["Gate", "Limits", "Redis", "Telemetry", "System", "Threads", "Transport", "Wire", "Credentials", "Settings", "Fetch", "Mail", "Issuers", "HTTP", "Proxy", "Accounts", "Contracts", "Storage", "Admin", "Cluster", "tollgate"]
+    static let plainTargets: Set<String> = [
+        "Gate", "Limits", "Redis", "Telemetry", "System", "Threads", "Transport", "Wire", "Credentials", "Settings", "Fetch", "Mail",
+        "Issuers", "HTTP", "Proxy", "Accounts", "Contracts", "Storage", "Admin", "Cluster", "tollgate",
+    ]
 
     /// Also the tests of such a target, in `Tests/NameTests`.
     static func bans(_ file: TreeFile) -> Bool {

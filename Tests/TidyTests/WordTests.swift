@@ -24,10 +24,14 @@ private let banned: [BannedWord] = [
     .init(word: "import Foundation", instead: "Wire's own types; Foundation costs 11 MB resident"),
     .init(word: "[String: Any]", instead: "JSONReader and JSONWriter"),
     .init(word: "try?", instead: "`do`/`catch`, or a comment that says why the error may be forgotten", isAllowedWithReason: true),
-    .init(word: "default: break", instead: "the cases by name, or a comment that says why the others may be passed over", isAllowedWithReason: true),
+    .init(
+        word: "default: break", instead: "the cases by name, or a comment that says why the others may be passed over",
+        isAllowedWithReason: true),
     .init(word: "@unchecked Sendable", instead: "a Sendable value or a Mutex, or a comment with the proof", isAllowedWithReason: true),
     .init(word: "nonisolated(unsafe)", instead: "a let or a Mutex, or a comment with the proof", isAllowedWithReason: true),
-    .init(word: "Task {", instead: "an owned thread or a structured child, or a comment that says who waits for it", isAllowedWithReason: true),
+    .init(
+        word: "Task {", instead: "an owned thread or a structured child, or a comment that says who waits for it", isAllowedWithReason: true
+    ),
     .init(word: "Task.detached", instead: "an owned thread, or a comment that says who waits for it", isAllowedWithReason: true),
     .init(word: "DispatchQueue", instead: "Threads' WorkerThread, or Transport's Mailbox"),
     .init(word: "await ", instead: "a callback or a state machine: the data plane never suspends", onlyIn: core.union(dataPlane)),
@@ -36,7 +40,9 @@ private let banned: [BannedWord] = [
     .init(word: "ContinuousClock", instead: "a Moment passed in", onlyIn: core.union(dataPlane)),
     .init(word: "getenv(", instead: "a value from the settings, passed down", exceptIn: ["tollgate"]),
     .init(word: "environ", instead: "a value from the settings, passed down", onlyIn: core.union(dataPlane)),
-    .init(word: "SystemRandomNumberGenerator", instead: "random words passed in, or Credentials' SecureRandom", onlyIn: core, isAllowedWithReason: true),
+    .init(
+        word: "SystemRandomNumberGenerator", instead: "random words passed in, or Credentials' SecureRandom", onlyIn: core,
+        isAllowedWithReason: true),
 ]
 
 /// The only files in which async code meets an event loop, or a thread waits for a task.

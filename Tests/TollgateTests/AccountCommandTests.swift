@@ -72,7 +72,9 @@ import Workbench
         try await store().credential(for: .email(try EmailAddress(email)))?.hash
     }
 
-    private func audit(_ seconds: Int64) -> AuditContext { AuditContext(now: WallTime(seconds: start.wall.seconds + seconds), address: nil) }
+    private func audit(_ seconds: Int64) -> AuditContext {
+        AuditContext(now: WallTime(seconds: start.wall.seconds + seconds), address: nil)
+    }
 
     private func newID(_ number: UInt64) -> UUID { UUID(high: number, low: 0x8000_0000_0000_0000) }
 
@@ -128,7 +130,10 @@ import Workbench
         let cases: [([String], String, String)] = [
             (["--email", "ada"], "", "--email \"ada\" is no email, write one like ada@example.org"),
             ([], "", "`user create` needs --email EMAIL, or --id or --identity for an account without one"),
-            (["--id", "42"], "", "--id \"42\" is no UUID; the id at an outside issuer goes by --identity NAME:ID, NAME being its trust line's"),
+            (
+                ["--id", "42"], "",
+                "--id \"42\" is no UUID; the id at an outside issuer goes by --identity NAME:ID, NAME being its trust line's"
+            ),
             (["--id", nobody, "--email-verified"], "", "--email-verified goes with --email EMAIL"),
             (["--identity", "apple"], "", "--identity \"apple\" has no colon, write NAME:SUBJECT, like apple:001234.abcd"),
             (["--identity", "myspace:1"], "", "--identity: the provider of an identity is none of apple, google"),
@@ -142,8 +147,14 @@ import Workbench
             (stdin, String(repeating: "x", count: 1_025), "the password is longer than 1024 bytes, choose a shorter one"),
             (stdin + ["--until", "2030-01-01T00:00:00Z"], password, "--until goes with --tier TIER"),
             (stdin + ["--tier", "gold"], password, "--tier \"gold\" names no tier, the tiers are free, plus, premium"),
-            (stdin + ["--tier", "free", "--until", "2030-01-01T00:00:00Z"], password, "--until goes with a tier above free, which everyone has for good"),
-            (stdin + ["--tier", "plus", "--until", "2020-01-01T00:00:00Z"], password, "--until 2020-01-01T00:00:00.000Z is past, give a time to come"),
+            (
+                stdin + ["--tier", "free", "--until", "2030-01-01T00:00:00Z"], password,
+                "--until goes with a tier above free, which everyone has for good"
+            ),
+            (
+                stdin + ["--tier", "plus", "--until", "2020-01-01T00:00:00Z"], password,
+                "--until 2020-01-01T00:00:00.000Z is past, give a time to come"
+            ),
         ]
         for (words, input, message) in cases {
             let result = try await run(["user", "create"] + words, input: input)
@@ -189,13 +200,17 @@ import Workbench
     // MARK: list
 
     @Test func accountsAreListedPageByPage() async throws {
-        let ids = [try await create("a@example.org"), try await create("b@example.org", ["--email-verified"]), try await create("c@example.org")]
+        let ids = [
+            try await create("a@example.org"), try await create("b@example.org", ["--email-verified"]), try await create("c@example.org"),
+        ]
         let all = try await run("user list")
         #expect(all.exitCode == 0)
         let rows = all.output.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
-        #expect(rows.map { $0.prefix(4).joined(separator: " ") } == [
-            "ID EMAIL PROVEN TIER", "\(ids[0]) a@example.org no free", "\(ids[1]) b@example.org yes free", "\(ids[2]) c@example.org no free",
-        ])
+        #expect(
+            rows.map { $0.prefix(4).joined(separator: " ") } == [
+                "ID EMAIL PROVEN TIER", "\(ids[0]) a@example.org no free", "\(ids[1]) b@example.org yes free",
+                "\(ids[2]) c@example.org no free",
+            ])
         let first = try await run("user list --limit 2")
         #expect(first.output.hasSuffix("\nThere are more: --after \(ids[1])\n"))
         #expect(!first.output.contains("c@example.org"))
@@ -203,7 +218,9 @@ import Workbench
         #expect(second.output.contains("c@example.org"))
         #expect(!second.output.contains("b@example.org") && !second.output.contains("There are more"))
         let json = try await run("user list --json --limit 1")
-        #expect(json.output.hasPrefix(#"[{"id":"\#(ids[0])","email":"a@example.org","has_password":true,"opened_by":"operator","created_at":"2027-01-15T"#))
+        #expect(
+            json.output.hasPrefix(
+                #"[{"id":"\#(ids[0])","email":"a@example.org","has_password":true,"opened_by":"operator","created_at":"2027-01-15T"#))
         #expect(json.output.hasSuffix(#""tier":"free","has_active_subscription":false}]"# + "\n"))
         #expect(try await run("user list --json --after \(ids[2])").output == "[]\n")
     }
@@ -220,8 +237,10 @@ import Workbench
     }
 
     @Test(arguments: [
-        ("--limit 0", "--limit \"0\" is out of range, write a number from 1 to 1000"), ("--limit many", "--limit \"many\" is no whole number, write one from 1 to 1000"),
-        ("--after ada", "--after \"ada\" is no id, give the last one of the list before"), ("--email ada", "--email \"ada\" is no email, write one like ada@example.org"),
+        ("--limit 0", "--limit \"0\" is out of range, write a number from 1 to 1000"),
+        ("--limit many", "--limit \"many\" is no whole number, write one from 1 to 1000"),
+        ("--after ada", "--after \"ada\" is no id, give the last one of the list before"),
+        ("--email ada", "--email \"ada\" is no email, write one like ada@example.org"),
     ])
     func aListIsAskedForInTheRightWords(_ words: String, _ message: String) async throws {
         let result = try await run("user list \(words)")
@@ -236,7 +255,8 @@ import Workbench
         var tokens: [String] = []
         for name in ["ada@example.org", id.text] {
             let minted = try await run(["token", "mint", "--session", "--sub", name, "--ttl", "5h", "--json"])
-            let found = try #require(minted.output.wholeMatch(of: /\{"token":"([^"]+)",.*"session_id":"([^"]+)"\}\n/), "\(minted.errorOutput)")
+            let found = try #require(
+                minted.output.wholeMatch(of: /\{"token":"([^"]+)",.*"session_id":"([^"]+)"\}\n/), "\(minted.errorOutput)")
             tokens.append(String(found.1))
             let payload = try await run(["token", "inspect", String(found.1)]).output
             #expect(payload.contains("session  stands, of contract") && payload.contains("verdict  accepted"))
@@ -251,19 +271,27 @@ import Workbench
         // As the gateways refuse it from now on.
         for token in tokens {
             let ended = try await run(["token", "inspect", token])
-            #expect(ended.exitCode == 1 && ended.output.contains("verdict  refused: revoked, The token's session has ended"), "\(ended.output)")
+            #expect(
+                ended.exitCode == 1 && ended.output.contains("verdict  refused: revoked, The token's session has ended"), "\(ended.output)")
             let json = try await run(["token", "inspect", token, "--json"])
-            #expect(json.exitCode == 1 && json.output.contains(#""accepted":false"#) && json.output.contains(#""reason":"revoked""#), "\(json.output)")
+            #expect(
+                json.exitCode == 1 && json.output.contains(#""accepted":false"#) && json.output.contains(#""reason":"revoked""#),
+                "\(json.output)")
         }
     }
 
     @Test func aTokenWithASessionNeedsAnAccount() async throws {
         let none = try await run("token mint --session --sub ada@example.org")
         #expect(none.exitCode == 1)
-        #expect(none.errorOutput == "tollgate: no account has the id or email \"ada@example.org\", `tollgate user create` makes one, and without --session a token needs none\n")
+        #expect(
+            none.errorOutput
+                == "tollgate: no account has the id or email \"ada@example.org\", `tollgate user create` makes one, and without --session a token needs none\n"
+        )
         let tier = try await run("token mint --session --sub ada@example.org --tier premium")
         #expect(tier.exitCode == 2)
-        #expect(tier.errorOutput.hasPrefix("tollgate: --tier does not go with --session, which takes it from the account, set it by `tollgate user set-tier`\n"))
+        #expect(
+            tier.errorOutput.hasPrefix(
+                "tollgate: --tier does not go with --session, which takes it from the account, set it by `tollgate user set-tier`\n"))
     }
 
     // MARK: show
@@ -299,7 +327,8 @@ import Workbench
                 """)
         let json = try await run(["user", "show", id.text, "--json"]).output
         #expect(
-            json == #"{"id":"\#(id)","email":"ada@example.org","email_confirmed_at":"\#(time)","name":"Ada Lovelace","given_name":"Ada","family_name":"Lovelace","has_password":false,"opened_by":"provider","created_at":"\#(time)","updated_at":"\#(time)","tier":"premium","tier_until":"2027-01-15T09:00:00.000Z","has_active_subscription":true,"identities":[{"provider":"apple","subject":"001234.abc","linked_at":"\#(time)"}],"actors":[{"type":"team","id":"42"}],"sessions":[{"id":"\#(session)","contract":"provider","device":"App/1.0 (iPhone)","address":"192.0.2.7","created_at":"\#(time)","last_used_at":"\#(time)","expires_at":"2027-02-14T07:59:00.000Z"}],"metadata":{}}"#
+            json
+                == #"{"id":"\#(id)","email":"ada@example.org","email_confirmed_at":"\#(time)","name":"Ada Lovelace","given_name":"Ada","family_name":"Lovelace","has_password":false,"opened_by":"provider","created_at":"\#(time)","updated_at":"\#(time)","tier":"premium","tier_until":"2027-01-15T09:00:00.000Z","has_active_subscription":true,"identities":[{"provider":"apple","subject":"001234.abc","linked_at":"\#(time)"}],"actors":[{"type":"team","id":"42"}],"sessions":[{"id":"\#(session)","contract":"provider","device":"App/1.0 (iPhone)","address":"192.0.2.7","created_at":"\#(time)","last_used_at":"\#(time)","expires_at":"2027-02-14T07:59:00.000Z"}],"metadata":{}}"#
                 + "\n")
     }
 
@@ -367,9 +396,12 @@ import Workbench
         try await open(1, at: 500)
         try await open(2, at: 600)
         #expect(try await run("user revoke ada@example.org").output == "2 sessions of ada@example.org ended.\n")
-        #expect(try await run("user revoke \(id) --json").output == #"{"id":"\#(id)","email":"ada@example.org","deleted":false,"sessions_ended":0}"# + "\n")
+        #expect(
+            try await run("user revoke \(id) --json").output
+                == #"{"id":"\#(id)","email":"ada@example.org","deleted":false,"sessions_ended":0}"# + "\n")
         try await open(3, at: 2_500)
-        #expect(try await run("user delete \(id)").output == "Deleted the account of ada@example.org; 1 session of ada@example.org ended.\n")
+        #expect(
+            try await run("user delete \(id)").output == "Deleted the account of ada@example.org; 1 session of ada@example.org ended.\n")
         #expect(try await run("user list").output == "There are no accounts yet.\n")
         let ended = try await store().endedSessions()
         #expect(ended.map(\.reason) == [.revoked, .revoked, .accountDeleted])
@@ -393,7 +425,8 @@ import Workbench
         #expect(events.map(\.kind) == [.actorRevoked, .actorGranted, .accountOpened])
         let unfit = try await run(["actor", "grant", "ada@example.org", "team", " 42"])
         #expect(unfit.exitCode == 2)
-        #expect(unfit.errorOutput.hasPrefix("tollgate: TYPE and ID are 1 to 128 bytes each, without control characters or space around them\n"))
+        #expect(
+            unfit.errorOutput.hasPrefix("tollgate: TYPE and ID are 1 to 128 bytes each, without control characters or space around them\n"))
     }
 
     // MARK: users of outside issuers
@@ -441,7 +474,8 @@ import Workbench
     // MARK: faults of all
 
     @Test(arguments: [
-        "user show USER", "user set-tier USER premium", "user revoke USER", "user delete USER", "actor grant USER team 1", "actor revoke USER team 1",
+        "user show USER", "user set-tier USER premium", "user revoke USER", "user delete USER", "actor grant USER team 1",
+        "actor revoke USER team 1",
     ])
     func anUnknownUserIsAFailure(_ line: String) async throws {
         try await create("ada@example.org")
@@ -465,7 +499,9 @@ import Workbench
         let other = folder.path + "/django.sqlite3"
         let process = Process()
         process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = ["python3", "-c", "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('CREATE TABLE auth_user (id INT)')", other]
+        process.arguments = [
+            "python3", "-c", "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('CREATE TABLE auth_user (id INT)')", other,
+        ]
         try process.run()
         process.waitUntilExit()
         let text = "TOLLGATE_DATA_DIR=\(folder.path)\nDATABASE_URL=sqlite://\(other)\n"

@@ -69,7 +69,13 @@ import Workbench
         let configuration = try #require(load("TOLLGATE_UPSTREAM_U=http://127.0.0.1:9\nTOLLGATE_ROUTE_R=\"/r upstream=u\"").configuration)
         let next = NextConfiguration(configuration: configuration, moment: EventLoop.now())
         var steps: [String] = []
-        let opening = PlainPart { _ in Commit { steps.append("open") } apply: { steps.append("apply") } }
+        let opening = PlainPart { _ in
+            Commit {
+                steps.append("open")
+            } apply: {
+                steps.append("apply")
+            }
+        }
         #expect(throws: Refusal.self) { try ([opening, RefusingPart()] as [any Part]).prepare(next) }
         #expect(steps.isEmpty)
         let commits = try ([opening, opening] as [any Part]).prepare(next)

@@ -13,7 +13,8 @@ import Testing
     @Test func theAddressesOfOneUpstreamAreNamedWithTheirReasons() {
         #expect(
             AddressDiagnosis.reasons(Array(Self.ready.utf8), prefix: "upstream api ") == [
-                "10.0.0.1:80: ejected until 2027-01-15T08:00:10.000Z: 5 failures in a row", "10.0.0.2:80/v2: does not answer its health check",
+                "10.0.0.1:80: ejected until 2027-01-15T08:00:10.000Z: 5 failures in a row",
+                "10.0.0.2:80/v2: does not answer its health check",
             ])
     }
 

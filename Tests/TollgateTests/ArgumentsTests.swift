@@ -64,7 +64,9 @@ import Testing
 
     @Test(arguments: [("route", "routes"), ("setings", "settings"), ("chekc", "check")])
     func anUnknownTopicOfHelpIsAnsweredWithTheNearest(_ topic: String, _ nearest: String) {
-        #expect { try CommandHelp.text([topic]) } throws: { ($0 as? UsageFault)?.message == "\"\(topic)\" is no topic, the nearest is `\(nearest)`" }
+        #expect { try CommandHelp.text([topic]) } throws: {
+            ($0 as? UsageFault)?.message == "\"\(topic)\" is no topic, the nearest is `\(nearest)`"
+        }
     }
 
     @Test func everyCommandHasHelpWithAllItsOptions() throws {

@@ -61,7 +61,9 @@ import Wire
         var isEmpty: Bool { state.withLock { $0.tats.values.allSatisfy { $0 <= Self.time } } }
     }
 
-    private func gateway(_ redis: PretendRedis? = nil, table: SharedLimiter = SharedLimiter(hash: KeyedHash(first: 1, second: 2))) -> AttemptCounts {
+    private func gateway(
+        _ redis: PretendRedis? = nil, table: SharedLimiter = SharedLimiter(hash: KeyedHash(first: 1, second: 2))
+    ) -> AttemptCounts {
         guard let redis else { return AttemptCounts(Self.rates, table: table, clock: { Self.now }) }
         return AttemptCounts(
             Self.rates, table: table, clock: { Self.now }, take: { await redis.take($0) }, refund: { redis.refund($0, $1) })

@@ -18,7 +18,8 @@ import Testing
     @Test func everyKeyIsRead() throws {
         let rule = try #require(
             try rules(
-                "TOLLGATE_ROUTE_R=\"/* upstream=u cors=https://App.test,https://*.test:8443 cors-credentials=on cors-headers=X-A,x_b cors-expose=X-C cors-max-age=1h\"")["r"])
+                "TOLLGATE_ROUTE_R=\"/* upstream=u cors=https://App.test,https://*.test:8443 cors-credentials=on cors-headers=X-A,x_b cors-expose=X-C cors-max-age=1h\""
+            )["r"])
         #expect(rule.origins.text == "https://app.test,https://*.test:8443")
         #expect(rule.allowsCredentials)
         #expect(rule.requestFields == ["X-A", "x_b"] && rule.furtherExposed == ["X-C"])

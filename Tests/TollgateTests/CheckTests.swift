@@ -15,11 +15,13 @@ import Workbench
         ("upstream=u", #""upstream":"u""#), ("auth=optional", #""auth":"optional""#), ("tier=premium", #""tier":"premium""#),
         ("limit=5/m", #""limit":"5/m""#), ("limit-by=address", #""limit_by":"address""#), ("claims=a=b,c=d", #""claims":["a=b","c=d"]"#),
         ("max-age=5m", #""max_age":"5m""#), ("identity=signed", #""identity":"signed""#),
-        ("forward=authorization,email,name", #""forward":["authorization","email","name"]"#), ("keep=X-Original-URL", #""keep":["X-Original-URL"]"#),
+        ("forward=authorization,email,name", #""forward":["authorization","email","name"]"#),
+        ("keep=X-Original-URL", #""keep":["X-Original-URL"]"#),
         ("strip=/a", #""strip":"/a""#), ("timeout=5s", #""timeout":"5s""#), ("body-limit=64MiB", #""body_limit":67108864"#),
         ("retries=2", #""retries":2"#), ("errors=problem", #""errors":"problem""#), ("encoded-slash=pass", #""encoded_slash":"pass""#),
         ("filter=tier", #""filter":["tier"]"#), ("filter-strict=off", #""filter_strict":false"#),
-        ("filter-unlabelled=premium", #""filter_unlabelled":"premium""#), ("shadow=limit,tier,filter", #""shadow":["limit","tier","filter"]"#),
+        ("filter-unlabelled=premium", #""filter_unlabelled":"premium""#),
+        ("shadow=limit,tier,filter", #""shadow":["limit","tier","filter"]"#),
         ("stream-expiry=close", #""stream_expiry":"close""#), ("stream-warning=90s", #""stream_warning":"90s""#),
         ("sse-heartbeat=15s", #""sse_heartbeat":"15s""#), ("cors=https://a.test", #""cors":{"origins":"https://a.test""#),
         ("cors-credentials=on", #""credentials":true"#), ("cors-headers=X-A", #""headers":["X-A"]"#),
@@ -29,10 +31,13 @@ import Workbench
 
     static let upstream: [(option: String, json: String)] = [
         ("balance=round", #""balance":"round""#), ("health=/up", #""health":"/up""#), ("timeout=5s", #""timeout_ms":5000"#),
-        ("connect-timeout=3s", #""connect_timeout_ms":3000"#), ("retries=3", #""retries":3"#), ("max-connections=11", #""max_connections":11"#),
+        ("connect-timeout=3s", #""connect_timeout_ms":3000"#), ("retries=3", #""retries":3"#),
+        ("max-connections=11", #""max_connections":11"#),
         ("http2=on", #""http2":true"#), ("host=upstream", #""host":"upstream""#), ("paths=exact", #""paths_exact":true"#),
-        ("tls-ca=ca.pem", #""tls_ca":"ca.pem""#), ("eject-failures=off", #""eject_failures":null"#), ("eject-after=20s", #""eject_after":"20s""#),
-        ("eject-max=30%", #""eject_max":"30%""#), ("eject-success=90%", #""eject_success":"90%""#), ("eject-latency=3x", #""eject_latency":"3x""#),
+        ("tls-ca=ca.pem", #""tls_ca":"ca.pem""#), ("eject-failures=off", #""eject_failures":null"#),
+        ("eject-after=20s", #""eject_after":"20s""#),
+        ("eject-max=30%", #""eject_max":"30%""#), ("eject-success=90%", #""eject_success":"90%""#),
+        ("eject-latency=3x", #""eject_latency":"3x""#),
         ("panic=40%", #""panic":"40%""#), ("slow-start=10s", #""slow_start":"10s""#), ("max-requests=12", #""max_requests":12"#),
         ("max-pending=13", #""max_pending":13"#), ("retry-budget=25%", #""retry_budget":"25%""#), ("retry-min=4", #""retry_min":4"#),
     ]
@@ -43,13 +48,16 @@ import Workbench
         ("user-claim=uid", #""user_claim":"uid""#), ("tier-from=lookup", #""tier_from":"lookup""#),
         ("tier-url=https://t.test/tier", #""tier_url":"https://t.test/tier""#), ("tier-max-age=2m", #""tier_max_age":"2m""#),
         ("email-claim=mail", #""email_claim":"mail""#), ("max-lifetime=7d", #""max_lifetime":"7d""#),
-        ("refresh=https://i.test/refresh", #""refresh":"https://i.test/refresh""#), ("refresh-contract=dlauth", #""refresh_contract":"dlauth""#),
+        ("refresh=https://i.test/refresh", #""refresh":"https://i.test/refresh""#),
+        ("refresh-contract=dlauth", #""refresh_contract":"dlauth""#),
         ("accounts=on", #""accounts":true"#),
-        ("", ""), ("audience=c", #""audiences":["c"]"#), ("secret-file=s", #""secret_file":"s""#), ("tier-claim=plan", #""tier_claim":"plan""#),
+        ("", ""), ("audience=c", #""audiences":["c"]"#), ("secret-file=s", #""secret_file":"s""#),
+        ("tier-claim=plan", #""tier_claim":"plan""#),
     ]
 
     static let internalCaller: [(option: String, json: String)] = [
-        ("key-sha256=" + String(repeating: "ab", count: 32), #""key_sha256":"abababab…""#), ("cidr=10.0.0.0/8,fd00::/8", #""cidr":["10.0.0.0/8","fd00::/8"]"#),
+        ("key-sha256=" + String(repeating: "ab", count: 32), #""key_sha256":"abababab…""#),
+        ("cidr=10.0.0.0/8,fd00::/8", #""cidr":["10.0.0.0/8","fd00::/8"]"#),
         ("cert-san=spiffe://i.test/a", #""cert_san":"spiffe://i.test/a""#),
     ]
 
@@ -59,7 +67,9 @@ import Workbench
     ]
 
     /// The token and its file are not shown.
-    static let adminToken: [(option: String, json: String)] = [("token-file=t", ""), ("scope=users:read,tier", #""scope":["users:read","tier"]"#)]
+    static let adminToken: [(option: String, json: String)] = [
+        ("token-file=t", ""), ("scope=users:read,tier", #""scope":["users:read","tier"]"#),
+    ]
 
     /// A line of each of these three families with all of its options.
     static var otherLines: String {
@@ -84,7 +94,8 @@ import Workbench
 
     /// Options of routes, upstreams and issuers whose value has a column; that of `limit` has `limit-by`, too.
     static let columns: Set<String> = [
-        "upstream", "auth", "tier", "limit", "limit-by", "balance", "health", "http2", "issuer", "audience", "jwks", "secret-file", "algorithms",
+        "upstream", "auth", "tier", "limit", "limit-by", "balance", "health", "http2", "issuer", "audience", "jwks", "secret-file",
+        "algorithms",
         "tier-from",
     ]
 
@@ -95,35 +106,44 @@ import Workbench
 
     /// Printing alone would not show two rows that set the same.
     @Test func everyOptionSetsItsField() throws {
-        let text = "TOLLGATE_UPSTREAM_U=\"https://h \(first(Self.upstream))\"\nTOLLGATE_ROUTE_A=\"/a \(first(Self.route))\"\n"
+        let text =
+            "TOLLGATE_UPSTREAM_U=\"https://h \(first(Self.upstream))\"\nTOLLGATE_ROUTE_A=\"/a \(first(Self.route))\"\n"
             + "TOLLGATE_UPSTREAM_V=http://v\nTOLLGATE_ROUTE_B=\"/b upstream=v websocket=on websocket-max=7 forward=email shadow=tier\"\n"
             + "TOLLGATE_ROUTE_C=\"/c upstream=v forward=name shadow=limit\"\nTOLLGATE_TRUST_T=\"\(first(Self.trust))\"\n"
         let settings = load(text + Self.otherLines, files: Self.files).partial.settings
         let (whole, second, third) = (settings.routes[0].rule, settings.routes[1].rule, settings.routes[2].rule)
-        #expect(whole.auth == .optional && whole.tier == Tier(rawValue: 1) && whole.limits.map(\.text) == ["5/m"] && whole.limitBy == .address)
-        #expect(whole.claims == [ClaimRequirement(name: "a", value: "b"), ClaimRequirement(name: "c", value: "d")] && whole.maxAgeSeconds == 300)
+        #expect(
+            whole.auth == .optional && whole.tier == Tier(rawValue: 1) && whole.limits.map(\.text) == ["5/m"] && whole.limitBy == .address)
+        #expect(
+            whole.claims == [ClaimRequirement(name: "a", value: "b"), ClaimRequirement(name: "c", value: "d")] && whole.maxAgeSeconds == 300
+        )
         #expect(whole.signsIdentity && whole.forwardsAuthorization && whole.forwardsEmail && whole.forwardsName)
-        #expect(whole.keptFields.text == "X-Original-URL" && whole.strip == "/a" && whole.timeoutMilliseconds == 5_000 && whole.retries == 2)
+        #expect(
+            whole.keptFields.text == "X-Original-URL" && whole.strip == "/a" && whole.timeoutMilliseconds == 5_000 && whole.retries == 2)
         #expect(whole.bodyLimit == 64 << 20 && whole.errors == .problem && whole.encodedSlashPasses && !whole.takesWebSockets)
         #expect(whole.filters.map(\.text) == ["tier"] && !whole.filterIsStrict && whole.unlabelled == .tier(Tier(rawValue: 1)))
         #expect(whole.shadow == [.limit, .tier, .filter] && whole.streams.expiry == .close)
         #expect(whole.streams.warningMilliseconds == 90_000 && whole.streams.heartbeatMilliseconds == 15_000)
-        #expect(second.takesWebSockets && second.mostWebSockets == 7 && second.shadow == .tier && third.shadow == .limit)
+        #expect(second.takesWebSockets && second.maxWebSockets == 7 && second.shadow == .tier && third.shadow == .limit)
         #expect(second.forwardsEmail && !second.forwardsAuthorization && !second.forwardsName && third.forwardsName && !third.forwardsEmail)
         let upstream = settings.upstreams[0].settings
-        #expect(upstream.balance == .roundRobin && upstream.health == .path("/up") && upstream.timeout == 5_000 && upstream.connectTimeout == 3_000)
+        #expect(
+            upstream.balance == .roundRobin && upstream.health == .path("/up") && upstream.timeout == 5_000
+                && upstream.connectTimeout == 3_000)
         #expect([upstream.retries, upstream.maxConnections, upstream.maxRequests, upstream.maxPending] == [3, 11, 12, 13])
-        #expect(upstream.retryPercent == 25 && upstream.leastRetries == 4 && upstream.sendsOwnHost)
+        #expect(upstream.retryPercent == 25 && upstream.minRetries == 4 && upstream.sendsOwnHost)
         #expect(settings.upstreams[0].speaksHTTP2 && settings.upstreams[0].pathsAreExact && settings.upstreams[0].authorityFile == "ca.pem")
         var rules = OutlierRules()
-        (rules.failures, rules.interval, rules.mostEjected, rules.leastSuccess) = (nil, 20_000, 30, 90)
+        (rules.failures, rules.interval, rules.maxEjected, rules.minSuccess) = (nil, 20_000, 30, 90)
         (rules.latency, rules.panic, rules.slowStart) = (.factor(3), 40, 10_000)
         #expect(upstream.outliers == rules)
         #expect(settings.upstreams[1].settings == UpstreamSettings(name: "v"))
         let trust = try #require(settings.trusts.first)
         #expect(trust.issuer == "https://i.test" && trust.audiences == ["a", "b"] && trust.keySource == .url("https://i.test/keys"))
         #expect(trust.algorithms == AlgorithmSet(.RS256) && [trust.userClaim, trust.emailClaim] == ["uid", "mail"])
-        #expect(trust.tierSource == .lookup && trust.tierURL == "https://t.test/tier" && trust.tierMaxAgeSeconds == 120 && trust.maxLifetimeSeconds == 604_800)
+        #expect(
+            trust.tierSource == .lookup && trust.tierURL == "https://t.test/tier" && trust.tierMaxAgeSeconds == 120
+                && trust.maxLifetimeSeconds == 604_800)
         #expect(trust.refresh == RefreshDeclaration(url: "https://i.test/refresh", contract: .dlauth) && trust.hasAccounts)
         let caller = try #require(settings.internals.first).caller
         #expect(caller.keySHA256 == [UInt8](repeating: 0xAB, count: 32) && caller.networks.map(\.text) == ["10.0.0.0/8", "fd00::/8"])
@@ -135,7 +155,8 @@ import Workbench
     }
 
     @Test func omittedKeysOfAnIssuerHaveSafeDefaults() throws {
-        let lines = "TOLLGATE_TRUST_A=\"audience=any jwks=http://i/\"\nTOLLGATE_TRUST_B=\"audience=a secret-file=s\"\nTOLLGATE_INTERNAL_I=\"key-sha256=\(String(repeating: "aB", count: 32))\"\n"
+        let lines =
+            "TOLLGATE_TRUST_A=\"audience=any jwks=http://i/\"\nTOLLGATE_TRUST_B=\"audience=a secret-file=s\"\nTOLLGATE_INTERNAL_I=\"key-sha256=\(String(repeating: "aB", count: 32))\"\n"
         let settings = load(lines + oneRoute, files: ["s": sharedSecret]).partial.settings
         #expect(settings.trusts.map(\.algorithms) == [.asymmetric, AlgorithmSet(.HS256)] && settings.trusts[0].maxLifetimeSeconds == nil)
         #expect(settings.trusts[1].keySource == .secret(sharedSecret) && settings.trusts[0].issuer == nil)
@@ -149,8 +170,10 @@ import Workbench
         #expect(keys(Self.internalCaller) == Set(InternalDeclaration.options.map(\.key)))
         #expect(keys(Self.provider) == Set(ProviderDeclaration.options.map(\.key)))
         #expect(keys(Self.adminToken) == Set(AdminTokenDeclaration.options.map(\.key)))
-        let text = "TOLLGATE_UPSTREAM_U=http://h\n" + lines("ROUTE", "/a", Array(Self.route.prefix { $0.option != "" }))
-            + "TOLLGATE_ROUTE_W=\"/w upstream=u websocket=on websocket-max=7\"\n" + lines("UPSTREAM", "https://h", Self.upstream) + lines("TRUST", "", Self.trust)
+        let text =
+            "TOLLGATE_UPSTREAM_U=http://h\n" + lines("ROUTE", "/a", Array(Self.route.prefix { $0.option != "" }))
+            + "TOLLGATE_ROUTE_W=\"/w upstream=u websocket=on websocket-max=7\"\n" + lines("UPSTREAM", "https://h", Self.upstream)
+            + lines("TRUST", "", Self.trust)
         let loaded = load(text + Self.otherLines, files: Self.files)
         #expect(loaded.findings.faults == [])
         let (table, json) = (CheckCommand.run(loaded, json: false).output, CheckCommand.run(loaded, json: true).output)

@@ -57,13 +57,19 @@ import Workbench
         #expect(result.errorOutput.split(separator: "\n").count == 2)
         let json = run("check", "--json", "--env-file", folder.path + "/b.env")
         #expect(json.exitCode == 2)
-        #expect(json.output.contains(#""ok":false,"faults":[{"file":"\#(folder.path)/b.env","line":1,"name":"TOLLGATE_LOGS","message":"is no setting, the nearest is TOLLGATE_LOG"}"#))
+        #expect(
+            json.output.contains(
+                #""ok":false,"faults":[{"file":"\#(folder.path)/b.env","line":1,"name":"TOLLGATE_LOGS","message":"is no setting, the nearest is TOLLGATE_LOG"}"#
+            ))
     }
 
     @Test func aMissingEnvFileIsWrongUsage() {
         let result = run("check", "--env-file", folder.path + "/gone.env")
         #expect(result.exitCode == 2)
-        #expect(result.errorOutput == "\(folder.path)/gone.env: cannot be read (no such file or directory), give the path of an env file\nnext: `tollgate init FILE` writes one\n")
+        #expect(
+            result.errorOutput
+                == "\(folder.path)/gone.env: cannot be read (no such file or directory), give the path of an env file\nnext: `tollgate init FILE` writes one\n"
+        )
     }
 
     @Test func anEnvFileThatIsTooLongIsSaidToBe() throws {
@@ -83,17 +89,30 @@ import Workbench
     }
 
     private static let (noFile, noPEM) = (
-        "cannot read $/none: no such file or directory", "$/a.env holds no authority's certificate (no certificate or crl found); it should be PEM text with -----BEGIN CERTIFICATE-----"
+        "cannot read $/none: no such file or directory",
+        "$/a.env holds no authority's certificate (no certificate or crl found); it should be PEM text with -----BEGIN CERTIFICATE-----"
     )
     private static let filesOfTLS = [
         ("TOLLGATE_TLS_CERT=$/none\nTOLLGATE_TLS_KEY=$/none", "TOLLGATE_TLS_CERT: \(noFile), give PEM files of a certificate and its key"),
-        ("TOLLGATE_TLS_CERT=$/a.env\nTOLLGATE_TLS_KEY=$/a.env", "TOLLGATE_TLS_CERT: $/a.env holds no certificate; it should be PEM text with -----BEGIN CERTIFICATE-----"),
+        (
+            "TOLLGATE_TLS_CERT=$/a.env\nTOLLGATE_TLS_KEY=$/a.env",
+            "TOLLGATE_TLS_CERT: $/a.env holds no certificate; it should be PEM text with -----BEGIN CERTIFICATE-----"
+        ),
         ("TOLLGATE_TLS_CLIENT_CA=$/none", "TOLLGATE_TLS_CLIENT_CA: \(noFile), give a PEM file of the CA's certificate"),
         ("TOLLGATE_TLS_CLIENT_CA=$/a.env", "TOLLGATE_TLS_CLIENT_CA: \(noPEM)"),
-        ("TOLLGATE_UPSTREAM_V=https://v tls-ca=$/none", "TOLLGATE_UPSTREAM_V: tls-ca= is of no use: \(noFile), give a PEM file of the CA's certificate"),
+        (
+            "TOLLGATE_UPSTREAM_V=https://v tls-ca=$/none",
+            "TOLLGATE_UPSTREAM_V: tls-ca= is of no use: \(noFile), give a PEM file of the CA's certificate"
+        ),
         ("TOLLGATE_UPSTREAM_V=https://v tls-ca=$/a.env", "TOLLGATE_UPSTREAM_V: tls-ca= is of no use: \(noPEM)"),
-        ("SMTP_URL=smtps://h?tls-ca=$/none\nTOLLGATE_MAIL_FROM=a@b.test", "SMTP_URL: tls-ca= is of no use: \(noFile), give a PEM file of the CA's certificate"),
-        ("OTEL_EXPORTER_OTLP_ENDPOINT=https://c:4318\nOTEL_EXPORTER_OTLP_CERTIFICATE=$/none", "OTEL_EXPORTER_OTLP_CERTIFICATE: \(noFile), give a PEM file of the CA's certificate"),
+        (
+            "SMTP_URL=smtps://h?tls-ca=$/none\nTOLLGATE_MAIL_FROM=a@b.test",
+            "SMTP_URL: tls-ca= is of no use: \(noFile), give a PEM file of the CA's certificate"
+        ),
+        (
+            "OTEL_EXPORTER_OTLP_ENDPOINT=https://c:4318\nOTEL_EXPORTER_OTLP_CERTIFICATE=$/none",
+            "OTEL_EXPORTER_OTLP_CERTIFICATE: \(noFile), give a PEM file of the CA's certificate"
+        ),
         ("OTEL_EXPORTER_OTLP_ENDPOINT=https://c:4318\nOTEL_EXPORTER_OTLP_CERTIFICATE=$/a.env", "OTEL_EXPORTER_OTLP_CERTIFICATE: \(noPEM)"),
         (
             "OTEL_EXPORTER_OTLP_ENDPOINT=https://c:4318\nOTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=$/none\nOTEL_EXPORTER_OTLP_CLIENT_KEY=$/none",
@@ -171,7 +190,9 @@ import Workbench
         #expect(run("explain", "GET", "/gold", "--token", token("--sub", "ada")).output.contains("refused: 403 PREMIUM_REQUIRED"))
         #expect(run("explain", "GET", "/nowhere").output.contains("refused: 404 NOT_FOUND"))
         #expect(run("explain", "GET", "/job").output.contains("refused: 403"))
-        #expect(run("explain", "GET", "/job", "--from", "10.1.2.3").output.contains("verdict  passes") || run("explain", "GET", "/job", "--from", "10.1.2.3").output.contains("passes, to the upstream u"))
+        #expect(
+            run("explain", "GET", "/job", "--from", "10.1.2.3").output.contains("verdict  passes")
+                || run("explain", "GET", "/job", "--from", "10.1.2.3").output.contains("passes, to the upstream u"))
     }
 
     /// A backend that verifies tokens itself must be told that the gateway removes them.
@@ -181,12 +202,15 @@ import Workbench
         func explained(_ path: String) -> String {
             run("explain", "GET", path, "--token", token, "--env-file", folder.path + "/b.env").output
         }
-        #expect(explained("/me").contains("bearer    Authorization is removed before the upstream; forward=authorization on the route keeps it\n"))
+        #expect(
+            explained("/me").contains(
+                "bearer    Authorization is removed before the upstream; forward=authorization on the route keeps it\n"))
         #expect(explained("/kept").contains("bearer    Authorization passes to the upstream: forward=authorization\n"))
         #expect(explained("/open/x").contains("Authorization passes to the upstream as it came: auth=none does not look at it\n"))
         #expect(!explained("/gold").contains("bearer"))
         let text = run("check", "--env-file", folder.path + "/b.env").output
-        #expect(text.contains("\nAuthorization is removed before the upstream, except on kept (forward=authorization), open (auth=none).\n"))
+        #expect(
+            text.contains("\nAuthorization is removed before the upstream, except on kept (forward=authorization), open (auth=none).\n"))
         let json = run("check", "--json", "--env-file", folder.path + "/b.env").output
         #expect(json.contains(#""path":"/me","upstream":"u","auth":"required""#) && json.contains(#""authorization":"removed""#))
         #expect(json.contains(#""authorization":"forwarded""#))
@@ -197,7 +221,10 @@ import Workbench
             let lines = "TOLLGATE_UPSTREAM_W=\"http://127.0.0.1:9009\(paths)\"\nTOLLGATE_ROUTE_ALL=\"/* upstream=w auth=none\""
             try FileBytes.write(Array(lines.utf8), to: folder.path + "/b.env")
             let text = run("check", "--env-file", folder.path + "/b.env").output
-            #expect(text.contains("only in case, the last slash or blanks at the end are refused with 400, unless the upstream has paths=exact:\n  all: ") == isNamed)
+            #expect(
+                text.contains(
+                    "only in case, the last slash or blanks at the end are refused with 400, unless the upstream has paths=exact:\n  all: ")
+                    == isNamed)
             let json = run("check", "--json", "--env-file", folder.path + "/b.env").output
             #expect(json.contains(#""refused_spellings":[{"route":"all","stricter":["#) == isNamed)
         }
@@ -242,6 +269,9 @@ import Workbench
             method: "POST", target: "/a?b=\"1\"", headers: [("X-A", "1"), ("Host", "h"), ("x-a", "2")],
             body: Array("hé".utf8).rawBytes)
         let text = answer.rawBytes.text
-        #expect(text.hasPrefix(#"{"method":"POST","target":"/a?b=\"1\"","path":"/a","query":"b=\"1\"","headers":{"x-a":"1, 2","host":"h"},"raw_headers":[["X-A","1"],["Host","h"],["x-a","2"]],"body":"hé","body_bytes":3}"#))
+        #expect(
+            text.hasPrefix(
+                #"{"method":"POST","target":"/a?b=\"1\"","path":"/a","query":"b=\"1\"","headers":{"x-a":"1, 2","host":"h"},"raw_headers":[["X-A","1"],["Host","h"],["x-a","2"]],"body":"hé","body_bytes":3}"#
+            ))
     }
 }

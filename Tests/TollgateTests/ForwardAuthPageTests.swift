@@ -11,7 +11,9 @@ import Workbench
 
     /// The lines of the only block in `language` with this word, without indentation.
     private func block(_ language: String, with word: String) throws -> [Substring] {
-        let blocks = page.split(separator: "```\(language)\n").dropFirst().compactMap { $0.split(separator: "\n```").first }.filter { $0.contains(word) }
+        let blocks = page.split(separator: "```\(language)\n").dropFirst().compactMap { $0.split(separator: "\n```").first }.filter {
+            $0.contains(word)
+        }
         #expect(blocks.count == 1, "\(language) with \(word)")
         return try #require(blocks.first).split(separator: "\n").map { $0.drop { $0 == " " || $0 == "\t" } }
     }
@@ -31,7 +33,8 @@ import Workbench
         let envoy = try block("yaml", with: "ext_authz")
         let allowed = envoy.drop { $0 != "allowed_upstream_headers:" }.prefix { $0 != "allowed_client_headers:" }
         let isAllowed = allowed.contains { line in
-            line == "- { exact: \(name.lowercased()) }" || line.hasPrefix("- { prefix: ") && name.lowercased().hasPrefix(line.dropFirst(12).dropLast(2))
+            line == "- { exact: \(name.lowercased()) }"
+                || line.hasPrefix("- { prefix: ") && name.lowercased().hasPrefix(line.dropFirst(12).dropLast(2))
         }
         #expect(isAllowed, "Envoy")
     }

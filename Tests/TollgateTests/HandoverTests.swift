@@ -14,7 +14,9 @@ import Wire
 
     @Test func messagesAreReadAsTheyWereWritten() {
         let messages: [HandoverMessage] =
-            ListenerKind.allCases.map { .listener($0, Self.port) } + [.listener(.http, Self.path), .listener(.https, SocketAddress(parsing: "[::1]:0")!)]
+            ListenerKind.allCases.map { .listener($0, Self.port) } + [
+                .listener(.http, Self.path), .listener(.https, SocketAddress(parsing: "[::1]:0")!),
+            ]
             + [.complete, .ready, .yours]
         for message in messages { #expect(HandoverMessage(parsing: message.text) == message) }
     }

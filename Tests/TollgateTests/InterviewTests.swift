@@ -11,7 +11,9 @@ import Wire
     private static let now = WallTime(seconds: 1_800_000_000)
 
     private func file(_ answers: SetupAnswers, path: String = "config/tollgate.env") -> SetupFile {
-        SetupFile(answers: answers, secrets: (String(repeating: "a", count: 43), String(repeating: "k", count: 43)), path: path, workingDirectory: "/srv")
+        SetupFile(
+            answers: answers, secrets: (String(repeating: "a", count: 43), String(repeating: "k", count: 43)), path: path,
+            workingDirectory: "/srv")
     }
 
     private func loaded(_ answers: SetupAnswers) -> LoadedConfiguration {
@@ -57,19 +59,23 @@ import Wire
         #expect(findings.faults == [] && findings.warnings == [])
     }
 
-    @Test(arguments: [
-        ([], "ftp://x", "is no address of an upstream"), ([""], "oauth", "is not known, write password, provider"),
-        (["", ""], "okta", "is not known, write auth0, cognito"), (["", "", ""], "http://redis", "is no URL of a Redis"),
-        (["", "apple"], "", "leaves no app that could sign in, give the client ids"), (["", "apple"], "a b", "is no option, write key=value"),
-        (["", "provider", "", "a,,b"], "", "needs the apps whose tokens are accepted"),
-        (["", "", "", "", "https://h", ""], "10.0.0.0/99", "is no network"),
-        (["", "", "auth0"], "https://nowhere", "is no domain, write one like example.eu.auth0.com"),
-        (["", "password"], "cognito", "cannot stand beside a sign-in API: "), (["", "", "cognito"], "eu_1", "is no id of a user pool, write one like eu-west-1_AbCdEf123"),
-        (["", "", "cognito", "eu-west-1_A"], "a b", "is no audience, write it without spaces"),
-        (["", "", "firebase"], "My App", "is no id of a Firebase project"), (["", "", "supabase"], "A!", "is no reference of a Supabase project"),
-        (["", "", "clerk"], "", "is no domain"), (["", "", "keycloak"], "https://sso.example.org/main", "names no realm"),
-        (["http://h:1\u{7}"], "", "contains a control character"),
-    ] as [([String], String, String)])
+    @Test(
+        arguments: [
+            ([], "ftp://x", "is no address of an upstream"), ([""], "oauth", "is not known, write password, provider"),
+            (["", ""], "okta", "is not known, write auth0, cognito"), (["", "", ""], "http://redis", "is no URL of a Redis"),
+            (["", "apple"], "", "leaves no app that could sign in, give the client ids"),
+            (["", "apple"], "a b", "is no option, write key=value"),
+            (["", "provider", "", "a,,b"], "", "needs the apps whose tokens are accepted"),
+            (["", "", "", "", "https://h", ""], "10.0.0.0/99", "is no network"),
+            (["", "", "auth0"], "https://nowhere", "is no domain, write one like example.eu.auth0.com"),
+            (["", "password"], "cognito", "cannot stand beside a sign-in API: "),
+            (["", "", "cognito"], "eu_1", "is no id of a user pool, write one like eu-west-1_AbCdEf123"),
+            (["", "", "cognito", "eu-west-1_A"], "a b", "is no audience, write it without spaces"),
+            (["", "", "firebase"], "My App", "is no id of a Firebase project"),
+            (["", "", "supabase"], "A!", "is no reference of a Supabase project"),
+            (["", "", "clerk"], "", "is no domain"), (["", "", "keycloak"], "https://sso.example.org/main", "names no realm"),
+            (["http://h:1\u{7}"], "", "contains a control character"),
+        ] as [([String], String, String)])
     func aWrongAnswerIsRefusedInTheWordsOfItsSettingAndAskedAgain(_ before: [String], _ wrong: String, _ complaint: String) throws {
         var interview = Interview()
         var said: String?
@@ -94,20 +100,34 @@ import Wire
     }
 
     @Test(arguments: [
-        ("auth0", "https://example.eu.auth0.com/", "https://api.example.org",
-         "issuer=https://example.eu.auth0.com/ audience=https://api.example.org jwks=https://example.eu.auth0.com/.well-known/jwks.json algorithms=RS256"),
-        ("cognito", "eu-west-1_AbCdEf123", "1client",
-         "issuer=https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_AbCdEf123 audience=any jwks=https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_AbCdEf123/.well-known/jwks.json algorithms=RS256"),
-        ("firebase", "my-app-1a2b3", "",
-         "issuer=https://securetoken.google.com/my-app-1a2b3 audience=my-app-1a2b3 jwks=https://www.googleapis.com/service_accounts/v1/jwk/securetoken@system.gserviceaccount.com algorithms=RS256"),
-        ("supabase", "abcdefghijklmnopqrst", "",
-         "issuer=https://abcdefghijklmnopqrst.supabase.co/auth/v1 audience=authenticated jwks=https://abcdefghijklmnopqrst.supabase.co/auth/v1/.well-known/jwks.json algorithms=ES256,RS256"),
-        ("supabase", "auth.example.org", "",
-         "issuer=https://auth.example.org/auth/v1 audience=authenticated jwks=https://auth.example.org/auth/v1/.well-known/jwks.json algorithms=ES256,RS256"),
-        ("clerk", "example-1.clerk.accounts.dev", "",
-         "issuer=https://example-1.clerk.accounts.dev audience=any jwks=https://example-1.clerk.accounts.dev/.well-known/jwks.json algorithms=RS256"),
-        ("keycloak", "https://sso.example.org/realms/main/", "",
-         "issuer=https://sso.example.org/realms/main audience=account jwks=https://sso.example.org/realms/main/protocol/openid-connect/certs algorithms=RS256"),
+        (
+            "auth0", "https://example.eu.auth0.com/", "https://api.example.org",
+            "issuer=https://example.eu.auth0.com/ audience=https://api.example.org jwks=https://example.eu.auth0.com/.well-known/jwks.json algorithms=RS256"
+        ),
+        (
+            "cognito", "eu-west-1_AbCdEf123", "1client",
+            "issuer=https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_AbCdEf123 audience=any jwks=https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_AbCdEf123/.well-known/jwks.json algorithms=RS256"
+        ),
+        (
+            "firebase", "my-app-1a2b3", "",
+            "issuer=https://securetoken.google.com/my-app-1a2b3 audience=my-app-1a2b3 jwks=https://www.googleapis.com/service_accounts/v1/jwk/securetoken@system.gserviceaccount.com algorithms=RS256"
+        ),
+        (
+            "supabase", "abcdefghijklmnopqrst", "",
+            "issuer=https://abcdefghijklmnopqrst.supabase.co/auth/v1 audience=authenticated jwks=https://abcdefghijklmnopqrst.supabase.co/auth/v1/.well-known/jwks.json algorithms=ES256,RS256"
+        ),
+        (
+            "supabase", "auth.example.org", "",
+            "issuer=https://auth.example.org/auth/v1 audience=authenticated jwks=https://auth.example.org/auth/v1/.well-known/jwks.json algorithms=ES256,RS256"
+        ),
+        (
+            "clerk", "example-1.clerk.accounts.dev", "",
+            "issuer=https://example-1.clerk.accounts.dev audience=any jwks=https://example-1.clerk.accounts.dev/.well-known/jwks.json algorithms=RS256"
+        ),
+        (
+            "keycloak", "https://sso.example.org/realms/main/", "",
+            "issuer=https://sso.example.org/realms/main audience=account jwks=https://sso.example.org/realms/main/protocol/openid-connect/certs algorithms=RS256"
+        ),
     ])
     func anIssuersTrustLineFollowsFromOneOrTwoAnswers(_ kind: String, _ tenant: String, _ audience: String, _ line: String) throws {
         var given: [SetupQuestion: String] = [.issuer: kind, .tenant: tenant]
@@ -121,20 +141,24 @@ import Wire
 
     @Test func tokensWithoutAudienceAreBoundToTheirClient() {
         let cognito: [SetupQuestion: String] = [.issuer: "cognito", .tenant: "eu-west-1_A", .audience: "1client"]
-        #expect(loaded(answers(cognito)).partial.settings.routes.first?.rule.claims.map { "\($0.name)=\($0.value)" } == ["client_id=1client"])
+        #expect(
+            loaded(answers(cognito)).partial.settings.routes.first?.rule.claims.map { "\($0.name)=\($0.value)" } == ["client_id=1client"])
     }
 
     @Test(arguments: [("provider", "/api/v1"), ("password", "/api/v1"), ("apple", "/"), ("dlauth", "/"), ("anonymous", "/")])
     func eachContractSignsInAtTheBaseOfItsDocumentAndRefusalsAreInItsFormat(_ contract: String, _ base: String) {
-        let given: [SetupQuestion: String] = switch contract {
-        case "provider": [.contract: contract, .googleClientIDs: "1-a.apps.googleusercontent.com,2"]
-        case "apple": [.contract: contract, .appleClientIDs: "org.example.app"]
-        default: [.contract: contract]
-        }
+        let given: [SetupQuestion: String] =
+            switch contract {
+            case "provider": [.contract: contract, .googleClientIDs: "1-a.apps.googleusercontent.com,2"]
+            case "apple": [.contract: contract, .appleClientIDs: "org.example.app"]
+            default: [.contract: contract]
+            }
         let loaded = loaded(answers(given))
         let settings = loaded.partial.settings
         #expect(loaded.findings.faults == [] && loaded.findings.warnings == [], "\(loaded.findings)")
-        #expect(settings.contracts == ["\(contract)@\(base)"] && settings.routes.map(\.rule.errors) == ContractID.allCases.filter { $0.name == contract }.map { Dialect($0) })
+        #expect(
+            settings.contracts == ["\(contract)@\(base)"]
+                && settings.routes.map(\.rule.errors) == ContractID.allCases.filter { $0.name == contract }.map { Dialect($0) })
         #expect(settings.providers.flatMap(\.clientIDs).count == (contract == "provider" ? 2 : contract == "apple" ? 1 : 0))
     }
 

@@ -35,7 +35,8 @@ import Workbench
             configuration, keys: keys, labels: labels, adminToken: nil, limitHash: .random(),
             workers: WorkerBroadcast(mailboxes: [Mailbox<WorkerMessage>(waker: try Waker())]), log: log, now: now.wall)
         let keySets = try KeySetRefresher(
-            IssuersPlan(configuration), own: keys.ownRing, onChange: { active.keysChanged($0, now: EventLoop.now().wall) }, onEvent: { _ in })
+            IssuersPlan(configuration), own: keys.ownRing, onChange: { active.keysChanged($0, now: EventLoop.now().wall) },
+            onEvent: { _ in })
         let rotation = KeyRotation(active: active, keySets: keySets) { _ in }
         for _ in 0..<5 {
             let ring = try await rotation.rotate()
@@ -57,9 +58,10 @@ import Workbench
         let store = KeyStore(dataDirectory: folder.path)
         _ = try store.loadOrGenerate(.ES256, now: now)
         #expect(try warnings("ES256") == [])
-        #expect(try warnings("EdDSA") == [
-            "\(file):4: TOLLGATE_SIGNING_ALGORITHM: is EdDSA and the current key signs with ES256, run tollgate keys rotate to sign with EdDSA"
-        ])
+        #expect(
+            try warnings("EdDSA") == [
+                "\(file):4: TOLLGATE_SIGNING_ALGORITHM: is EdDSA and the current key signs with ES256, run tollgate keys rotate to sign with EdDSA"
+            ])
         _ = try store.rotate(to: .EdDSA, clockSkewSeconds: 30, now: now)
         #expect(try warnings("EdDSA") == [])
     }

@@ -43,8 +43,9 @@ import Workbench
     @Test func `the logs of two gateways are checked together, and the window is printed`() throws {
         let result = try verify(line(1_000_000) + line(1_200_000), line(1_000_000) + line(1_400_000))
         #expect(result.exitCode == 1)
-        #expect(result.output.hasSuffix(
-            "route me, limit 2/s, caller \(caller): 4 admitted within 0.4 s from 1000000 µs on, the bound is 2.\n"))
+        #expect(
+            result.output.hasSuffix(
+                "route me, limit 2/s, caller \(caller): 4 admitted within 0.4 s from 1000000 µs on, the bound is 2.\n"))
         let json = try verify(line(1_000_000) + line(1_200_000), line(1_000_000) + line(1_400_000), json: true)
         #expect(json.exitCode == 1)
         #expect(json.output.contains(#""admitted":4,"bound":2"#))
@@ -93,10 +94,16 @@ import Workbench
     @Test func `a log without limits is an error`() throws {
         let result = try verify("{\"msg\":\"access\"}\n")
         #expect(result.exitCode == 1)
-        #expect(result.errorOutput.contains(
-            "the logs have 1 line and no request that a limit admitted, so there is nothing to verify; give the access logs of gateways"))
-        #expect(try verify("msg=access\n{}\n").errorOutput.contains("; 1 of 2 lines is not JSON; the log must be written with TOLLGATE_ACCESS_LOG=json"))
-        #expect(try verify("\n").errorOutput.contains("the logs have no lines, so there is nothing to verify; give the access logs of gateways"))
+        #expect(
+            result.errorOutput.contains(
+                "the logs have 1 line and no request that a limit admitted, so there is nothing to verify; give the access logs of gateways"
+            ))
+        #expect(
+            try verify("msg=access\n{}\n").errorOutput.contains(
+                "; 1 of 2 lines is not JSON; the log must be written with TOLLGATE_ACCESS_LOG=json"))
+        #expect(
+            try verify("\n").errorOutput.contains("the logs have no lines, so there is nothing to verify; give the access logs of gateways")
+        )
     }
 
     @Test func `a missing file is named, and without a file it is a usage error`() throws {

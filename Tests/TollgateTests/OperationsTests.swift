@@ -22,7 +22,9 @@ import Workbench
         for operation in all {
             let path = operation.path.split(separator: "/").map { $0.hasPrefix("{") ? "x" : String($0) }.joined(separator: "/")
             let found = try AdminOperation.find(bench.request("\(operation.method) \(path)"), in: all).operation
-            #expect(found.name == operation.name && text.contains(#""operationId":"\#(operation.name)""#), "\(operation.method) \(operation.path)")
+            #expect(
+                found.name == operation.name && text.contains(#""operationId":"\#(operation.name)""#),
+                "\(operation.method) \(operation.path)")
             #expect(!operation.about.isEmpty && (operation.body == nil || operation.method != "GET"), "\(operation.name)")
         }
         let names = OpenAPIDocument.schemas(of: all, tiers: []).map(\.name)
@@ -36,7 +38,8 @@ import Workbench
         let bench = try OperationsBench()
         let operations = bench.api.operations.dropFirst(AdminOperation.own.count)
         let (open, closed): (Set, Set) = (
-            ["getKeys", "getLimits", "getConfiguration", "listRoutes", "explain"], ["rotateKeys", "getOutbox"])
+            ["getKeys", "getLimits", "getConfiguration", "listRoutes", "explain"], ["rotateKeys", "getOutbox"]
+        )
         #expect(Set(operations.map(\.name)) == open.union(closed))
         for scope in AdminScope.allCases {
             var refused: Set<String> = []
@@ -77,14 +80,18 @@ import Workbench
         let kids = ring.entries.map { $0.key.kid ?? "" }
         #expect(text.hasPrefix(#"{"own":[{"kid":"\#(kids[0])","alg":"ES256","state":"current","created_at":""#))
         #expect(text.contains(#""kid":"\#(kids[1])","alg":"ES256","state":"next""#))
-        #expect(text.contains(#""state":"retired","created_at":""#) && text.contains(#""ends_at":"\#(ISO8601.text(WallTime(seconds: now.seconds + 100)))""#))
+        #expect(
+            text.contains(#""state":"retired","created_at":""#)
+                && text.contains(#""ends_at":"\#(ISO8601.text(WallTime(seconds: now.seconds + 100)))""#))
         #expect(
             text.hasSuffix(
-                #""issuers":[{"name":"away","issuer":"https://i","jwks_url":"https://i/keys","keys":0,"next_fetch_at":"2027-01-15T08:00:00.000Z","fetches":3,"failures":3,"last_fault":"https://i/keys: the answer has the status 500"}]}"#))
+                #""issuers":[{"name":"away","issuer":"https://i","jwks_url":"https://i/keys","keys":0,"next_fetch_at":"2027-01-15T08:00:00.000Z","fetches":3,"failures":3,"last_fault":"https://i/keys: the answer has the status 500"}]}"#
+            ))
         let rotated = await bench.ask("POST keys/rotate")
         #expect(rotated.status == 200 && rotated.text.hasPrefix(#"{"own":[{"kid":"\#(kids[0])""#))
         for (refusal, status, says) in [
-            (RotationRefusal.secret, 409, "TOLLGATE_JWT_SECRET"), (.underWay, 409, "Another rotation"), (.failed("no disk"), 503, "no disk"),
+            (RotationRefusal.secret, 409, "TOLLGATE_JWT_SECRET"), (.underWay, 409, "Another rotation"),
+            (.failed("no disk"), 503, "no disk"),
         ] {
             let bench = try OperationsBench { ($0.ring, $0.rotation) = (expired, .failure(refusal)) }
             let answer = await bench.ask("POST keys/rotate")
@@ -95,16 +102,24 @@ import Workbench
     }
 
     @Test func limitsAndTheirRedisAreShown() async throws {
-        let hot = HotKey(key: LimitedKey(route: "r", policy: "r", limit: "5/m", by: .session, issuer: "tollgate", key: "ada\"<b>"), refused: 7)
-        let settings = "TOLLGATE_UPSTREAM_V=http://v\nTOLLGATE_ROUTE_L=\"/l upstream=v limit=9/m limit=5/m+by=address shadow=limit\"\n"
+        let hot = HotKey(
+            key: LimitedKey(route: "r", policy: "r", limit: "5/m", by: .session, issuer: "tollgate", key: "ada\"<b>"), refused: 7)
+        let settings =
+            "TOLLGATE_UPSTREAM_V=http://v\nTOLLGATE_ROUTE_L=\"/l upstream=v limit=9/m limit=5/m+by=address shadow=limit\"\n"
             + "TOLLGATE_RATE_LIMIT_FAILURE=open\nREDIS_URL=redis://127.0.0.1:1\n"
         let bench = try OperationsBench(settings) {
             $0.hottest = [hot]
             $0.checks.add("redis", .degraded, "down")
         }
         let text = await bench.ask("GET limits").text
-        #expect(text.contains(#"{"route":"l","policy":"l.2","limit":"5/m+by=address","key":"address","failure":"open","shadow":true}],"hottest_since":""#))
-        #expect(text.contains(#""hottest":[{"route":"r","policy":"r","limit":"5/m","by":"session","key":"ada\"<b>","kind":"user","issuer":"tollgate","refused":7}]"#))
+        #expect(
+            text.contains(
+                #"{"route":"l","policy":"l.2","limit":"5/m+by=address","key":"address","failure":"open","shadow":true}],"hottest_since":""#)
+        )
+        #expect(
+            text.contains(
+                #""hottest":[{"route":"r","policy":"r","limit":"5/m","by":"session","key":"ada\"<b>","kind":"user","issuer":"tollgate","refused":7}]"#
+            ))
         #expect(text.hasSuffix(#""redis":{"configured":true,"topology":"one server","state":"degraded","reason":"down"}}"#))
         #expect(try await OperationsBench().ask("GET limits").text.hasSuffix(#""hottest":[],"redis":{"configured":false}}"#))
     }

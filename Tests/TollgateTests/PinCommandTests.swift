@@ -25,7 +25,8 @@ import Workbench
         let key = try write("leaf.key", PinFixtures.leafKey)
         return try write(
             "a.env",
-            "TOLLGATE_DATA_DIR=\(folder.path)\nTOLLGATE_LISTEN_TLS=127.0.0.1:8443\nTOLLGATE_TLS_CERT=\(certificate)\nTOLLGATE_TLS_KEY=\(key)\n")
+            "TOLLGATE_DATA_DIR=\(folder.path)\nTOLLGATE_LISTEN_TLS=127.0.0.1:8443\nTOLLGATE_TLS_CERT=\(certificate)\nTOLLGATE_TLS_KEY=\(key)\n"
+        )
     }
 
     @Test func everyCertificateOfTheConfigurationIsPinned() throws {
@@ -79,7 +80,10 @@ import Workbench
         let twice = pin(leaf, backup, try write("old.pem", PinFixtures.publicKeyOldForm), leaf)
         #expect(twice.output.contains("\n" + snippet))
         let json = pin(leaf, "--json").output
-        #expect(json.contains(#"{"pins":[{"pin":"sha256/\#(PinFixtures.leafPin)","file":"\#(leaf)","subject":"CN=api.example.com","host_names":["api.example.com","*.example.com"],"expires_at":"2126-10-28T19:27:00.000Z"}],"info_plist":"<key>NSApp"#))
+        #expect(
+            json.contains(
+                #"{"pins":[{"pin":"sha256/\#(PinFixtures.leafPin)","file":"\#(leaf)","subject":"CN=api.example.com","host_names":["api.example.com","*.example.com"],"expires_at":"2126-10-28T19:27:00.000Z"}],"info_plist":"<key>NSApp"#
+            ))
     }
 
     @Test func keysByThemselvesHaveAPinAndNoHost() throws {
@@ -111,7 +115,10 @@ import Workbench
             let file = try write("none.pem", text)
             let result = pin(file)
             #expect(result.exitCode == 1)
-            #expect(result.errorOutput == "tollgate: \(file) has no certificate and no public key; it should be PEM text with -----BEGIN CERTIFICATE----- or -----BEGIN PUBLIC KEY-----\n")
+            #expect(
+                result.errorOutput
+                    == "tollgate: \(file) has no certificate and no public key; it should be PEM text with -----BEGIN CERTIFICATE----- or -----BEGIN PUBLIC KEY-----\n"
+            )
         }
         let broken = try write("broken.pem", PinFixtures.leaf + PinFixtures.leaf.replacing("MIIB", with: "AAAA"))
         #expect(pin(broken).errorOutput == "tollgate: \(broken): PEM block 2 is no certificate that can be read\n")

@@ -24,7 +24,9 @@ import Workbench
         let policy = try policy("TOLLGATE_CONTRACTS=apple@/a\n" + oneRoute)
         #expect(policy.version == 7)
         // There is nothing to refresh.
-        #expect(policy.rules.map(\.name) == ["r", "apple-register", "apple-login", "own-keys"] + Self.ownBehindKeys.filter { $0 != "own-token" })
+        #expect(
+            policy.rules.map(\.name) == ["r", "apple-register", "apple-login", "own-keys"] + Self.ownBehindKeys.filter { $0 != "own-token" }
+        )
         for endpoint in LocalEndpoint.allCases where !endpoint.isOfConsole && endpoint != .token {
             let rule = try #require(policy.rules.first { $0.name == endpoint.name })
             #expect(rule.target == .local(endpoint.rawValue) && rule.path == endpoint.path)
@@ -45,7 +47,9 @@ import Workbench
         let replaced = try policy(asked + "TOLLGATE_ROUTE_K=\"/console/* upstream=u auth=none\"").rules.map(\.name)
         #expect(replaced.contains("own-admin-api") && !replaced.contains("own-console"))
         #expect(!replaced.contains("own-admin"), "there is no console to lead to")
-        for (path, leads) in [("/admin", false), ("/admin/*", false), ("/admin/users/*", false), ("/admins/*", true), ("h.test/admin/*", true)] {
+        for (path, leads) in [
+            ("/admin", false), ("/admin/*", false), ("/admin/users/*", false), ("/admins/*", true), ("h.test/admin/*", true),
+        ] {
             let names = try policy(asked + "TOLLGATE_ROUTE_K=\"\(path) upstream=u auth=none\"").rules.map(\.name)
             #expect(names.contains("own-admin") == leads && names.contains("own-admin-api"), "\(path)")
         }
@@ -54,15 +58,18 @@ import Workbench
     }
 
     @Test func aRouteThatTakesTheirPlaceKeepsIt() throws {
-        let policy = try policy("TOLLGATE_CONTRACTS=\n" + oneRoute + "TOLLGATE_ROUTE_K=\"GET,HEAD /.well-known/jwks.json upstream=u auth=none\"")
+        let policy = try policy(
+            "TOLLGATE_CONTRACTS=\n" + oneRoute + "TOLLGATE_ROUTE_K=\"GET,HEAD /.well-known/jwks.json upstream=u auth=none\"")
         #expect(policy.rules.map(\.name) == ["r", "k"] + Self.ownBehindKeys.filter { $0 != "own-token" })
     }
 
     /// Patterns of a route, and the endpoint that gives way to it.
-    @Test(arguments: [
-        ("/oauth/token", "own-token"), ("/oauth/revoke", "own-revocation"), ("POST /oauth/introspect", "own-introspection"), ("GET,PUT /.well-known/./openid-configuration", "own-openid"),
-        ("GET /oauth/revoke", nil), ("/oauth/*", nil), ("h.test/oauth/revoke", nil),
-    ] as [(String, String?)])
+    @Test(
+        arguments: [
+            ("/oauth/token", "own-token"), ("/oauth/revoke", "own-revocation"), ("POST /oauth/introspect", "own-introspection"),
+            ("GET,PUT /.well-known/./openid-configuration", "own-openid"),
+            ("GET /oauth/revoke", nil), ("/oauth/*", nil), ("h.test/oauth/revoke", nil),
+        ] as [(String, String?)])
     func aRouteWithThePathOfAnEndpointReplacesIt(_ pattern: String, _ replaced: String?) throws {
         let text = "TOLLGATE_CONTRACTS=password@/a\n" + oneRoute + "TOLLGATE_ROUTE_K=\"\(pattern) upstream=u auth=none\""
         let expected = LocalEndpoint.allCases.filter { !$0.isOfConsole }.map(\.name).filter { $0 != replaced }
@@ -70,8 +77,12 @@ import Workbench
     }
 
     @Test func aRouteThatSharesItsFirstSegmentWithAnEndpointIsTold() {
-        let warnings = load("TOLLGATE_CONTRACTS=password@/a\n" + oneRoute + "TOLLGATE_ROUTE_K=\"/oauth/* upstream=u\"").findings.warnings.map(\.text)
-        #expect(warnings.contains { $0.contains("TOLLGATE_ROUTE_K") && $0.contains("/oauth/token /oauth/revoke /oauth/introspect never reach upstream=u") })
+        let warnings = load("TOLLGATE_CONTRACTS=password@/a\n" + oneRoute + "TOLLGATE_ROUTE_K=\"/oauth/* upstream=u\"").findings.warnings
+            .map(\.text)
+        #expect(
+            warnings.contains {
+                $0.contains("TOLLGATE_ROUTE_K") && $0.contains("/oauth/token /oauth/revoke /oauth/introspect never reach upstream=u")
+            })
         #expect(!warnings.contains { $0.contains("TOLLGATE_ROUTE_R:") && $0.contains("/oauth/") })
     }
 
@@ -91,7 +102,9 @@ import Workbench
             ] + Self.ownBehindKeys)
     }
 
-    @Test(arguments: ["/* upstream=u", "GET,HEAD /web/* upstream=u", "/web/api/account upstream=u", "/.well-known/openid-configuration upstream=u"])
+    @Test(arguments: [
+        "/* upstream=u", "GET,HEAD /web/* upstream=u", "/web/api/account upstream=u", "/.well-known/openid-configuration upstream=u",
+    ])
     func metricsNameEveryRuleOfThePolicy(_ route: String) throws {
         let text = "TOLLGATE_UPSTREAM_U=http://127.0.0.1:9001\nTOLLGATE_ROUTE_R=\"\(route)\"\nTOLLGATE_CONTRACTS=password@/a"
         let configuration = try #require(load(text).configuration)

@@ -59,6 +59,9 @@ import Workbench
 
     @Test func aFaultNamesThePathThatWasLookedAt() {
         let faults = load("TOLLGATE_TRUST_A=\"issuer=a audience=x jwks=a.json\"").findings.faults
-        #expect(faults.map(\.message) == [#""jwks=etc/gate/a.json" cannot be read (no such file or directory), give a URL or the path of a readable file"#])
+        #expect(
+            faults.map(\.message) == [
+                #""jwks=etc/gate/a.json" cannot be read (no such file or directory), give a URL or the path of a readable file"#
+            ])
     }
 }

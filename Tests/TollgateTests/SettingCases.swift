@@ -68,7 +68,8 @@ struct SettingCase {
                     let settings = template.map { $0.replacing("@@", with: line.replacing("\\n", with: "\n")) }.joined(separator: "\n")
                     let number = template.prefix { !$0.contains("@@") }.count + 1
                     hasCase = true
-                    cases.append(SettingCase(place: "\(document):\(index + 1)", line: String(line), text: settings, number: number, files: files))
+                    cases.append(
+                        SettingCase(place: "\(document):\(index + 1)", line: String(line), text: settings, number: number, files: files))
                     continue
                 }
                 let parts = line.dropFirst(4).split(separator: " ", maxSplits: 1).map(String.init)

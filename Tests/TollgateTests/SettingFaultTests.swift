@@ -44,9 +44,12 @@ import Wire
     }
 
     @Test func theDatabaseOfTheLongerNameWins() {
-        let settings = load("DATABASE_URL=mysql://django\nTOLLGATE_DATABASE_URL=sqlite:///own\nTOLLGATE_DATABASE_SCHEMA=second\n" + oneRoute).partial
+        let settings = load(
+            "DATABASE_URL=mysql://django\nTOLLGATE_DATABASE_URL=sqlite:///own\nTOLLGATE_DATABASE_SCHEMA=second\n" + oneRoute
+        ).partial
         #expect(settings.database == .sqlite(path: "/own"))
-        let direct = "TOLLGATE_KEY_SECRET=" + String(repeating: "s", count: 32) + "\nDATABASE_URL=postgres://a/d\nDATABASE_URL_DIRECT=sqlite:///x\n"
+        let direct =
+            "TOLLGATE_KEY_SECRET=" + String(repeating: "s", count: 32) + "\nDATABASE_URL=postgres://a/d\nDATABASE_URL_DIRECT=sqlite:///x\n"
         let both = load(direct + "TOLLGATE_DATABASE_URL_DIRECT=postgres://b/d\nTOLLGATE_DATABASE_SCHEMA=second\n" + oneRoute)
         #expect(both.findings.faults.isEmpty && both.partial.directDatabase == .postgres(url: "postgres://b/d", schema: "second"))
     }
@@ -69,7 +72,8 @@ import Wire
             for _ in 0..<Int.random(in: 1...5, using: &random) { text += (lines.randomElement(using: &random) ?? []) + [10] }
             for _ in 0..<Int.random(in: 0...6, using: &random) {
                 let place = Int.random(in: 0..<text.count, using: &random)
-                text[place] = Bool.random(using: &random) ? UInt8.random(in: 0...255, using: &random) : (text.randomElement(using: &random) ?? 0)
+                text[place] =
+                    Bool.random(using: &random) ? UInt8.random(in: 0...255, using: &random) : (text.randomElement(using: &random) ?? 0)
             }
             let loaded = load(text.rawBytes.text)
             #expect((loaded.configuration == nil) == !loaded.findings.faults.isEmpty)

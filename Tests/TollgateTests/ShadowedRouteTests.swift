@@ -6,8 +6,10 @@ import Testing
 /// Warnings about routes with `/*` below which contracts or the account page answer.
 @Suite struct ShadowedRouteTests {
     private func found(_ route: String, contracts: String = "password@/api/v1") -> [String] {
-        warnings("TOLLGATE_CONTRACTS=\"\(contracts)\"\nTOLLGATE_UPSTREAM_U=http://127.0.0.1:9001\nTOLLGATE_ROUTE_R=\"\(route) upstream=u\"\n")
-            .filter { $0.contains("TOLLGATE_ROUTE_R") }
+        warnings(
+            "TOLLGATE_CONTRACTS=\"\(contracts)\"\nTOLLGATE_UPSTREAM_U=http://127.0.0.1:9001\nTOLLGATE_ROUTE_R=\"\(route) upstream=u\"\n"
+        )
+        .filter { $0.contains("TOLLGATE_ROUTE_R") }
     }
 
     @Test func aContractThatTakesPathsOfARouteIsNamedWithThemAndWithWhatToDo() {
@@ -21,7 +23,12 @@ import Testing
         let all = found("/{any}/*", contracts: "password@/api/v1 apple@/")
         #expect(all.count == 3)
         #expect(all.contains { $0.contains("/registerUser /login never reach upstream=u: apple@/ of TOLLGATE_CONTRACTS answers there") })
-        #expect(all.contains { $0.hasSuffix("/web/* never reaches upstream=u: the account page answers there, give the upstream a route with the path /web/* if it should answer") })
+        #expect(
+            all.contains {
+                $0.hasSuffix(
+                    "/web/* never reaches upstream=u: the account page answers there, give the upstream a route with the path /web/* if it should answer"
+                )
+            })
     }
 
     @Test func aBracedNameTakesPathsToo() {
@@ -35,11 +42,15 @@ import Testing
 
     /// The loss of such paths is no fault of its line; `doctor` asks the upstream.
     @Test func whatARouteForAllPathsLosesIsShownWithoutAWarning() {
-        let loaded = load("TOLLGATE_CONTRACTS=password@/api/v1\nTOLLGATE_UPSTREAM_U=http://127.0.0.1:9001\nTOLLGATE_ROUTE_R=\"/* upstream=u\"\nTOLLGATE_ROUTE_K=\"/oauth/revoke upstream=u\"\n")
+        let loaded = load(
+            "TOLLGATE_CONTRACTS=password@/api/v1\nTOLLGATE_UPSTREAM_U=http://127.0.0.1:9001\nTOLLGATE_ROUTE_R=\"/* upstream=u\"\nTOLLGATE_ROUTE_K=\"/oauth/revoke upstream=u\"\n"
+        )
         #expect(loaded.findings.warnings == [])
         #expect(loaded.partial.taken.map(\.owner) == ["the gateway", "password@/api/v1 of TOLLGATE_CONTRACTS", "the account page"])
         let paths = loaded.partial.taken.map(\.paths)
-        #expect(paths[0].contains("/.well-known/jwks.json") && !paths[0].contains("/oauth/revoke") && paths[1].contains("/api/v1/auth/me") && paths[2] == ["/web/*"])
+        #expect(
+            paths[0].contains("/.well-known/jwks.json") && !paths[0].contains("/oauth/revoke") && paths[1].contains("/api/v1/auth/me")
+                && paths[2] == ["/web/*"])
         let text = CheckTable.text(loaded.partial)
         #expect(text.contains("the account page") && text.contains("/web/*\n`tollgate doctor` asks upstreams"), "\(text)")
     }

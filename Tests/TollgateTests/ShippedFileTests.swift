@@ -85,7 +85,9 @@ import Workbench
 /// The unit of systemd.
 @Suite struct ServiceUnitTests {
     private func lines(_ key: String) throws -> [String] {
-        try packageFile("deploy/systemd/tollgate.service").split(separator: "\n").filter { $0.hasPrefix(key + "=") }.map { String($0.dropFirst(key.count + 1)) }
+        try packageFile("deploy/systemd/tollgate.service").split(separator: "\n").filter { $0.hasPrefix(key + "=") }.map {
+            String($0.dropFirst(key.count + 1))
+        }
     }
 
     /// A reload cannot change settings of the process environment.
@@ -115,7 +117,8 @@ import Workbench
             ("TOLLGATE_CHECK_LISTEN", "127.0.0.1:8001"),
             ("TOLLGATE_DATA_DIR", "/elsewhere"), ("REDIS_URL", "redis://127.0.0.1"), ("TOLLGATE_RATE_LIMIT_FAILURE", "closed"),
             ("TOLLGATE_REDIS_TIMEOUT", "50ms"),
-            ("TOLLGATE_TOKEN_CACHE", "9"), ("DATABASE_URL", "sqlite:///other.db"), ("TOLLGATE_DATABASE_URL", "sqlite:///own.db"), ("TOLLGATE_DATABASE_SCHEMA", "another"),
+            ("TOLLGATE_TOKEN_CACHE", "9"), ("DATABASE_URL", "sqlite:///other.db"), ("TOLLGATE_DATABASE_URL", "sqlite:///own.db"),
+            ("TOLLGATE_DATABASE_SCHEMA", "another"),
             ("TOLLGATE_KEY_SECRET", String(repeating: "k", count: 32)),
             ("TOLLGATE_ACCESS_LOG", "off"),
         ]
@@ -125,7 +128,9 @@ import Workbench
             #expect(changed.settings.audience == "new")
             #expect(changed.keepUnchangeable(of: running) == [], "\(name) has the value that runs")
         }
-        #expect(Set(values.map(\.name)).union(["TOLLGATE_LISTEN_TLS", "DATABASE_URL_DIRECT", "TOLLGATE_DATABASE_URL_DIRECT"]) == Set(Setting.all.filter(\.needsRestart).map(\.name)))
+        #expect(
+            Set(values.map(\.name)).union(["TOLLGATE_LISTEN_TLS", "DATABASE_URL_DIRECT", "TOLLGATE_DATABASE_URL_DIRECT"])
+                == Set(Setting.all.filter(\.needsRestart).map(\.name)))
         // The same settings on other lines are the same settings.
         var moved = try #require(load("\n\n# moved\n" + before).configuration)
         #expect(moved.keepUnchangeable(of: running) == [])
@@ -147,7 +152,8 @@ import Workbench
         let read = { (text: String) in try #require(load(oneRoute + text, environment: environment).configuration) }
         let running = try read("TOLLGATE_AUDIENCE=first")
         for (text, expected) in [
-            ("TOLLGATE_AUDIENCE=first", []), ("", []), ("TOLLGATE_AUDIENCE=pinned", []), ("TOLLGATE_AUDIENCE=second", ["TOLLGATE_AUDIENCE"]),
+            ("TOLLGATE_AUDIENCE=first", []), ("", []), ("TOLLGATE_AUDIENCE=pinned", []),
+            ("TOLLGATE_AUDIENCE=second", ["TOLLGATE_AUDIENCE"]),
             ("TOLLGATE_AUDIENCE=second\nTOLLGATE_ADMIN_TOKEN=another-admin-token", ["TOLLGATE_ADMIN_TOKEN", "TOLLGATE_AUDIENCE"]),
         ] {
             var next = try read(text)
@@ -183,7 +189,10 @@ import Workbench
         #expect(Set(names).count == names.count)
         #expect(names.contains("tollgate_build_info") && names.contains("tollgate_http_requests_total"))
         let runner = CommandRunner(environment: [], now: Moment(monotonic: moment(0), wall: WallTime(seconds: 0)), readInput: { "" })
-        for (words, shown) in [([], "tollgate_bus_connected{carrier} (gauge)"), (["--markdown"], "| `tollgate_bus_connected` | gauge | `carrier` |"), (["--json"], #""name":"tollgate_bus_connected","type":"gauge","labels":["carrier"]"#)] {
+        for (words, shown) in [
+            ([], "tollgate_bus_connected{carrier} (gauge)"), (["--markdown"], "| `tollgate_bus_connected` | gauge | `carrier` |"),
+            (["--json"], #""name":"tollgate_bus_connected","type":"gauge","labels":["carrier"]"#),
+        ] {
             let result = runner.run(["metrics"] + words)
             #expect(result.exitCode == 0)
             #expect(result.output.contains(shown), "\(words)")

@@ -17,7 +17,9 @@ import Workbench
         #expect(forgeable.faults.map(\.message) == [#""jwks=k.json": key 'card' \#(forgeableReason)"#] && forgeable.warnings.isEmpty)
         let weak = found(#"{"kty":"RSA","kid":"weak","n":"wf8","e":"AQAB"}"#)
         #expect(weak.faults.isEmpty && weak.warnings.count == 1)
-        let provider = load("TOLLGATE_PROVIDER_APPLE=\"client-ids=x jwks=k.json\"\n" + oneRoute, files: ["k.json": Array(#"{"keys":[\#(forgeableJWK)]}"#.utf8)])
+        let provider = load(
+            "TOLLGATE_PROVIDER_APPLE=\"client-ids=x jwks=k.json\"\n" + oneRoute,
+            files: ["k.json": Array(#"{"keys":[\#(forgeableJWK)]}"#.utf8)])
         #expect(provider.findings.faults.map(\.message).first?.contains(forgeableReason) == true)
     }
 

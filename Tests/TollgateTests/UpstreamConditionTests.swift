@@ -36,7 +36,8 @@ import Wire
         #expect(names(conditions) == ["upstream a 10.0.0.2:80", "upstream b 10.0.0.1:80"])
         // A worker that has not heard of it yet.
         conditions.turned("a", address(1), isHealthy: false)
-        conditions.left("a", address(1), until: Moment(monotonic: MonotonicTime(nanoseconds: .max), wall: now.wall), "why", at: now.monotonic)
+        conditions.left(
+            "a", address(1), until: Moment(monotonic: MonotonicTime(nanoseconds: .max), wall: now.wall), "why", at: now.monotonic)
         #expect(names(conditions) == ["upstream a 10.0.0.2:80", "upstream b 10.0.0.1:80"])
         conditions.adopt([snapshot("a", [address(2)])])
         conditions.turned("b", address(1), isHealthy: false)

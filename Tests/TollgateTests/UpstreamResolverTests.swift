@@ -82,7 +82,9 @@ import Workbench
         let (names, told) = (Names(), Mailboxes())
         names.answer("10.0.0.1", "10.0.0.2")
         let log = try ServerLog(Configuration())
-        let resolver = try UpstreamResolver([upstream("http://back.test:80")], every: 30_000, log: log, lookUp: names.lookUp) { name, _ in told.add(name) }
+        let resolver = try UpstreamResolver([upstream("http://back.test:80")], every: 30_000, log: log, lookUp: names.lookUp) { name, _ in
+            told.add(name)
+        }
         _ = resolver.snapshots()
         names.answer("10.0.0.2", "10.0.0.1")
         #expect(resolver.lookAgain())
@@ -111,7 +113,9 @@ import Workbench
         names.answer("10.0.0.1")
         let log = try ServerLog(Configuration())
         let declared = [upstream("http://back.test:80")]
-        let resolver = try UpstreamResolver(declared, every: 30_000, log: log, lookUp: names.lookUp) { told.add("\($1.map(\.address.description))") }
+        let resolver = try UpstreamResolver(declared, every: 30_000, log: log, lookUp: names.lookUp) {
+            told.add("\($1.map(\.address.description))")
+        }
         _ = resolver.snapshots()
         let reload = try resolver.prepare(declared, every: 30_000)
         reload.apply()
@@ -214,13 +218,17 @@ import Workbench
         #expect(addresses.map(\.address.description) == ["10.0.0.1:81", "[fd00::1]:81", "10.0.0.2:82"])
         #expect(addresses.map(\.rank) == [.init(priority: 1, weight: 500), .init(priority: 1, weight: 500), .init(priority: 1, weight: 1)])
         // The certificate must be for the domain that the operator wrote, not for a name that DNS says.
-        #expect(addresses.allSatisfy { $0.tls != nil && $0.serverName == "api.test" && $0.authority == "api.test" && $0.pathPrefix == "/v1" })
+        #expect(
+            addresses.allSatisfy { $0.tls != nil && $0.serverName == "api.test" && $0.authority == "api.test" && $0.pathPrefix == "/v1" })
         log.close()
     }
 
     @Test func aTargetOrAServiceThatCannotBeFoundKeepsItsLastAddresses() throws {
         let (zone, told) = (Zone(), Mailboxes())
-        let (a, b) = (ServiceRecord(priority: 0, weight: 1, port: 80, target: "a.test"), ServiceRecord(priority: 0, weight: 1, port: 80, target: "b.test"))
+        let (a, b) = (
+            ServiceRecord(priority: 0, weight: 1, port: 80, target: "a.test"),
+            ServiceRecord(priority: 0, weight: 1, port: 80, target: "b.test")
+        )
         zone.hosts.withLock { $0 = ["a.test": ["10.0.0.1"], "b.test": ["10.0.0.2"]] }
         zone.services.withLock { $0 = [a, b] }
         let log = try ServerLog(Configuration())

@@ -21,14 +21,17 @@ import Workbench
     private func configure(_ more: String) throws {
         let secret = folder.path + "/secret"
         try FileBytes.write(Array(String(repeating: "s", count: 64).utf8), to: secret)
-        let trusts = more.split(separator: " ").map { "TOLLGATE_TRUST_\($0)=\"audience=any secret-file=\(secret) issuer=https://\($0).test\"\n" }
+        let trusts = more.split(separator: " ").map {
+            "TOLLGATE_TRUST_\($0)=\"audience=any secret-file=\(secret) issuer=https://\($0).test\"\n"
+        }
         try FileBytes.write(Array("TOLLGATE_DATA_DIR=\(folder.path)\n\(trusts.joined())".utf8), to: envFile)
     }
 
     /// On a thread of its own: a command blocks until tasks have answered.
     private func run(_ words: [String]) async throws -> CommandResult {
         let runner = CommandRunner(
-            environment: [], now: Moment(monotonic: MonotonicTime(nanoseconds: 0), wall: WallTime(seconds: 1_800_000_000)), readInput: { "" })
+            environment: [], now: Moment(monotonic: MonotonicTime(nanoseconds: 0), wall: WallTime(seconds: 1_800_000_000)),
+            readInput: { "" })
         let line = words + ["--env-file", envFile]
         return try await withCheckedThrowingContinuation { continuation in
             do {
@@ -60,7 +63,8 @@ import Workbench
 
     @Test func aRefusedLineIsNamedWithItsReasonAndTheOthersAreMade() async throws {
         let result = try await importing([
-            #"{"email":"ada@example.org"}"#, #"{"email":"Ada@Example.org","id":"\#(ada)"}"#, "nonsense", #"{"email":"bob@example.org","tier":"gold"}"#,
+            #"{"email":"ada@example.org"}"#, #"{"email":"Ada@Example.org","id":"\#(ada)"}"#, "nonsense",
+            #"{"email":"bob@example.org","tier":"gold"}"#,
             #"{"email":"carol@example.org"}"#,
         ])
         #expect(result.exitCode == 1)
@@ -68,17 +72,24 @@ import Workbench
         let lines = result.errorOutput.split(separator: "\n").map { $0.dropFirst(folder.path.count + 1) }
         #expect(lines.count == 3)
         #expect(lines.first?.hasPrefix("accounts.ndjson:2: the email is of another account, ") == true)
-        #expect(lines.dropFirst().map(String.init) == ["accounts.ndjson:3: the line is no JSON object", "accounts.ndjson:4: tier is none of free, premium"])
+        #expect(
+            lines.dropFirst().map(String.init) == [
+                "accounts.ndjson:3: the line is no JSON object", "accounts.ndjson:4: tier is none of free, premium",
+            ])
     }
 
     @Test func aScriptGetsTheReportAsJSON() async throws {
         let result = try await importing([#"{"email":"ada@example.org"}"#, "x"], ["--json"])
-        #expect(result == CommandResult(output: #"{"made":1,"kept":0,"refused":[{"line":2,"reason":"the line is no JSON object"}]}"# + "\n", exitCode: 1))
+        #expect(
+            result
+                == CommandResult(
+                    output: #"{"made":1,"kept":0,"refused":[{"line":2,"reason":"the line is no JSON object"}]}"# + "\n", exitCode: 1))
     }
 
     @Test func theOldIssuersIdsAreIdentities() async throws {
         let line = #"{"id":42,"email":"ada@example.org"}"#
-        #expect(try await importing([line]).errorOutput.hasSuffix("id is no UUID; name the outside issuer that it is of by --issuer NAME\n"))
+        #expect(
+            try await importing([line]).errorOutput.hasSuffix("id is no UUID; name the outside issuer that it is of by --issuer NAME\n"))
         try configure("DJANGO")
         #expect(try await importing([line]).output == "1 made, 0 kept, 0 refused.\n")
         #expect(try await importing([line]).output == "0 made, 1 kept, 0 refused.\n")

@@ -43,8 +43,8 @@ import Wire
         let (ours, theirs) = try DescriptorChannel.pair()
         #expect({ if case .nothing = theirs.receive(milliseconds: 0) { true } else { false } }())
         try ours.send("one")
-        try ours.send(String(repeating: "x", count: DescriptorChannel.longestMessage))
-        for expected in [3, DescriptorChannel.longestMessage] {
+        try ours.send(String(repeating: "x", count: DescriptorChannel.maxMessage))
+        for expected in [3, DescriptorChannel.maxMessage] {
             guard case .message(let text, let sockets) = theirs.receive(milliseconds: 5_000) else {
                 Issue.record("no message")
                 return
@@ -64,12 +64,12 @@ import Wire
     @Test func asManySocketsAsTheKernelAllowsGoInOneMessage() throws {
         let (ours, theirs) = try DescriptorChannel.pair()
         let listener = try Socket.listen(on: Self.loopback)
-        try ours.send("all", Array(repeating: listener.descriptor, count: DescriptorChannel.mostDescriptors))
+        try ours.send("all", Array(repeating: listener.descriptor, count: DescriptorChannel.maxDescriptors))
         guard case .message("all", let descriptors) = theirs.receive(milliseconds: 5_000) else {
             Issue.record("no message")
             return
         }
-        #expect(descriptors.count == DescriptorChannel.mostDescriptors)
+        #expect(descriptors.count == DescriptorChannel.maxDescriptors)
         for socket in descriptors.map({ Socket(descriptor: $0) }) + [listener] { socket.close() }
     }
 

@@ -3,7 +3,6 @@ import Testing
 
 @testable import System
 
-
 /// SRV records: reading a response's bytes, and asking a name server for them.
 @Suite struct ServiceRecordTests {
     /// A response with these records behind the question `a.b` SRV.

@@ -37,7 +37,8 @@ import Wire
         for (one, other, overlaps) in [
             ("0.0.0.0:80", "127.0.0.1:80", true), ("127.0.0.1:80", "0.0.0.0:80", true), ("[::]:80", "[::1]:80", true),
             ("0.0.0.0:80", "127.0.0.1:81", false), ("127.0.0.1:80", "127.0.0.2:80", false), ("0.0.0.0:80", "[::1]:80", false),
-            ("0.0.0.0:80", "[::]:80", false), ("0.0.0.0:80", "0.0.0.0:80", false), ("0.0.0.0:80", "unix:/x", false), ("unix:/x", "unix:/y", false),
+            ("0.0.0.0:80", "[::]:80", false), ("0.0.0.0:80", "0.0.0.0:80", false), ("0.0.0.0:80", "unix:/x", false),
+            ("unix:/x", "unix:/y", false),
         ] {
             let (first, second) = (try #require(SocketAddress(parsing: one)), try #require(SocketAddress(parsing: other)))
             #expect(first.overlaps(second) == overlaps, "\(one) \(other)")

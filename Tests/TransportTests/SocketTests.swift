@@ -178,7 +178,9 @@ import Wire
 
     /// Also by a process whose own listeners share it, and to a wildcard that contains it.
     @Test func `an address that another listens on is refused`() throws {
-        for (first, second) in [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("127.0.0.1", "0.0.0.0"), ("[::]", "[::1]"), ("[::1]", "[::]")] {
+        for (first, second) in [
+            ("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("127.0.0.1", "0.0.0.0"), ("[::]", "[::1]"), ("[::1]", "[::]"),
+        ] {
             let (listener, address) = try listenLocally("\(first):0")
             let joined = try Socket.listen(on: address, joining: true)
             defer {

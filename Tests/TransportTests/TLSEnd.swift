@@ -105,7 +105,9 @@ struct TLSPairing: ~Copyable {
     }
 
     /// Both handshakes end, or one fails and the other waits.
-    static func make(_ server: TLSServerContext, _ client: TLSClientContext, name: String = "localhost") throws
+    static func make(
+        _ server: TLSServerContext, _ client: TLSClientContext, name: String = "localhost"
+    ) throws
         -> TLSPairing
     {
         let ends = try pair()

@@ -47,7 +47,9 @@ import Wire
         (["-record_padding", "1000"], "TLSv1.3", "TLS_AES_128_GCM_SHA256"),
         (["-split_send_frag", "512"], "TLSv1.3", "TLS_AES_128_GCM_SHA256"),
     ])
-    func `every version and cipher of the profile carries lines`(_ extra: [String], _ version: String, _ cipher: String)
+    func `every version and cipher of the profile carries lines`(
+        _ extra: [String], _ version: String, _ cipher: String
+    )
         throws
     {
         let server = try LineServer(context())
@@ -119,7 +121,8 @@ import Wire
     @Test func `a context with a new ticket key serves every name`() throws {
         let server = try LineServer(context().withNewTicketKey(), connections: 2)
         for (name, subject) in [("api.example.com", "api"), ("localhost", "localhost")] {
-            let output = try run("openssl", client(server, ["-brief", "-servername", name, "-alpn", "http/1.1"]), input: "bye\n", mayFail: true)
+            let output = try run(
+                "openssl", client(server, ["-brief", "-servername", name, "-alpn", "http/1.1"]), input: "bye\n", mayFail: true)
             #expect(output.contains("Peer certificate: CN = \(subject)\n"))
         }
         #expect(server.join() == ["TLSv1.3 http/1.1 new", "TLSv1.3 http/1.1 new"])

@@ -224,8 +224,7 @@ import Wire
     }
 
     @Test(arguments: [("localhost", true), ("127.0.0.1", true), ("other.example", false), ("127.0.0.2", false)])
-    func `a client accepts a certificate for the host that it asked for alone`(_ name: String, _ accepted: Bool) throws
-    {
+    func `a client accepts a certificate for the host that it asked for alone`(_ name: String, _ accepted: Bool) throws {
         let pairing = try pairing(name)
         #expect((pairing.clientOutcome == .done) == accepted)
         if !accepted {

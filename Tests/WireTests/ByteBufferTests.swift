@@ -108,10 +108,11 @@ import Wire
         }
     }
 
-    @Test(arguments: [
-        0, 1, 9, 10, 99, 100, 12_345, 999_999_999_999_999_999, 1_000_000_000_000_000_000, 9_999_999_999_999_999_999,
-        10_000_000_000_000_000_000, 18_446_744_073_709_551_614, UInt64.max,
-    ] as [UInt64])
+    @Test(
+        arguments: [
+            0, 1, 9, 10, 99, 100, 12_345, 999_999_999_999_999_999, 1_000_000_000_000_000_000, 9_999_999_999_999_999_999,
+            10_000_000_000_000_000_000, 18_446_744_073_709_551_614, UInt64.max,
+        ] as [UInt64])
     func decimalsAreWritten(_ value: UInt64) {
         var buffer = ByteBuffer()
         buffer.append(decimal: value)
@@ -126,7 +127,9 @@ import Wire
         }
     }
 
-    @Test(arguments: [(0, 1, "0"), (255, 2, "ff"), (255, 4, "00ff"), (0x1234, 2, "34"), (.max, 16, "ffffffffffffffff")] as [(UInt64, Int, String)])
+    @Test(
+        arguments: [(0, 1, "0"), (255, 2, "ff"), (255, 4, "00ff"), (0x1234, 2, "34"), (.max, 16, "ffffffffffffffff")]
+            as [(UInt64, Int, String)])
     func hexadecimalHasTheWidthAskedFor(_ value: UInt64, _ digits: Int, _ text: String) {
         var buffer = ByteBuffer()
         buffer.append(hex: value, digits: digits)

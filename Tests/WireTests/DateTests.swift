@@ -2,11 +2,12 @@ import Testing
 import Wire
 
 @Suite struct DateTests {
-    @Test(arguments: [
-        (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"), (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
-        (951_782_399, "Mon, 28 Feb 2000 23:59:59 GMT"), (951_782_400, "Tue, 29 Feb 2000 00:00:00 GMT"),
-        (4_107_542_400, "Mon, 01 Mar 2100 00:00:00 GMT"), (-1, "Wed, 31 Dec 1969 23:59:59 GMT"),
-    ] as [(Int64, String)])
+    @Test(
+        arguments: [
+            (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"), (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
+            (951_782_399, "Mon, 28 Feb 2000 23:59:59 GMT"), (951_782_400, "Tue, 29 Feb 2000 00:00:00 GMT"),
+            (4_107_542_400, "Mon, 01 Mar 2100 00:00:00 GMT"), (-1, "Wed, 31 Dec 1969 23:59:59 GMT"),
+        ] as [(Int64, String)])
     func anHTTPDateIsWritten(_ seconds: Int64, _ text: String) {
         var out = ByteBuffer()
         HTTPDate.write(WallTime(seconds: seconds), into: &out)
@@ -46,11 +47,12 @@ import Wire
         }
     }
 
-    @Test(arguments: [
-        ("2027-01-01T00:00:00Z", 1_798_761_600_000_000), ("2027-01-01T00:00:00+00:00", 1_798_761_600_000_000),
-        ("2027-01-01T00:00:00.5Z", 1_798_761_600_500_000), ("2027-01-01T00:00:00.123456789Z", 1_798_761_600_123_456),
-        ("2024-02-29T23:59:59.000001+00:00", 1_709_251_199_000_001),
-    ] as [(String, Int64)])
+    @Test(
+        arguments: [
+            ("2027-01-01T00:00:00Z", 1_798_761_600_000_000), ("2027-01-01T00:00:00+00:00", 1_798_761_600_000_000),
+            ("2027-01-01T00:00:00.5Z", 1_798_761_600_500_000), ("2027-01-01T00:00:00.123456789Z", 1_798_761_600_123_456),
+            ("2024-02-29T23:59:59.000001+00:00", 1_709_251_199_000_001),
+        ] as [(String, Int64)])
     func utcIsRead(_ text: String, _ microseconds: Int64) {
         #expect(ISO8601.parse(text) == WallTime(microseconds: microseconds))
     }

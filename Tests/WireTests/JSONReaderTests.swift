@@ -34,10 +34,12 @@ import Wire
         #expect(walk(text.utf8Bytes) == "fault at \(offset)")
     }
 
-    @Test(arguments: [
-        [0x80], [0xFF], [0xC0, 0x80], [0xC1, 0xBF], [0xC3], [0xC3, 0x28], [0xE0, 0x80, 0x80], [0xE2, 0x82], [0xE2, 0x28, 0xA1],
-        [0xED, 0xA0, 0x80], [0xED, 0xBF, 0xBF], [0xF0, 0x80, 0x80, 0x80], [0xF0, 0x9F, 0x99], [0xF4, 0x90, 0x80, 0x80], [0xF5, 0x80, 0x80, 0x80],
-    ] as [[UInt8]])
+    @Test(
+        arguments: [
+            [0x80], [0xFF], [0xC0, 0x80], [0xC1, 0xBF], [0xC3], [0xC3, 0x28], [0xE0, 0x80, 0x80], [0xE2, 0x82], [0xE2, 0x28, 0xA1],
+            [0xED, 0xA0, 0x80], [0xED, 0xBF, 0xBF], [0xF0, 0x80, 0x80, 0x80], [0xF0, 0x9F, 0x99], [0xF4, 0x90, 0x80, 0x80],
+            [0xF5, 0x80, 0x80, 0x80],
+        ] as [[UInt8]])
     func textThatIsNoUTF8IsRefused(_ bytes: [UInt8]) {
         for padding in 0..<9 {
             let text = [UInt8(ascii: "\"")] + [UInt8](repeating: 0x61, count: padding) + bytes + [UInt8(ascii: "\"")]
@@ -48,7 +50,9 @@ import Wire
     }
 
     @Test func halfASurrogatePairIsHandedOutToReadersThatTakeIt() throws {
-        let cases = [(#"\ud83d"#, "\u{FFFD}"), (#"a\ude42b"#, "a\u{FFFD}b"), (#"\ud83d\ud83d\ude42"#, "\u{FFFD}🙂"), (#"\ud83d\n"#, "\u{FFFD}\n")]
+        let cases = [
+            (#"\ud83d"#, "\u{FFFD}"), (#"a\ude42b"#, "a\u{FFFD}b"), (#"\ud83d\ud83d\ude42"#, "\u{FFFD}🙂"), (#"\ud83d\n"#, "\u{FFFD}\n"),
+        ]
         for (text, plain) in cases {
             let bytes = "[\"\(text)\",{\"k\":\"\(text)\"}]".utf8Bytes
             var reader = JSONReader(bytes.rawBytes, takesHalves: true)
@@ -143,17 +147,18 @@ import Wire
         #expect(hits == 2)
     }
 
-    @Test(arguments: [
-        ("0", 0, 0), ("-0", 0, 0), ("-0.0", 0, 0), ("7", 7, 7), ("-7", -7, -7), ("7.0", 7, 7), ("70e-1", 7, 7), ("0.7e1", 7, 7),
-        ("1.5e1", 15, 15), ("1e3", 1_000, 1_000), ("1E+3", 1_000, 1_000), ("7.5", nil, 7), ("-7.5", nil, -8), ("-0.1", nil, -1),
-        ("0.1", nil, 0), ("1e-400", nil, 0), ("-1e-400", nil, -1), ("0e400", 0, 0), ("0.000e99999999999999999999", 0, 0),
-        ("1e18", 1_000_000_000_000_000_000, 1_000_000_000_000_000_000), ("1e19", nil, nil), ("1e99999999999999999999", nil, nil),
-        ("9223372036854775807", .max, .max), ("9223372036854775807.0", .max, .max), ("9223372036854775808", nil, nil),
-        ("-9223372036854775808", .min, .min), ("-9223372036854775808.5", nil, nil), ("-9223372036854775809", nil, nil),
-        ("18446744073709551616", nil, nil), ("9223372036854775807.9", nil, .max), ("922337203685477580.7e1", .max, .max),
-        ("1700000000.123", nil, 1_700_000_000), ("0.0000000000000000000017e21", nil, 1), ("0.0000000000000000000017e22", 17, 17),
-        ("100000000000000000000e-20", 1, 1), ("1234567890123456789012e-21", nil, 1),
-    ] as [(String, Int64?, Int64?)])
+    @Test(
+        arguments: [
+            ("0", 0, 0), ("-0", 0, 0), ("-0.0", 0, 0), ("7", 7, 7), ("-7", -7, -7), ("7.0", 7, 7), ("70e-1", 7, 7), ("0.7e1", 7, 7),
+            ("1.5e1", 15, 15), ("1e3", 1_000, 1_000), ("1E+3", 1_000, 1_000), ("7.5", nil, 7), ("-7.5", nil, -8), ("-0.1", nil, -1),
+            ("0.1", nil, 0), ("1e-400", nil, 0), ("-1e-400", nil, -1), ("0e400", 0, 0), ("0.000e99999999999999999999", 0, 0),
+            ("1e18", 1_000_000_000_000_000_000, 1_000_000_000_000_000_000), ("1e19", nil, nil), ("1e99999999999999999999", nil, nil),
+            ("9223372036854775807", .max, .max), ("9223372036854775807.0", .max, .max), ("9223372036854775808", nil, nil),
+            ("-9223372036854775808", .min, .min), ("-9223372036854775808.5", nil, nil), ("-9223372036854775809", nil, nil),
+            ("18446744073709551616", nil, nil), ("9223372036854775807.9", nil, .max), ("922337203685477580.7e1", .max, .max),
+            ("1700000000.123", nil, 1_700_000_000), ("0.0000000000000000000017e21", nil, 1), ("0.0000000000000000000017e22", 17, 17),
+            ("100000000000000000000e-20", 1, 1), ("1234567890123456789012e-21", nil, 1),
+        ] as [(String, Int64?, Int64?)])
     func numbersAreReadExactly(_ text: String, _ whole: Int64?, _ floor: Int64?) throws {
         let bytes = text.utf8Bytes
         var reader = JSONReader(bytes.rawBytes)
@@ -164,9 +169,10 @@ import Wire
 
     @Test func noBytesTrapTheReader() {
         var random = SplitMix64(seed: 7)
-        let pieces = [
-            "{", "}", "[", "]", ":", ",", "\"", "\\", "\\u", "d83d", "\\udE42", "true", "null", "1", "-", ".", "e", " ", "é", "\"a\":",
-        ].map(\.utf8Bytes) + [[0xFF], [0xF0, 0x9F], [0x00]]
+        let pieces =
+            [
+                "{", "}", "[", "]", ":", ",", "\"", "\\", "\\u", "d83d", "\\udE42", "true", "null", "1", "-", ".", "e", " ", "é", "\"a\":",
+            ].map(\.utf8Bytes) + [[0xFF], [0xF0, 0x9F], [0x00]]
         for _ in 0..<60_000 {
             let bytes = (0..<Int.random(in: 0...16, using: &random)).flatMap { _ in pieces.randomElement(using: &random)! }
             _ = walk(bytes)

@@ -12,7 +12,8 @@ import Wire
     /// Logs are read in terminals, which obey some of these.
     @Test func controlsOfEveryKindAreEscaped() throws {
         let cases: [(String, String)] = [
-            ("a\u{1B}[2J", #"a\u001b[2J"#), ("\u{80}\u{9B}\u{9F}\u{A0}", "\\u0080\\u009b\\u009f\u{A0}"), ("x\u{202E}y\u{202A}", #"x\u202ey\u202a"#),
+            ("a\u{1B}[2J", #"a\u001b[2J"#), ("\u{80}\u{9B}\u{9F}\u{A0}", "\\u0080\\u009b\\u009f\u{A0}"),
+            ("x\u{202E}y\u{202A}", #"x\u202ey\u202a"#),
             ("\u{2066}\u{2069}\u{206A}", "\\u2066\\u2069\u{206A}"), ("\u{200D}\u{200E}\u{200F}\u{61C}", "\u{200D}\\u200e\\u200f\\u061c"),
             ("\u{2028}\u{2029}", #"\u2028\u2029"#), ("é漢🙂", "é漢🙂"),
         ]
@@ -22,7 +23,11 @@ import Wire
             #expect(out.text == "\"\(escaped)\"")
             let bytes = Array(out.text.utf8)
             var reader = JSONReader(bytes.rawBytes)
-            if case .string(let found) = try reader.next() { #expect(reader.string(found) == text) } else { Issue.record("\(text) is no string") }
+            if case .string(let found) = try reader.next() {
+                #expect(reader.string(found) == text)
+            } else {
+                Issue.record("\(text) is no string")
+            }
         }
     }
 

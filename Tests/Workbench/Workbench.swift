@@ -73,4 +73,5 @@ package let forgeableJWK: String = {
     return #"{"kty":"RSA","kid":"card","n":"\#(Base64URL.encode(number.rawBytes))","e":"AQAB"}"#
 }()
 /// Why it is refused.
-package let forgeableReason = "has the ROCA fingerprint (CVE-2017-15361): its private key can be computed; replace it with a key from OpenSSL or a patched device"
+package let forgeableReason =
+    "has the ROCA fingerprint (CVE-2017-15361): its private key can be computed; replace it with a key from OpenSSL or a patched device"

@@ -50,8 +50,8 @@ package struct ImportFault: Error, Equatable, Sendable {
 
 extension ImportedAccount {
     /// Bytes of a line at most.
-    package static let longestLine = 65_536
-    private static let mostIdentities = 16
+    package static let maxLine = 65_536
+    private static let maxIdentities = 16
     private static let fields = [
         "id", "email", "email_verified", "username", "password_hash", "tier", "tier_until", "created_at", "identities",
     ]
@@ -60,7 +60,7 @@ extension ImportedAccount {
     /// that a misspelled one loses nothing.
     package init(line: RawSpan, _ rules: ImportRules) throws(ImportFault) {
         self.init()
-        guard line.byteCount <= Self.longestLine else { throw ImportFault(message: "the line is longer than 64 KiB") }
+        guard line.byteCount <= Self.maxLine else { throw ImportFault(message: "the line is longer than 64 KiB") }
         let value: ImportValue
         do throws(JSONFault) { value = try ImportValue(line) } catch { throw ImportFault(message: "the line is no JSON object") }
         var idText: String?
@@ -146,7 +146,9 @@ extension ImportedAccount {
         _ provider: String, subject: String, _ rules: ImportRules
     ) throws(ImportFault) -> IdentityKey {
         let known = Provider.allCases.map(\.rawValue) + rules.issuers
-        guard known.contains(provider) else { throw ImportFault(message: "the provider of an identity is none of \(known.joined(separator: ", "))") }
+        guard known.contains(provider) else {
+            throw ImportFault(message: "the provider of an identity is none of \(known.joined(separator: ", "))")
+        }
         guard let key = IdentityKey(IdentitySource(stored: provider), subject: subject) else {
             throw ImportFault(message: "the subject of an identity is no name of 1 to 255 bytes")
         }
@@ -157,9 +159,11 @@ extension ImportedAccount {
     package func check(_ rules: ImportRules) throws(ImportFault) {
         guard id != nil || email != nil || !identities.isEmpty else { throw ImportFault(message: "the line has neither id nor email") }
         if isEmailConfirmed, email == nil { throw ImportFault(message: "email_verified needs an email") }
-        if tierUntil != nil, tier == nil { throw ImportFault(message: "tier_until needs a tier above \(rules.tiers.first ?? "the lowest")") }
-        guard identities.count <= Self.mostIdentities else {
-            throw ImportFault(message: "more than \(Self.mostIdentities) identities")
+        if tierUntil != nil, tier == nil {
+            throw ImportFault(message: "tier_until needs a tier above \(rules.tiers.first ?? "the lowest")")
+        }
+        guard identities.count <= Self.maxIdentities else {
+            throw ImportFault(message: "more than \(Self.maxIdentities) identities")
         }
         guard Set(identities).count == identities.count else { throw ImportFault(message: "an identity stands there twice") }
     }

@@ -25,12 +25,12 @@ package struct SessionBound: Sendable, Equatable {
     /// Of the audit event of a session that ends so.
     package static let detail = "too-many"
     /// The most that one sign-in ends: an account that had many more before there was a bound comes down to it step by step.
-    package static let mostAtOnce = 20
+    package static let maxAtOnce = 20
 
     /// The sessions that end so that one more fits, the longest unused first.
     package static func ending(_ open: [(id: UUID, lastUsedAt: WallTime)], most: Int) -> [UUID] {
         let excess = open.count + 1 - most
         guard excess > 0 else { return [] }
-        return open.sorted { ($0.lastUsedAt, $0.id) < ($1.lastUsedAt, $1.id) }.prefix(min(excess, mostAtOnce)).map(\.id)
+        return open.sorted { ($0.lastUsedAt, $0.id) < ($1.lastUsedAt, $1.id) }.prefix(min(excess, maxAtOnce)).map(\.id)
     }
 }

@@ -6,7 +6,7 @@ package enum SignUpRule {
     /// with neither email nor phone proven. An account with a session is in use, and can only be taken over by proving its
     /// email.
     package static func startsAnew(over account: Account, as new: NewAccount, hasSessions: Bool) -> Bool {
-        new.mayStartAnew && account.openedBy == new.openedBy && account.emailConfirmedAt == nil && account.phone == nil
+        new.replacesUnfinishedSignUp && account.openedBy == new.openedBy && account.emailConfirmedAt == nil && account.phone == nil
             && !hasSessions
     }
 }

@@ -41,11 +41,13 @@ package struct AccountDirectory: Sendable {
         try await context.ask(await context.store.entitlement(of: identity))
     }
 
-    /// The account of a subject of an outside issuer: the one that has the identity, or with `orID` (`accounts=on`) the imported
+    /// The account of a subject of an outside issuer: the one that has the identity, or with `allowsAccountID` (`accounts=on`) the imported
     /// one whose id the subject is, also when its sessions at the issuer have ended.
-    package func account(of identity: IdentityKey, orID: Bool = false) async throws(AccountFailure) -> Account? {
+    package func account(of identity: IdentityKey, allowsAccountID: Bool = false) async throws(AccountFailure) -> Account? {
         if let account = try await context.ask(await context.store.account(of: identity)) { return account }
-        guard orID, let id = UUID(parsing: identity.subject), let named = try await account(id), named.openedBy == nil else { return nil }
+        guard allowsAccountID, let id = UUID(parsing: identity.subject), let named = try await account(id), named.openedBy == nil else {
+            return nil
+        }
         return named
     }
 

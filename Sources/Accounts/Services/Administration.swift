@@ -76,14 +76,14 @@ package struct Administration: Sendable {
         return try await present(await context.store.setTier(tier, until: tier == nil ? nil : until, of: user, audit))
     }
 
-    /// Sets the tier of a subject of an outside issuer, as `setTier` does; an account is made for one that has none. `orID`: the
+    /// Sets the tier of a subject of an outside issuer, as `setTier` does; an account is made for one that has none. `allowsAccountID`: the
     /// subject may be the id of an imported account (`accounts=on`), which a second one would lock out.
     package func setTier(
-        _ tier: String?, until: WallTime?, of identity: IdentityKey, orID: Bool = false
+        _ tier: String?, until: WallTime?, of identity: IdentityKey, allowsAccountID: Bool = false
     ) async throws(AccountFailure) -> Account {
         let audit = context.audit(by: actor)
         let (end, newUser) = (tier == nil ? nil : until, context.newID(audit.now))
-        if orID, let user = try await AccountDirectory(context: context).account(of: identity, orID: true)?.id,
+        if allowsAccountID, let user = try await AccountDirectory(context: context).account(of: identity, allowsAccountID: true)?.id,
             try await context.ask(await context.store.setTier(tier, until: end, of: user, audit)) != nil,
             let account = try await context.ask(await context.store.account(user))
         {

@@ -9,7 +9,7 @@ extension Sessions {
     /// have redeemed the token.
     private static let secondLooks: [UInt64] = [100, 400, 1_500]
     /// The largest leeway on `exp` that the gateway can be set to, in seconds.
-    private static let longestSkew: Int64 = 86_400
+    private static let maxSkew: Int64 = 86_400
 
     /// The first or the current pair for an outside issuer's refresh token that came in at `contract`'s endpoint.
     func adopt(
@@ -94,7 +94,7 @@ extension Sessions {
         let audit = context.audit(caller)
         let ended = EndedSession(
             id: token.id, user: token.user, endedAt: audit.now, reason: .signOut,
-            expiresAt: WallTime(seconds: token.expiresAt + Self.longestSkew))
+            expiresAt: WallTime(seconds: token.expiresAt + Self.maxSkew))
         let digest = outside.flatMap { outside in refreshToken.map { outside.digest($0) } }
         try await context.ask(await context.store.end(ended, refreshToken: digest, audit))
     }

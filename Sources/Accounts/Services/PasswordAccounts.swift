@@ -75,7 +75,7 @@ package struct PasswordAccounts: Sendable {
                 var account = NewAccount(
                     id: context.newID(audit.now), openedBy: contract, email: registration.email,
                     username: registration.username, passwordHash: hash, metadata: registration.metadata)
-                account.mayStartAnew = mustConfirmEmail
+                account.replacesUnfinishedSignUp = mustConfirmEmail
                 let new = account
                 return try await context.ask(await context.store.open(new, session: session, audit))
             }

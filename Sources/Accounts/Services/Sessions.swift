@@ -201,7 +201,9 @@ package struct Sessions: Sendable {
     /// `exp` of the newest access token that sign-in or a refresh gave out for the session, in seconds since 1970 by the gateway's
     /// clock; nil if it has ended. A pair that was handed out again, to a client that lost it, does not count.
     package func newestExpiry(of session: UUID) async throws(AccountFailure) -> Int64? {
-        guard let open = try await context.ask(retryingFor: Self.patience, await context.store.session(session))?.session else { return nil }
+        guard let open = try await context.ask(retryingFor: Self.patience, await context.store.session(session))?.session else {
+            return nil
+        }
         return mint.accessExpiry(of: open, storeSkew: context.storeSkew)
     }
 

@@ -73,7 +73,7 @@ package struct NewAccount: Sendable {
     /// Whether the email counts as proven from the start.
     package var isEmailConfirmed = false
     /// Whether it may replace an unfinished sign-up with the same email (`SignUpRule`).
-    package var mayStartAnew = false
+    package var replacesUnfinishedSignUp = false
     /// nil for the lowest tier.
     package var tier: String?
     package var tierUntil: WallTime?

@@ -33,14 +33,18 @@ package struct AccountSearch: Sendable, Equatable {
     /// The spellings in which a database looks for the text, with their ASCII letters in lower case: some databases fold no other
     /// letters. One, if all letters are ASCII.
     package var spellings: [String] {
-        let words = text.split(separator: " ", omittingEmptySubsequences: false).map { $0.prefix(1).uppercased() + $0.dropFirst().lowercased() }
+        let words = text.split(separator: " ", omittingEmptySubsequences: false).map {
+            $0.prefix(1).uppercased() + $0.dropFirst().lowercased()
+        }
         let forms = [key, Self.asciiFolded(text.uppercased()), Self.asciiFolded(words.joined(separator: " ")), phone ?? key]
         return forms.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
     }
 
     private static func asciiFolded(_ text: String) -> String {
         var out = String.UnicodeScalarView()
-        for scalar in PlainText.composed(text).unicodeScalars { out.append(contentsOf: scalar.isASCII ? scalar.properties.lowercaseMapping.unicodeScalars : .init([scalar])) }
+        for scalar in PlainText.composed(text).unicodeScalars {
+            out.append(contentsOf: scalar.isASCII ? scalar.properties.lowercaseMapping.unicodeScalars : .init([scalar]))
+        }
         return String(out)
     }
 }

@@ -149,6 +149,6 @@ package struct EndedSession: Sendable, Hashable {
 
     /// How long a token of ours may outlive its session, in seconds: as long as its contract lets it live, and ten minutes for clock skew.
     package static func life(of contract: ContractID?) -> Int64 {
-        (contract?.sessionPolicy.accessSeconds ?? SessionPolicy.longestAccessSeconds) + 600
+        (contract?.sessionPolicy.accessSeconds ?? SessionPolicy.maxAccessSeconds) + 600
     }
 }

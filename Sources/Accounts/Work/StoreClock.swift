@@ -10,7 +10,7 @@ package import Wire
 /// store has no clock of its own. Any thread.
 package final class StoreClock: Sendable {
     /// Backward corrections up to this many microseconds are not shown: the time stands still meanwhile.
-    private static let longestHalt: Int64 = 1_000_000
+    private static let maxHalt: Int64 = 1_000_000
 
     private struct Estimate {
         /// Microseconds since 1970, at zero of the monotonic clock.
@@ -37,7 +37,7 @@ package final class StoreClock: Sendable {
         estimate.withLock { estimate in
             guard var known = estimate else { return moment.wall }
             let time = known.base &+ Self.microseconds(moment)
-            let isHalt = time < known.told && known.told &- time <= Self.longestHalt
+            let isHalt = time < known.told && known.told &- time <= Self.maxHalt
             known.told = isHalt ? known.told : time
             estimate = known
             return WallTime(microseconds: known.told)

@@ -179,7 +179,9 @@ package enum AdminActor: Sendable, Equatable {
 
 extension AdminOperation {
     /// The operation for a request and its arguments; throws 404 or 405.
-    static func find(_ request: LocalRequest, in all: [AdminOperation]) throws(AdminRefusal) -> (operation: AdminOperation, arguments: [String]) {
+    static func find(
+        _ request: LocalRequest, in all: [AdminOperation]
+    ) throws(AdminRefusal) -> (operation: AdminOperation, arguments: [String]) {
         let path = request.path.dropFirst(AdminAPI.path.count).split(separator: "/").map(String.init)
         let method = request.method == "HEAD" ? "GET" : request.method
         var allowed: [String] = []

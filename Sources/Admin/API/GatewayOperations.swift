@@ -15,7 +15,8 @@ extension AdminOperation {
             "Each second an event `now`, and one for each refusal, at most fifty a second; `skipped` counts those left out. Ends when the gateway drains",
             access: .scope(.gatewayRead),
             success: .events([
-                ("now", GatewayNow.shape.schema), ("refusal", ExplainedRefusal.shape.schema), ("skipped", .object([.has("count", .integer)])),
+                ("now", GatewayNow.shape.schema), ("refusal", ExplainedRefusal.shape.schema),
+                ("skipped", .object([.has("count", .integer)])),
             ])
         ) { api, call in try api.watch(call.request, call.actor) },
         AdminOperation(
@@ -23,7 +24,8 @@ extension AdminOperation {
             access: .scope(.gatewayRead), answers: .list("upstreams")
         ) { api, _ -> [UpstreamStatus] in await api.gateway.upstreams() },
         AdminOperation(
-            "GET", "decisions", "listDecisions", "The newest refusals with their steps; 256 are kept for each worker", access: .scope(.gatewayRead),
+            "GET", "decisions", "listDecisions", "The newest refusals with their steps; 256 are kept for each worker",
+            access: .scope(.gatewayRead),
             query: [
                 Parameter("request_id", "That of one response"), Parameter("route", "The name of the route"),
                 Parameter("code", "Such as RATE_LIMITED"), Parameter("status", "The HTTP status", .range(100...599)),
@@ -55,7 +57,7 @@ extension AdminAPI {
             status: 200, contentType: "text/event-stream", body: [], fields: [("X-Accel-Buffering", "no")])
         if request.method == "HEAD" { return head }
         guard let stream = live.listen(while: { proves(request, actor) }) else {
-            throw AdminRefusal(503, "UNAVAILABLE", "\(LiveFeed.mostListeners) others are listening", [("Retry-After", "5")])
+            throw AdminRefusal(503, "UNAVAILABLE", "\(LiveFeed.maxListeners) others are listening", [("Retry-After", "5")])
         }
         var response = head
         response.stream = stream

@@ -18,24 +18,29 @@ struct GatewayNow: Sendable, Recorded {
         (process, checks, at) = (gateway.process(), gateway.readiness().checks, gateway.time)
     }
 
-    static let record = Record<Self>("Now", [
-        .has("at", \.at), .has("uptime_seconds") { Int(max(0, $0.at.seconds - $0.gateway.startedAt.seconds)) },
-        .has("version") { _ in Version.text }, .has("instance", \.gateway.instance), .has("workers", \.gateway.workerCount),
-        .has("requests_total", \.traffic.total.requests),
-        .has("by_status", .map(UInt64.shape), about: "By class, and those without an answer as aborted", \.traffic.total.classes),
-        .has("refusals", .map(UInt64.shape), about: "By code") { $0.traffic.refusals.map { ($0.code, $0.count) } },
-        .has("limited_total", \.traffic.limited),
-        .has("latency_seconds", .map(.nullable(.seconds)), about: "p50, p90 and p99, estimated from the buckets; null without requests") { now in
-            [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)].map { ($0.0, now.traffic.total.quantile($0.1)) }
-        },
-        .has("duration_buckets", about: "Each request in one bucket") {
-            $0.traffic.total.buckets.map(DurationBucket.init)
-        },
-        .has("connections", Record([.has("open", \.openConnections), .has("http2_streams", \.http2Streams)]).shape, \.traffic),
-        .has("streams_open", \.traffic.openStreams), .has("bus", \.process.bus),
-        .has("keys", .map(ProcessMetrics.KeySetState.shape), about: "By issuer") { $0.process.keySets.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } },
-        .has("checks", about: "Those of /readyz", \.checks), .has("upstreams", \.upstreams),
-    ])
+    static let record = Record<Self>(
+        "Now",
+        [
+            .has("at", \.at), .has("uptime_seconds") { Int(max(0, $0.at.seconds - $0.gateway.startedAt.seconds)) },
+            .has("version") { _ in Version.text }, .has("instance", \.gateway.instance), .has("workers", \.gateway.workerCount),
+            .has("requests_total", \.traffic.total.requests),
+            .has("by_status", .map(UInt64.shape), about: "By class, and those without an answer as aborted", \.traffic.total.classes),
+            .has("refusals", .map(UInt64.shape), about: "By code") { $0.traffic.refusals.map { ($0.code, $0.count) } },
+            .has("limited_total", \.traffic.limited),
+            .has("latency_seconds", .map(.nullable(.seconds)), about: "p50, p90 and p99, estimated from the buckets; null without requests")
+            { now in
+                [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)].map { ($0.0, now.traffic.total.quantile($0.1)) }
+            },
+            .has("duration_buckets", about: "Each request in one bucket") {
+                $0.traffic.total.buckets.map(DurationBucket.init)
+            },
+            .has("connections", Record([.has("open", \.openConnections), .has("http2_streams", \.http2Streams)]).shape, \.traffic),
+            .has("streams_open", \.traffic.openStreams), .has("bus", \.process.bus),
+            .has("keys", .map(ProcessMetrics.KeySetState.shape), about: "By issuer") {
+                $0.process.keySets.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+            },
+            .has("checks", about: "Those of /readyz", \.checks), .has("upstreams", \.upstreams),
+        ])
 }
 
 private struct DurationBucket: Recorded {
@@ -69,10 +74,12 @@ extension Readiness.Check: Recorded {
 }
 
 extension UpstreamStatus: Recorded {
-    package static let record = Record<Self>("Upstream", [
-        .has("name", \.name), .has("panic", \.isPanicking), .has("bounded_requests", \.requests), .has("bounded_pending", \.pending),
-        .has("retries", \.retries), .has("addresses", \.addresses),
-    ])
+    package static let record = Record<Self>(
+        "Upstream",
+        [
+            .has("name", \.name), .has("panic", \.isPanicking), .has("bounded_requests", \.requests), .has("bounded_pending", \.pending),
+            .has("retries", \.retries), .has("addresses", \.addresses),
+        ])
 }
 
 extension UpstreamStatus.Address: Recorded {
@@ -84,11 +91,13 @@ extension UpstreamStatus.Address: Recorded {
 }
 
 extension TrafficSummary.Counts: Recorded {
-    package static let record = Record<Self>([.has("requests", \.requests), .has("refused", \.refused)]
-        + (2...5).map { code in .has("\(code)xx") { $0.byClass[code] } }
-        + [
-            .has("p50", .nullable(.seconds), about: "Seconds") { $0.quantile(0.5) }, .has("p99", .nullable(.seconds), about: "Seconds") { $0.quantile(0.99) },
-        ])
+    package static let record = Record<Self>(
+        [.has("requests", \.requests), .has("refused", \.refused)]
+            + (2...5).map { code in .has("\(code)xx") { $0.byClass[code] } }
+            + [
+                .has("p50", .nullable(.seconds), about: "Seconds") { $0.quantile(0.5) },
+                .has("p99", .nullable(.seconds), about: "Seconds") { $0.quantile(0.99) },
+            ])
 
     fileprivate var classes: [(String, UInt64)] { (1...5).map { ("\($0)xx", byClass[$0]) } + [("aborted", byClass[0])] }
 }
@@ -119,10 +128,13 @@ extension Explanation.Step: Recorded {
 }
 
 extension ExplainedRefusal: Recorded {
-    package static let record = Record<Self>("Decision", [
-        .has("request_id", \.requestID), .has("time", \.at), .has("method", \.method), .has("host", \.host),
-        .has("path", about: "Without the query", \.path), .may("route", \.route), .may("user", about: "Whose token was accepted", \.user),
-    ] + Verdict.record.fields { Verdict(steps: $0.explanation.steps, explanation: $0.explanation) })
+    package static let record = Record<Self>(
+        "Decision",
+        [
+            .has("request_id", \.requestID), .has("time", \.at), .has("method", \.method), .has("host", \.host),
+            .has("path", about: "Without the query", \.path), .may("route", \.route),
+            .may("user", about: "Whose token was accepted", \.user),
+        ] + Verdict.record.fields { Verdict(steps: $0.explanation.steps, explanation: $0.explanation) })
 }
 
 /// The walk of a request through the policy, as `explain` shows it.
@@ -139,7 +151,9 @@ package struct ShownWalk: Sendable, Recorded {
         verdict = Verdict(steps: steps, explanation: explanation)
     }
 
-    package static let record = Record<Self>("Walk", [
-        .has("method", \.method), .has("url", \.url), .may("route", \.route),
-    ] + Verdict.record.fields(of: \.verdict))
+    package static let record = Record<Self>(
+        "Walk",
+        [
+            .has("method", \.method), .has("url", \.url), .may("route", \.route),
+        ] + Verdict.record.fields(of: \.verdict))
 }

@@ -12,9 +12,11 @@ package enum OpenAPIDocument {
     }
 
     private static let error = JSONSchema.object([
-        .has("error", .object([
-            .has("code", .text, "Stable, in capitals."), .has("message", .text), .may("request_id", .text),
-        ])),
+        .has(
+            "error",
+            .object([
+                .has("code", .text, "Stable, in capitals."), .has("message", .text), .may("request_id", .text),
+            ]))
     ])
 
     static func write(_ operations: [AdminOperation], tiers: [String], version: String, _ json: inout JSONWriter) {
@@ -90,7 +92,8 @@ package enum OpenAPIDocument {
         parameters += operation.query.map { ($0, ("query", false)) }
         if operation.method != "GET" {
             let isOpen = operation.access == .open
-            let about = "The origin of the console's page, SCHEME://HOST as in Host" + (isOpen ? "" : "; needed with the console's cookie alone")
+            let about =
+                "The origin of the console's page, SCHEME://HOST as in Host" + (isOpen ? "" : "; needed with the console's cookie alone")
             parameters.append((AdminOperation.Parameter("Origin", about), ("header", isOpen)))
         }
         guard !parameters.isEmpty else { return }
@@ -137,7 +140,8 @@ package enum OpenAPIDocument {
 
 extension AdminOperation {
     static let description = [
-        AdminOperation("GET", "openapi.json", "getDescription", "This description", access: .anyToken, success: .json(.anything)) { api, _ in
+        AdminOperation("GET", "openapi.json", "getDescription", "This description", access: .anyToken, success: .json(.anything)) {
+            api, _ in
             .json { OpenAPIDocument.write(api.operations, tiers: api.plan().tiers.names, version: Version.text, &$0) }
         }
     ]

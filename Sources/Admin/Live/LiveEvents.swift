@@ -10,11 +10,11 @@ struct LiveBeat: Sendable {
     let skipped: Int
 
     /// Refusals of one beat that are told of.
-    static let mostRefusals = 50
+    static let maxRefusals = 50
 
     /// `found` are the new refusals of each worker.
     init(now: [UInt8], _ found: [NewRefusals]) {
-        let newest = found.flatMap(\.stories).sorted { $0.at > $1.at }.prefix(Self.mostRefusals)
+        let newest = found.flatMap(\.stories).sorted { $0.at > $1.at }.prefix(Self.maxRefusals)
         refusals = newest.count
         skipped = found.reduce(0) { $0 + $1.skipped + $1.stories.count } - newest.count
         var out = ByteBuffer(capacity: 8_192)

@@ -7,7 +7,7 @@ internal import Wire
 /// Feeds the listeners of `/admin/api/live`, a beat each second. Without listeners it does not run, and no request pays for it: workers
 /// are asked for refusals that they keep anyway.
 final class LiveFeed: Sendable {
-    static let mostListeners = 8
+    static let maxListeners = 8
     private static let milliseconds: UInt64 = 1_000
 
     private struct Listener {
@@ -32,7 +32,7 @@ final class LiveFeed: Sendable {
     /// The events for one more listener, as long as `mayListen` says so; nil if there are too many.
     func listen(while mayListen: @escaping @Sendable () -> Bool) -> LocalStream? {
         let number = state.withLock { state -> Int? in
-            guard state.listeners.count < Self.mostListeners else { return nil }
+            guard state.listeners.count < Self.maxListeners else { return nil }
             state.number += 1
             state.listeners[state.number] = Listener(mayListen: mayListen)
             return state.number
@@ -57,7 +57,7 @@ final class LiveFeed: Sendable {
     private func run() async {
         var counts: [Int: Int] = [:]
         while true {
-            let found = await gateway.newRefusals(since: counts, limit: LiveBeat.mostRefusals)
+            let found = await gateway.newRefusals(since: counts, limit: LiveBeat.maxRefusals)
             counts = found.mapValues(\.count)
             var text = ByteBuffer(capacity: 4_096)
             let now = await GatewayNow(gateway)

@@ -31,7 +31,9 @@ extension AdminAPI {
     /// The token of `Authorization: Bearer` (RFC 6750 §2.1), empty if the field is malformed; nil with another scheme: a proxy's own
     /// sign-in, such as Basic, is no proof here and does not outrank the cookie.
     private static func bearer(_ request: LocalRequest) -> Substring? {
-        guard let words = request.value(of: "authorization")?.split(separator: " "), words.first?.lowercased() == "bearer" else { return nil }
+        guard let words = request.value(of: "authorization")?.split(separator: " "), words.first?.lowercased() == "bearer" else {
+            return nil
+        }
         return words.count == 2 ? words[1] : ""
     }
 
@@ -78,7 +80,8 @@ extension AdminAPI {
         switch RequestOrigin(of: request) {
         case .own(let isSecure): return isSecure
         case .foreign:
-            throw AdminRefusal(403, "FORBIDDEN_ORIGIN", "A page of another origin sent this, open the console under the name that it is asked by")
+            throw AdminRefusal(
+                403, "FORBIDDEN_ORIGIN", "A page of another origin sent this, open the console under the name that it is asked by")
         case .missing:
             throw AdminRefusal(403, "FORBIDDEN_ORIGIN", "Origin is missing: programs use Authorization: Bearer TOKEN instead of the cookie")
         }
@@ -99,7 +102,9 @@ extension AdminAPI {
     }
 
     fileprivate func showSession(_ request: LocalRequest) throws(AdminRefusal) -> WallTime {
-        guard let end = session(request) else { throw AdminRefusal.unauthorized("The console's cookie is missing, too old, or of another admin token") }
+        guard let end = session(request) else {
+            throw AdminRefusal.unauthorized("The console's cookie is missing, too old, or of another admin token")
+        }
         return end
     }
 

@@ -66,7 +66,10 @@ package struct OAuthEndpoints: Sendable {
             }
             switch outcome {
             // A client cannot do more about a token that does not count (RFC 7009 §2.2).
-            case .ended, .unknown: return .json { $0.beginObject(); $0.endObject() }
+            case .ended, .unknown:
+                return .json {
+                    $0.beginObject(); $0.endObject()
+                }
             case .unsupported:
                 throw Failure(400, "unsupported_token_type", "The token belongs to no session here that it could end.")
             }

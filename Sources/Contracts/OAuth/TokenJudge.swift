@@ -154,7 +154,11 @@ struct JudgedToken {
         json.field("token_type", "Bearer" as StaticString)
         json.optional("iss", issuer)
         json.field("sub", user)
-        if audiences.count == 1 { json.field("aud", audiences[0]) } else if !audiences.isEmpty { json.array("aud", audiences) { $0.string($1) } }
+        if audiences.count == 1 {
+            json.field("aud", audiences[0])
+        } else if !audiences.isEmpty {
+            json.array("aud", audiences) { $0.string($1) }
+        }
         json.field("exp", Int(token.expiresAt))
         if let issuedAt = token.issuedAt { json.field("iat", Int(issuedAt)) }
         if let signedInAt = token.authenticatedAt { json.field("auth_time", Int(signedInAt)) }

@@ -12,8 +12,8 @@ package struct FilterPath: Sendable, Hashable {
             case .noField: "it ends in an array, name the field of its elements: results[].tier"
             case .noArray: "it has several names and no array, write a field like tier or a path like results[].tier"
             case .badName(let name): "\"\(name)\" has a bracket that does not belong there, an array is written results[]"
-            case .tooLong(let name): "\"\(name)\" is longer than \(FilterPath.longestName) bytes"
-            case .tooDeep: "it has more than \(FilterPath.mostSteps) steps"
+            case .tooLong(let name): "\"\(name)\" is longer than \(FilterPath.maxName) bytes"
+            case .tooDeep: "it has more than \(FilterPath.maxSteps) steps"
             }
         }
     }
@@ -24,8 +24,8 @@ package struct FilterPath: Sendable, Hashable {
         case element
     }
 
-    static let longestName = 63
-    static let mostSteps = 32
+    static let maxName = 63
+    static let maxSteps = 32
 
     /// From the root to the field; only the field if it may be in any object.
     let steps: [Step]
@@ -43,11 +43,11 @@ package struct FilterPath: Sendable, Hashable {
             }
             if name.isEmpty, arrays == 0 || index > 0 { throw .emptyName }
             guard !name.contains(where: { $0 == "[" || $0 == "]" }) else { throw .badName(String(part)) }
-            guard name.utf8.count <= Self.longestName else { throw .tooLong(String(name)) }
+            guard name.utf8.count <= Self.maxName else { throw .tooLong(String(name)) }
             if !name.isEmpty { steps.append(.member(String(name))) }
             steps += Array(repeating: .element, count: arrays)
         }
-        guard steps.count <= Self.mostSteps else { throw .tooDeep }
+        guard steps.count <= Self.maxSteps else { throw .tooDeep }
         guard steps.last != .element else { throw .noField }
         guard steps.count == 1 || steps.contains(.element) else { throw .noArray }
         self.steps = steps

@@ -12,7 +12,7 @@ import Wire
 package struct JSONFilter: ~Copyable {
     private let pin = AddressPin()
     /// Maximum bytes that are held back.
-    package static let mostHeld = 1 << 20
+    package static let maxHeld = 1 << 20
 
     var plan = FilterPlan.none
     var tier = Tier.lowest
@@ -363,7 +363,7 @@ extension JSONFilter {
     /// Whether the innermost unit, now complete, is removed.
     private mutating func judge() throws(FilterFault) -> Bool {
         let isRoot = last == 1 && !isLines
-        if !isRoot, before + scanner.offset - top.start > Self.mostHeld { throw .tooLarge }
+        if !isRoot, before + scanner.offset - top.start > Self.maxHeld { throw .tooLarge }
         if held == last { held = 0 }
         let isElement = top.isElement
         let labels = top.labels

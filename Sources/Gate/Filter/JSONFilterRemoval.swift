@@ -9,7 +9,7 @@ extension JSONFilter {
             throw .aboveTier
         }
         pop(to: unit)
-        guard before + scanner.offset - top.start <= Self.mostHeld else { throw .tooLarge }
+        guard before + scanner.offset - top.start <= Self.maxHeld else { throw .tooLarge }
         counts = top.counts
         rootIsList = top.rootIsList
         if isLabelled { counts.dropped &+= 1 } else { counts.dropUnlabelled() }
@@ -66,15 +66,15 @@ extension JSONFilter {
         if plan.expectsArray(top.progress) { scanner.asksForScalar = true }
     }
 
-    /// Enforces `mostHeld`. A root object is never removed, so it is released instead, unless it may still be refused for want
+    /// Enforces `maxHeld`. A root object is never removed, so it is released instead, unless it may still be refused for want
     /// of a label.
     mutating func checkHeld() throws(FilterFault) {
-        if held == 1, !isLines, before - frame(1).start > Self.mostHeld {
+        if held == 1, !isLines, before - frame(1).start > Self.maxHeld {
             if !rootIsList, rootNeeds & ~frame(1).labels != 0 { throw .tooLarge }
             releaseRoot()
         }
-        if held > 0, held > 1 || isLines, before - frame(held).start > Self.mostHeld { throw .tooLarge }
-        if held == 0, pending.count - ready > Self.mostHeld { throw .tooLarge }
+        if held > 0, held > 1 || isLines, before - frame(held).start > Self.maxHeld { throw .tooLarge }
+        if held == 0, pending.count - ready > Self.maxHeld { throw .tooLarge }
     }
 
     /// Releases the root object before its end; units inside it are held on their own.

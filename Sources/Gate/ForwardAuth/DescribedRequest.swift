@@ -42,7 +42,8 @@ package enum DescriptionFault: Error, CaseIterable, Sendable {
         case .badScheme: "X-Forwarded-Proto is neither http nor https."
         case .contradiction: "The check describes two different requests."
         case .lookAlike: "The request has a field that an upstream may read as an identity field."
-        case .proxyField: "The request has a field that can override the path, method, user or address for an upstream, and the route does not list it in keep=."
+        case .proxyField:
+            "The request has a field that can override the path, method, user or address for an upstream, and the route does not list it in keep=."
         }
     }
 }

@@ -146,7 +146,7 @@ private struct Draft {
     }
 
     mutating func socketLine(_ rule: RouteRule) -> CompiledLimits.Line? {
-        guard rule.mostWebSockets != nil else { return nil }
+        guard rule.maxWebSockets != nil else { return nil }
         let rate = LimitRate.nothing
         return .init(
             rate: rate, key: LimitSubject.policy("websocket \(rule.name)", rate, rule.limitBy, hash), subject: rule.limitBy.kind,

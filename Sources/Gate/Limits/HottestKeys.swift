@@ -61,7 +61,8 @@ package struct HottestKeys: Sendable {
             id,
             LimitedKey(
                 route: rule.name, policy: rule.limitName(index), limit: rule.limits[index].text, by: by,
-                issuer: isUser ? policy.trust.issuers[Int(note.issuerIndex)].name : nil, key: isUser ? note.userID : note.client.address.limitText))
+                issuer: isUser ? policy.trust.issuers[Int(note.issuerIndex)].name : nil,
+                key: isUser ? note.userID : note.client.address.limitText))
     }
 
     /// The keys of the current window and the one before.

@@ -24,7 +24,7 @@ package struct LimitRate: Hashable, Sendable {
     /// A function of the policy alone: `storedTolerance` depends on it, and all gateways must store alike. It costs up to a
     /// quarter of the burst. A burst of 1 allows none, and a lease shorter than a round trip would expire unused.
     package var leaseTime: UInt64 {
-        let time = min(Self.longestLease, tolerance / 4)
+        let time = min(Self.maxLease, tolerance / 4)
         return mayLease && burst > 1 && time >= Self.shortestLease ? time : 0
     }
 
@@ -32,11 +32,11 @@ package struct LimitRate: Hashable, Sendable {
     /// much keeps every window within its bound (`SharedLimitClient`).
     package var storedTolerance: UInt64 { tolerance - leaseTime }
 
-    private static let longestLease: UInt64 = 100_000
+    private static let maxLease: UInt64 = 100_000
     private static let shortestLease: UInt64 = 5_000
 
     /// 2^52 µs is about 139 years; a quarter of that keeps sums of times far from overflow.
-    private static let longestTolerance: UInt64 = 1 << 50
+    private static let maxTolerance: UInt64 = 1 << 50
 
     /// nil if a number is 0 or a time exceeds the arithmetic's range.
     package init?(count: UInt32, windowSeconds: UInt32, burst: UInt32? = nil, mayLease: Bool = false) {
@@ -48,7 +48,7 @@ package struct LimitRate: Hashable, Sendable {
         self.mayLease = mayLease
         let window = UInt64(windowSeconds) * 1_000_000
         interval = (window + UInt64(count) - 1) / UInt64(count)
-        guard UInt64(burst) <= Self.longestTolerance / interval else { return nil }
+        guard UInt64(burst) <= Self.maxTolerance / interval else { return nil }
     }
 
     /// The same rate with another burst and interval.

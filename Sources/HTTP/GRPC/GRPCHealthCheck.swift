@@ -32,7 +32,8 @@ package struct GRPCHealthCheck: Sendable {
 
     /// The answer has ended with these trailers.
     package mutating func ended(_ trailers: borrowing FieldTable, _ bytes: RawSpan) {
-        for index in 0..<trailers.count where trailers[index].known == .other && bytes[trailers[index].name].equalsIgnoringCase("grpc-status") {
+        for index in 0..<trailers.count
+        where trailers[index].known == .other && bytes[trailers[index].name].equalsIgnoringCase("grpc-status") {
             isOK = bytes[trailers[index].value].equals("0")
         }
     }

@@ -11,7 +11,7 @@ package struct GRPCTimeout: Equatable, Sendable {
     /// Bytes of a value as it is written here.
     package static let writtenLength = 9
 
-    private static let mostDigits = 8
+    private static let maxDigits = 8
 
     /// Units, from the smallest, in nanoseconds.
     private static var units: [6 of (letter: UInt8, length: UInt64)] {
@@ -27,7 +27,7 @@ package struct GRPCTimeout: Equatable, Sendable {
     /// Parses a value. Zero is a time: clients send it when theirs is over.
     package init?(_ text: RawSpan) {
         let digits = text.byteCount - 1
-        guard digits >= 1, digits <= Self.mostDigits, let unit = Self.length(of: text[digits]) else { return nil }
+        guard digits >= 1, digits <= Self.maxDigits, let unit = Self.length(of: text[digits]) else { return nil }
         var count: UInt64 = 0
         for offset in 0..<digits {
             guard text[offset].isASCIIDigit else { return nil }
@@ -50,10 +50,10 @@ package struct GRPCTimeout: Equatable, Sendable {
         var index = 0
         while nanoseconds / units[index].length > 99_999_999 { index += 1 }
         var count = nanoseconds / units[index].length
-        for place in stride(from: offset + Self.mostDigits - 1, through: offset, by: -1) {
+        for place in stride(from: offset + Self.maxDigits - 1, through: offset, by: -1) {
             out.set(UInt8(ascii: "0") + UInt8(count % 10), at: place)
             count /= 10
         }
-        out.set(units[index].letter, at: offset + Self.mostDigits)
+        out.set(units[index].letter, at: offset + Self.maxDigits)
     }
 }

@@ -147,7 +147,7 @@ private struct HPACKString: ~Escapable {
 
 extension RawSpan {
     /// Octets of an integer behind its prefix: five hold 35 bits, more than any length or index in a block.
-    private static var mostIntegerOctets: Int { 5 }
+    private static var maxIntegerOctets: Int { 5 }
 
     /// The integer whose prefix is the lowest `prefix` bits of the octet at `offset` (RFC 7541 §5.1), which must be there.
     @inline(__always)
@@ -160,7 +160,7 @@ extension RawSpan {
 
     private func longHPACKInteger(_ start: Int, at offset: inout Int) throws(HPACKFault) -> Int {
         var value = start
-        for place in 0..<Self.mostIntegerOctets {
+        for place in 0..<Self.maxIntegerOctets {
             guard offset < byteCount else { throw .truncated }
             let octet = self[offset]
             offset += 1

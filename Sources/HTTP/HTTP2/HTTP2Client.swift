@@ -16,10 +16,10 @@ extension HTTP2Core {
     // MARK: state
 
     /// Streams that may be under way at once: the upstream's bound, within the gateway's own. May fall below `streamCount`.
-    package var mostStreams: Int { min(bounds.streams, Int(peerStreams)) }
+    package var maxStreams: Int { min(bounds.streams, Int(peerStreams)) }
 
     /// Whether `sendRequest` finds a stream.
-    package var acceptsMore: Bool { streams.count + abandoned.count < mostStreams && !isGoingAway }
+    package var acceptsMore: Bool { streams.count + abandoned.count < maxStreams && !isGoingAway }
 
     /// Streams that nothing waits for and that are still open.
     package var abandonedCount: Int { abandoned.count }
@@ -70,7 +70,7 @@ extension HTTP2Core {
         }
         guard !head.isInterim else {
             guard !endsStream else { return try failStream(current, .truncated, at: now, into: &out) }
-            guard streams[index].interimCount < ClientConnection.mostInterim else {
+            guard streams[index].interimCount < ClientConnection.maxInterim else {
                 return try failStream(current, .statusLine, at: now, into: &out)
             }
             streams[index].interimCount += 1
@@ -146,7 +146,7 @@ extension HTTP2Core {
     // MARK: streams that were abandoned
 
     /// Resets at once that upstreams put up with.
-    package static var mostResets: Int { HTTP2ResetBudget.burst }
+    package static var maxResets: Int { HTTP2ResetBudget.burst }
 
     /// How many of them are taken.
     package var resetsTaken: Int { resetBudget.taken }

@@ -10,7 +10,7 @@ package struct HTTP2Core: ~Copyable {
     package static let preface: StaticString = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
     /// Bytes by which the receive windows of all streams to an upstream may grow together. Without growth each holds 64 KiB, so this bounds
     /// the memory of a connection whose clients read slowly; and the connection's own window can stay open for the others.
-    static let mostGrowth = 4 << 20
+    static let maxGrowth = 4 << 20
 
     /// The gateway's end of the connection.
     enum Role {
@@ -78,11 +78,11 @@ package struct HTTP2Core: ~Copyable {
     /// The last stream that the upstream's GOAWAY takes; larger than any number before GOAWAY.
     var lastTaken = UInt32.max
 
-    private init(_ role: Role, _ bounds: HTTP2Bounds, _ reading: Reading, mostHeld: Int, growth: Int) {
+    private init(_ role: Role, _ bounds: HTTP2Bounds, _ reading: Reading, maxHeld: Int, growth: Int) {
         self.role = role
         self.bounds = bounds
         self.reading = reading
-        receiving = HTTP2ConnectionWindow(size: bounds.connectionWindow, mostHeld: mostHeld)
+        receiving = HTTP2ConnectionWindow(size: bounds.connectionWindow, maxHeld: maxHeld)
         growthLeft = growth
         // Clients open up to 100 streams before they know the bound.
         resets = HTTP2Resets(most: max(bounds.streams, 100))
@@ -90,12 +90,12 @@ package struct HTTP2Core: ~Copyable {
 
     /// The connection of a client, which has not begun.
     package static func server(_ bounds: HTTP2Bounds = HTTP2Bounds()) -> HTTP2Core {
-        HTTP2Core(.server, bounds, .preface, mostHeld: bounds.connectionWindow, growth: .max / 2)
+        HTTP2Core(.server, bounds, .preface, maxHeld: bounds.connectionWindow, growth: .max / 2)
     }
 
     /// The connection to an upstream, which has not begun: `start` follows.
     package static func client() -> HTTP2Core {
-        HTTP2Core(.client, HTTP2Bounds(), .firstFrame, mostHeld: .max, growth: mostGrowth)
+        HTTP2Core(.client, HTTP2Bounds(), .firstFrame, maxHeld: .max, growth: maxGrowth)
     }
 
     // MARK: state
@@ -196,7 +196,7 @@ package struct HTTP2Core: ~Copyable {
             }
         case .preface, .frame, .data, .closed: break
         }
-        guard frame.length <= HTTP2FrameHeader.longestPayload else { throw HTTP2Fault(.frameSizeError) }
+        guard frame.length <= HTTP2FrameHeader.maxPayload else { throw HTTP2Fault(.frameSizeError) }
     }
 
     private mutating func handle(

@@ -32,7 +32,7 @@ package enum HTTP2Event: Equatable, Sendable {
     case interim(StreamID)
     /// The answer is malformed or too large, which may show behind its head too: the stream was reset. `release` it.
     case badAnswer(StreamID, HTTPFault)
-    /// The upstream's SETTINGS were read: `mostStreams` may have changed.
+    /// The upstream's SETTINGS were read: `maxStreams` may have changed.
     case settings
     /// GOAWAY: no more requests are taken. `reset` follows for each stream that it leaves out; the others are answered. May come again.
     case wentAway(HTTP2ErrorCode)

@@ -3,7 +3,7 @@ import Wire
 /// A field block that comes in several frames, HEADERS and CONTINUATION (RFC 9113 §4.3), as far as it has arrived.
 struct HTTP2FieldBlock: ~Copyable {
     /// CONTINUATION frames of one field section; 32 KiB of fields need two.
-    static let mostContinuations = 8
+    static let maxContinuations = 8
     /// Bytes of one field section as sent.
     static let longest = 64 * 1_024
 
@@ -20,7 +20,7 @@ struct HTTP2FieldBlock: ~Copyable {
     /// Adds a CONTINUATION frame's fragment.
     mutating func add(_ fragment: RawSpan) throws(HTTP2Fault) {
         continuations += 1
-        guard continuations <= Self.mostContinuations, bytes.count + fragment.byteCount <= Self.longest else {
+        guard continuations <= Self.maxContinuations, bytes.count + fragment.byteCount <= Self.longest else {
             throw HTTP2Fault(.enhanceYourCalm, .continuation)
         }
         bytes.append(fragment)

@@ -41,7 +41,7 @@ extension HTTP2Core {
         let found = streams.find(current)
         let kind = sectionKind(found)
         var most = limits.headBytes
-        if role == .server, kind == .trailers { most = min(most, BodyDecoder.longestTrailers) }
+        if role == .server, kind == .trailers { most = min(most, BodyDecoder.maxTrailers) }
         do throws(HPACKFault) {
             try decoder.decode(bytes, as: kind, limits: FieldSectionLimits(fields: limits.fields, bytes: most), into: &section)
         } catch {
@@ -51,7 +51,9 @@ extension HTTP2Core {
             isHeadWaiting = true
             return nil
         }
-        guard let index = found, !streams[index].isReset, !streams[index].peerEnded else { return try readStray(found, at: now, into: &out) }
+        guard let index = found, !streams[index].isReset, !streams[index].peerEnded else {
+            return try readStray(found, at: now, into: &out)
+        }
         guard kind == .trailers else {
             isHeadWaiting = true
             return nil

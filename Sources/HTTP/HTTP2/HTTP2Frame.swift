@@ -55,7 +55,7 @@ enum HTTP2Setting {
 package struct HTTP2FrameHeader: Equatable, Sendable {
     package static let size = 9
     /// The longest payload that is accepted, the default of SETTINGS_MAX_FRAME_SIZE.
-    package static let longestPayload = 16_384
+    package static let maxPayload = 16_384
 
     package var length: Int
     package var type: UInt8

@@ -5,11 +5,11 @@ import Wire
 struct HTTP2Sending {
     static let largestWindow = 0x7FFF_FFFF
     /// Content of one DATA frame, so that streams take short turns.
-    static let turn = HTTP2FrameHeader.longestPayload
+    static let turn = HTTP2FrameHeader.maxPayload
     /// A frame that a window cuts shorter than this excuses no WINDOW_UPDATE.
-    private static let leastExcusing = 256
+    private static let minExcusing = 256
     /// Frames of the peer that are excused at most.
-    private static let mostExcused = 1_000
+    private static let maxExcused = 1_000
 
     /// Content that may be sent on all streams together.
     var window = 65_535
@@ -58,7 +58,7 @@ struct HTTP2Sending {
     }
 
     /// Something was sent that the peer may answer with such frames.
-    mutating func excuseMore() { excused = min(excused + 4, Self.mostExcused) }
+    mutating func excuseMore() { excused = min(excused + 4, Self.maxExcused) }
 
     // MARK: content
 
@@ -84,7 +84,7 @@ struct HTTP2Sending {
         window -= count
         stream.sendWindow -= count
         // A peer that opens its windows by a few bytes makes frames of a few bytes.
-        if count >= Self.leastExcusing || count == content.byteCount { excuseMore() }
+        if count >= Self.minExcusing || count == content.byteCount { excuseMore() }
         if ends { stream.gatewayEnded = true }
         return count
     }
@@ -124,7 +124,7 @@ struct HTTP2Sending {
         stream.lastFlags = start + 4
         stream.lastEpoch = epoch
         if ends { stream.gatewayEnded = true }
-        guard length > HTTP2FrameHeader.longestPayload else {
+        guard length > HTTP2FrameHeader.maxPayload else {
             return out.completeHeader(at: start, length: length, flags: HTTP2Flag.endHeaders | endFlag)
         }
         var section = ByteBuffer(capacity: length)
@@ -132,7 +132,7 @@ struct HTTP2Sending {
         out.truncate(to: start)
         var type = HTTP2FrameType.headers
         while !section.isEmpty {
-            let count = min(section.count, HTTP2FrameHeader.longestPayload)
+            let count = min(section.count, HTTP2FrameHeader.maxPayload)
             var flags = type == .headers ? endFlag : 0
             if count == section.count { flags |= HTTP2Flag.endHeaders }
             HTTP2FrameHeader(length: count, type: type, flags: flags, stream: stream.number).write(into: &out)

@@ -71,15 +71,15 @@ struct HTTP2ReceiveWindow: Equatable {
 struct HTTP2ConnectionWindow: Equatable {
     private let size: Int
     /// Content of all streams that waits for the other side of their exchanges, in bytes. The peer may send one more window beyond it.
-    private let mostHeld: Int
+    private let maxHeld: Int
     private(set) var open: Int
     private(set) var held = 0
     /// How often it was opened again when it was used up.
     private(set) var openings: UInt32 = 0
 
-    init(size: Int, mostHeld: Int) {
+    init(size: Int, maxHeld: Int) {
         self.size = size
-        self.mostHeld = mostHeld
+        self.maxHeld = maxHeld
         open = size
     }
 
@@ -96,7 +96,7 @@ struct HTTP2ConnectionWindow: Equatable {
     /// Announces what may be sent again, when it is enough for a frame.
     mutating func announce(into out: inout ByteBuffer) {
         let missing = size - open
-        guard missing >= size / 2, held <= mostHeld else { return }
+        guard missing >= size / 2, held <= maxHeld else { return }
         if open == 0 { openings &+= 1 }
         open = size
         out.appendWindowUpdate(missing, stream: 0)

@@ -16,7 +16,7 @@ struct HuffmanMemo: ~Copyable {
 
     /// Octets of a code that is kept: shorter ones are decoded as fast, longer ones would evict too much.
     private static let codeCounts = 64...2048
-    private static let mostBytes = 524_288
+    private static let maxBytes = 524_288
     private static let slotBits = 11
 
     private var bytes = ByteBuffer()
@@ -49,7 +49,7 @@ struct HuffmanMemo: ~Copyable {
 
     private mutating func keep(_ code: RawSpan, _ text: RawSpan, _ isFieldValue: Bool, _ index: Int) {
         if slots.isEmpty { slots = Array(repeating: Slot(), count: 1 << Self.slotBits) }
-        if bytes.count + code.byteCount + text.byteCount > Self.mostBytes {
+        if bytes.count + code.byteCount + text.byteCount > Self.maxBytes {
             bytesStart += bytes.count / 2
             bytes.discard(bytes.count / 2)
         }

@@ -84,7 +84,9 @@ extension Worker {
                 case .content(let count):
                     pumpAnswer(exchange, count, of: &input, &scratch)
                     // All streams of the connection are read, so what the client does not take is held here.
-                    if isStream, exchanges.isCurrent(handle), !hasRoom(.answer, exchange) { return answerPaused(handle, upstream, &scratch) }
+                    if isStream, exchanges.isCurrent(handle), !hasRoom(.answer, exchange) {
+                        return answerPaused(handle, upstream, &scratch)
+                    }
                 case .needMore: return answerPaused(handle, upstream, &scratch)
                 case .interim:
                     passInterim(exchange, input.readable, &scratch)
@@ -155,7 +157,8 @@ extension Worker {
         let isHeld = exchanges[exchange].answer.holdsHead
         exchanges[exchange].state.answerBegan(isHeld: isHeld)
         let isChanged = exchanges[exchange].answer.course == .changed
-        let framing = isChanged ? exchanges[exchange].changedFraming : scratch.response.framing.relayed(to: exchanges[exchange].request.version)
+        let framing =
+            isChanged ? exchanges[exchange].changedFraming : scratch.response.framing.relayed(to: exchanges[exchange].request.version)
         let client = exchanges[exchange].client.index
         let persistence = isHeld ? nil : downstream.clients[client].http.sendHead(framing)
         guard downstream.clients[client].isStream else {
@@ -211,7 +214,7 @@ extension Worker {
     mutating func finishAnswer(_ exchange: ExchangeIndex, reusable: Bool, _ scratch: inout Scratch) {
         let client = exchanges[exchange].client.index
         releaseUpstream(exchange, reusable: reusable)
-        if exchanges[exchange].attempt.pending.capacity >= Scratch.leastSpare { scratch.recycle(&exchanges[exchange].attempt.pending) }
+        if exchanges[exchange].attempt.pending.capacity >= Scratch.minSpare { scratch.recycle(&exchanges[exchange].attempt.pending) }
         closeExchange(exchange, isComplete: true)
         let handle = downstream.clients.handle(client)
         apply(downstream.clients[client].http.answerSent(), client, &scratch)

@@ -33,7 +33,7 @@ struct AnswerPipe {
     var life: StreamLife?
     var streamRule = StreamRule()
     /// Set while it is a stream.
-    var live: LiveStream?
+    var live: LongAnswer?
     /// Set once the upstream has accepted a WebSocket.
     var tunnel: Tunnel?
 

@@ -8,9 +8,9 @@ import Wire
 /// `AnswerDriver`, or is a handler of the gateway (`LocalStreaming`).
 extension Worker {
     /// Up to this many bytes are gathered behind the head of an answer and sent with it; more are sent from where they were received.
-    private static var mostGathered: Int { 32 * 1_024 }
+    private static var maxGathered: Int { 32 * 1_024 }
     /// Content from the stages is gathered up to so many bytes before it is sent.
-    private static var mostChanged: Int { 64 * 1_024 }
+    private static var maxChanged: Int { 64 * 1_024 }
 
     // MARK: content
 
@@ -28,7 +28,7 @@ extension Worker {
             }
         }
         let client = exchanges[exchange].client.index
-        if downstream.clients[client].http.framesContent || scratch.output.count + count <= Self.mostGathered {
+        if downstream.clients[client].http.framesContent || scratch.output.count + count <= Self.maxGathered {
             downstream.clients[client].http.sendContent(input.readable.extracting(0..<count), into: &scratch.output)
             return input.discard(count)
         }
@@ -54,7 +54,7 @@ extension Worker {
         while exchanges[index].answer.isWaiting, hasRoom(.answer, index) {
             try exchanges[index].answer.content(RawSpan())
             exchanges[index].writeChanged(to: &downstream, into: &scratch.output)
-            guard scratch.output.count < Self.mostChanged || sendGathered(exchange, &scratch) else { return false }
+            guard scratch.output.count < Self.maxChanged || sendGathered(exchange, &scratch) else { return false }
         }
         return true
     }
@@ -139,16 +139,18 @@ extension Worker {
         guard sendGathered(exchanges.handle(exchange), &scratch) else { return }
         exchanges[exchange].record.error = failure.texts.log
         telemetry.metrics.filterFailed(failure.texts.reason)
-        noteUnfit(exchange, failure)
+        logNotJSON(exchange, failure)
         guard exchanges[exchange].state.answer != .started else { return cutAnswer(exchange, &scratch) }
         let refusal = failure.refusal(status: exchanges[exchange].record.status)
-        if case .upstreamError = refusal { exchanges[exchange].answer.stages?.filter.addGuidance(to: &exchanges[exchange].buffers.answerEdits) }
+        if case .upstreamError = refusal {
+            exchanges[exchange].answer.stages?.filter.addGuidance(to: &exchanges[exchange].buffers.answerEdits)
+        }
         answer(exchange, with: refusal, &scratch)
     }
 
     /// Logs that a stage that only watches has stopped.
     mutating func noteLapse(_ exchange: ExchangeIndex) {
-        if let failure = exchanges[exchange].answer.stages?.filter.lapse.take() { noteUnfit(exchange, failure) }
+        if let failure = exchanges[exchange].answer.stages?.filter.lapse.take() { logNotJSON(exchange, failure) }
     }
 }
 

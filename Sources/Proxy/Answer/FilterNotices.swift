@@ -40,7 +40,7 @@ struct UnlabelledAnswers {
 
 extension Worker {
     /// Logs, at a limited rate, that an answer was not JSON, and which setting of its route would let it pass.
-    mutating func noteUnfit(_ exchange: ExchangeIndex, _ failure: FilterFault) {
+    mutating func logNotJSON(_ exchange: ExchangeIndex, _ failure: FilterFault) {
         guard failure == .notJSON, exchanges[exchange].record.status < 400, exchanges[exchange].record.isRecorded else { return }
         let route = exchanges[exchange].record.route
         guard let count = telemetry.answerNotices.count(route, at: now.monotonic) else { return }

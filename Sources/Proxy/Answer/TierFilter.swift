@@ -234,7 +234,7 @@ struct TierFilter: AnswerStage, ~Copyable {
         // All before it is white space, which may come in small pieces.
         passed.append(content)
         guard let first = content.firstOfText else {
-            if passed.count > JSONFilter.mostHeld { throw .tooLarge }
+            if passed.count > JSONFilter.maxHeld { throw .tooLarge }
             return
         }
         isUnnamed = false

@@ -83,10 +83,10 @@ struct Attempt: ~Copyable {
     // MARK: what waits
 
     /// Bytes of head and early body that are kept to be sent again.
-    private static var mostKept: Int { 16 * 1_024 }
+    private static var maxKept: Int { 16 * 1_024 }
 
     /// Whether more of the body may be kept before there is a connection.
-    var hasReplayRoom: Bool { replay.count < Self.mostKept }
+    var hasReplayRoom: Bool { replay.count < Self.maxKept }
 
     /// Bytes that wait for the connection.
     var unsentCount: Int { replay.count - replaySent + pending.count }

@@ -50,7 +50,7 @@ struct Client: ~Copyable {
     /// HTTP/2: the connection's session. Its streams refer to it by `stream`.
     var session: SessionIndex?
     /// Set for the end of a stream, which has no socket.
-    var stream: StreamEnd?
+    var stream: StreamRef?
     /// The trailer fields of a stream's answer, sent behind `output`.
     var trailers = ByteBuffer()
     /// Whether bytes for it wait in its exchange's pipe, ahead of `output`.
@@ -105,7 +105,7 @@ struct Client: ~Copyable {
 }
 
 /// The place of a stream's end: its connection's client and session.
-struct StreamEnd {
+struct StreamRef {
     let connection: ClientIndex
     let session: SessionIndex
     let id: StreamID

@@ -73,7 +73,7 @@ extension Worker {
         case .lingering:
             downstream.clients[client].arrival.moved(input.count)
             input.removeAll()
-            if downstream.clients[client].arrival.bytes > Downstream.mostLingered { downstream.close(client) }
+            if downstream.clients[client].arrival.bytes > Downstream.maxLingered { downstream.close(client) }
         }
     }
 

@@ -165,12 +165,12 @@ extension Worker {
     }
 
     /// How often a late stream is excused because others of its connection leave it no window.
-    private static var mostExcuses: Int { 3 }
+    private static var maxExcuses: Int { 3 }
 
     /// Whether content of other streams has used up the connection's window since the stream began or was last excused, so that the client
     /// could not send. Then the clock starts anew.
     private mutating func hasLackedWindow(_ client: ClientIndex) -> Bool {
-        guard let stream = downstream.clients[client].stream, stream.excuses < Self.mostExcuses else { return false }
+        guard let stream = downstream.clients[client].stream, stream.excuses < Self.maxExcuses else { return false }
         let openings = downstream.sessions[stream.session].http2.windowOpenings
         guard downstream.sessions[stream.session].http2.isWindowUsedUp || openings != stream.windowOpenings else { return false }
         downstream.clients[client].stream?.windowOpenings = openings

@@ -9,7 +9,7 @@ struct Downstream: ~Copyable {
     var listeners: [Listener]
     var clients = Slab<Client> { Client() }
     /// The HTTP/2 connections' machines.
-    var sessions = Slab<HTTP2Session> { HTTP2Session() }
+    var sessions = Slab<HTTP2Carrier> { HTTP2Carrier() }
     /// Sessions with something to send or to settle at the end of this turn.
     var unsettled: [Handle<Client>] = []
     /// Streams under way; their clients are no connections.
@@ -164,7 +164,7 @@ struct Downstream: ~Copyable {
     static var lingerTimeout: UInt64 { 2_000 }
 
     /// Bytes that are dropped at most before a lingering connection or stream is closed all the same.
-    static var mostLingered: UInt64 { 1 << 20 }
+    static var maxLingered: UInt64 { 1 << 20 }
 
     /// Closes the connection once everything written has gone out; `lingering` as in `ServerAction`.
     mutating func closeAfterFlush(_ client: ClientIndex, lingering: Bool, at now: MonotonicTime, in loop: borrowing EventLoop) {

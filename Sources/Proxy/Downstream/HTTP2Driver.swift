@@ -34,7 +34,7 @@ extension Worker {
     // MARK: frames
 
     /// Whether frames are read: not while the client leaves those before unread.
-    func takesFrames(_ client: ClientIndex) -> Bool { downstream.clients[client].output.count < Downstream.mostBacklog }
+    func takesFrames(_ client: ClientIndex) -> Bool { downstream.clients[client].output.count < Downstream.maxBacklog }
 
     /// Whether frames that were received wait for the end of the turn.
     func isHeldBack(_ client: ClientIndex) -> Bool {
@@ -43,7 +43,7 @@ extension Worker {
     }
 
     /// Requests of one connection that are begun at once, so that other connections have their turns.
-    private static var mostBegun: Int { 100 }
+    private static var maxBegun: Int { 100 }
 
     /// Handles the frames that have been received, as far as the connection may go now.
     mutating func advanceSession(_ client: ClientIndex, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
@@ -51,7 +51,7 @@ extension Worker {
         guard let session = downstream.clients[client].session else { return }
         var begun = 0
         while true {
-            guard takesFrames(client), begun < Self.mostBegun else {
+            guard takesFrames(client), begun < Self.maxBegun else {
                 downstream.sessions[session].isHeldBack = true
                 break
             }
@@ -152,7 +152,7 @@ extension Worker {
         downstream.clients[stream].listener = downstream.clients[client].listener
         downstream.clients[stream].peer = downstream.clients[client].peer
         downstream.clients[stream].share = downstream.clients[client].share
-        downstream.clients[stream].stream = StreamEnd(
+        downstream.clients[stream].stream = StreamRef(
             connection: client, session: session, id: id, windowOpenings: downstream.sessions[session].http2.windowOpenings)
         downstream.streams += 1
         downstream.sessions[session].http2.setOwner(stream.number, of: id)

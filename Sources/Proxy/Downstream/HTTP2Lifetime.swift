@@ -35,7 +35,7 @@ extension Worker {
             }
         }
         // Kept for the next turn; freed when the connection has idled for a while.
-        if downstream.clients[client].output.capacity > Downstream.mostBacklog { scratch.recycle(&downstream.clients[client].output) }
+        if downstream.clients[client].output.capacity > Downstream.maxBacklog { scratch.recycle(&downstream.clients[client].output) }
         if downstream.sessions[session].wasFull {
             downstream.sessions[session].wasFull = false
             serveStreams(session, &scratch)
@@ -183,7 +183,7 @@ extension Downstream {
     mutating func releaseSession(_ client: ClientIndex) {
         guard let session = clients[client].session else { return }
         clients[client].session = nil
-        sessions[session] = HTTP2Session()
+        sessions[session] = HTTP2Carrier()
         sessions.release(session)
     }
 }

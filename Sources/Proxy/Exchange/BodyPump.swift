@@ -171,12 +171,12 @@ extension Connection {
 
 extension ByteBuffer {
     /// Below this, bytes are copied rather than buffers swapped.
-    private static var leastSwapped: Int { 16 * 1_024 }
+    private static var minSwapped: Int { 16 * 1_024 }
 
     /// Moves the first `count` bytes of `input` behind what waits here. Swaps the buffers, without a copy, where nothing waits and
     /// these are all of `input`.
     mutating func move(_ count: Int, from input: inout ByteBuffer) {
-        if isEmpty, count == input.count, count >= Self.leastSwapped { return swap(&self, &input) }
+        if isEmpty, count == input.count, count >= Self.minSwapped { return swap(&self, &input) }
         append(input.readable.extracting(0..<count))
         input.discard(count)
     }

@@ -62,7 +62,7 @@ struct CatchUp {
 extension Worker {
     /// A turn counts as late if it begins so many milliseconds after the longest wait behind the one before: the process was stopped, or
     /// that turn had much to do. Which of them it was shows the age of the last reading of the change log.
-    static var longestDelay: UInt64 { 250 }
+    static var maxDelay: UInt64 { 250 }
 
     /// The loop did not run for a while, and neither did the reader of the change log: requests are decided about once that has caught up.
     mutating func turnIsLate() {

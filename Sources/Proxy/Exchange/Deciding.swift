@@ -34,7 +34,7 @@ extension Worker {
         case .refresh: return waitForRefresh(exchange, bytes, &scratch)
         case .forward where exchanges[exchange].request.check != nil:
             identify(exchange, bytes, &scratch)
-            keepPassage(exchange, bytes, &scratch)
+            stageAllowAnswer(exchange, bytes, &scratch)
             guard wait != nil else {
                 log(exchange, bytes, &scratch)
                 return letPass(exchange, &scratch)

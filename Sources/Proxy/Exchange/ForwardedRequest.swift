@@ -18,7 +18,8 @@ enum ForwardedRequest {
     ///   - filtered: changes for an answer that will be filtered.
     static func write(
         _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, requestID: RawSpan,
-        traceparent: RawSpan, isTraced: Bool = false, from peer: Peer, to address: UpstreamAddress, sendsOwnHost: Bool, wantsPlainContent: Bool = false,
+        traceparent: RawSpan, isTraced: Bool = false, from peer: Peer, to address: UpstreamAddress, sendsOwnHost: Bool,
+        wantsPlainContent: Bool = false,
         socketKey: RawSpan = RawSpan(), filtered: FilteredFields? = nil, into out: inout ByteBuffer
     ) -> UpstreamHead {
         var parts = UpstreamHead()

@@ -108,7 +108,8 @@ extension Worker {
         let check = exchanges[exchange].request.check
         if check == .nginx { refusal.addTrueStatus(to: &exchanges[exchange].buffers.answerEdits) }
         answer(
-            exchange, status: check?.status(of: refusal) ?? dialect.status(of: refusal), contentType: envelope.contentType, body.readable, &scratch)
+            exchange, status: check?.status(of: refusal) ?? dialect.status(of: refusal), contentType: envelope.contentType, body.readable,
+            &scratch)
         swap(&body, &scratch.refusal)
     }
 

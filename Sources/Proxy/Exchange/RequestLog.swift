@@ -19,7 +19,8 @@ extension Worker {
         if telemetry.logs {
             let room = exchanges[exchange].record.line.capacity
             telemetry.beginLine(
-                scratch.request, bytes, exchanges[exchange].request.version, scratch.decision, downstream.clients[client].peer, admission.policy,
+                scratch.request, bytes, exchanges[exchange].request.version, scratch.decision, downstream.clients[client].peer,
+                admission.policy,
                 at: now.wall, &exchanges[exchange].record.line)
             if let check = exchanges[exchange].request.check {
                 telemetry.line.add(.forwardAuth, check.text, to: &exchanges[exchange].record.line)
@@ -41,7 +42,8 @@ extension Worker {
     /// Counts a request whose head was malformed, and begins its line.
     mutating func noteUnread(_ exchange: ExchangeIndex, _ client: ClientIndex, _ fault: HTTPFault) {
         exchanges[exchange].request.method = .other
-        exchanges[exchange].request.version = downstream.clients[client].isStream || downstream.clients[client].session != nil ? .http2 : .http11
+        exchanges[exchange].request.version =
+            downstream.clients[client].isStream || downstream.clients[client].session != nil ? .http2 : .http11
         telemetry.identifyUnread(at: now.wall, &exchanges[exchange].buffers.requestID)
         exchanges[exchange].record.error = fault.text
         guard !downstream.listeners[downstream.clients[client].listener].isAdmin else { return }

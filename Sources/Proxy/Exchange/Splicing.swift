@@ -15,7 +15,8 @@ extension Worker {
     private func spliceable(_ direction: BodyDirection, _ exchange: ExchangeIndex) -> Int {
         let client = exchanges[exchange].client.index
         let upstream = exchanges[exchange].attempt.upstream.index
-        guard let remaining = remainingToSplice(direction, exchange), remaining > Self.tail + Self.least, exchanges[exchange].pipedCount == 0,
+        guard let remaining = remainingToSplice(direction, exchange), remaining > Self.tail + Self.least,
+            exchanges[exchange].pipedCount == 0,
             !downstream.clients[client].isStream, !upstreams.connections[upstream].isStream,
             downstream.clients[client].connection.isPlain, upstreams.connections[upstream].connection.isPlain
         else { return 0 }
@@ -55,7 +56,8 @@ extension Worker {
         let client = exchanges[exchange].client.index
         let upstream = exchanges[exchange].attempt.upstream.index
         exchanges[exchange].pipeDirection = direction
-        let source = direction == .request ? downstream.clients[client].connection.socket : upstreams.connections[upstream].connection.socket
+        let source =
+            direction == .request ? downstream.clients[client].connection.socket : upstreams.connections[upstream].connection.socket
         let outcome = exchanges[exchange].pipe!.fill(from: source, upTo: room)
         switch (outcome, direction) {
         case (.done(let count), .request):
@@ -102,7 +104,9 @@ extension Worker {
         while exchanges[exchange].pipedCount > 0 {
             switch exchanges[exchange].pipe!.drain(into: downstream.clients[client].connection.socket) {
             case .done(let count):
-                if downstream.clients[client].awaitsPipe { downstream.taken(client, count, at: now.monotonic, timeout: settings.sendTimeout) }
+                if downstream.clients[client].awaitsPipe {
+                    downstream.taken(client, count, at: now.monotonic, timeout: settings.sendTimeout)
+                }
             case .wouldBlock:
                 if !downstream.clients[client].hasUnsent {
                     downstream.startTakingClock(client, at: now.monotonic, timeout: settings.sendTimeout)
@@ -123,7 +127,7 @@ extension Worker {
     // MARK: pipes
 
     /// Pipes that are kept for later exchanges.
-    private static var mostIdlePipes: Int { 32 }
+    private static var maxIdlePipes: Int { 32 }
 
     /// Gives the exchange a pipe, unless it has one; false if there is none to be had.
     private mutating func acquirePipe(_ exchange: ExchangeIndex) -> Bool {
@@ -137,7 +141,7 @@ extension Worker {
     /// The exchange is over: keeps its pipe if it is empty.
     mutating func releasePipe(_ exchange: ExchangeIndex) {
         guard exchanges[exchange].pipe != nil else { return }
-        if exchanges[exchange].pipedCount > 0 || (pipes ?? .max) > Self.mostIdlePipes { dropPipe(exchange) }
+        if exchanges[exchange].pipedCount > 0 || (pipes ?? .max) > Self.maxIdlePipes { dropPipe(exchange) }
     }
 
     /// Closes the pipe, with the bytes in it.

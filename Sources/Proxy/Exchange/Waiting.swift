@@ -137,7 +137,7 @@ extension Worker {
     }
 
     /// The other workers have answered: the request gets a connection, waits again if `mayWait`, or is refused.
-    mutating func roomFound(_ exchange: Handle<Exchange>, mayWait: Bool, _ scratch: inout Scratch) {
+    mutating func connectionFreed(_ exchange: Handle<Exchange>, mayWait: Bool, _ scratch: inout Scratch) {
         guard exchanges.resume(exchange, from: .room) != nil else { return }
         let client = exchanges[exchange.index].client
         exchanges[exchange.index].resumeTarget()
@@ -215,8 +215,10 @@ extension Worker {
             exchanges[exchange].record.error = "handler_late"
             answer(exchange, with: .timeout, &scratch)
             resumeClient(client, &scratch)
-        case .deciding, .waiting(.entitlement), .waiting(.limits), .waiting(.room), .collecting, .producing, .connecting, .relaying, .tunnel,
-            .finishing, .answered: break
+        case .deciding, .waiting(.entitlement), .waiting(.limits), .waiting(.room), .collecting, .producing, .connecting, .relaying,
+            .tunnel,
+            .finishing, .answered:
+            break
         }
     }
 

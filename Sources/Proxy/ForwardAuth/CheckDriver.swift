@@ -60,7 +60,7 @@ extension Worker {
     }
 
     /// Keeps the fields of the answer that lets the request pass, which may have to wait for limits.
-    mutating func keepPassage(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
+    mutating func stageAllowAnswer(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
         guard let endpoint = exchanges[exchange].request.check else { return }
         scratch.decision.addPassage(at: endpoint, scratch.request, bytes, to: &exchanges[exchange].attempt.replay)
     }

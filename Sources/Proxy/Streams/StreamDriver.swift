@@ -17,7 +17,7 @@ extension Worker {
     /// An ordinary answer that is younger may still end by itself when its session ends. Milliseconds.
     private static var shortAnswer: UInt64 { 500 }
     /// Tiers and accounts that one sweep looks up.
-    private static var mostLookUps: Int { 64 }
+    private static var maxLookUps: Int { 64 }
 
     // MARK: opening
 
@@ -29,14 +29,17 @@ extension Worker {
         leaveRequests(exchange)
         // A stream that a retry has begun would hold its part of the budget until it ends.
         release(.retry, exchange)
-        let live = LiveStream(
-            kind, exchanges[exchange].answer.life, exchanges[exchange].answer.streamRule, isReadable: !exchanges[exchange].answer.frames.isNone,
+        let live = LongAnswer(
+            kind, exchanges[exchange].answer.life, exchanges[exchange].answer.streamRule,
+            isReadable: !exchanges[exchange].answer.frames.isNone,
             at: now.monotonic)
         streams.add(handle, live)
         exchanges[exchange].answer.live = live
         // HTTP/2 has its own PING.
         let upstream = exchanges[exchange].attempt.upstream.index
-        if live.heartbeat != nil, !upstreams.connections[upstream].isStream { upstreams.connections[upstream].connection.socket.keepAlive() }
+        if live.heartbeat != nil, !upstreams.connections[upstream].isStream {
+            upstreams.connections[upstream].connection.socket.keepAlive()
+        }
         telemetry.streamOpened(&exchanges[exchange].record, kind, at: now.monotonic)
         if phase != .serving, kind.endsWithDrain {
             endStream(exchange, .drain, &scratch)
@@ -79,7 +82,7 @@ extension Worker {
             act(on: action, exchange, &scratch)
         }
         guard exchanges.isCurrent(handle) else { return }
-        beatIfDue(exchange, &scratch)
+        sendHeartbeatIfDue(exchange, &scratch)
         if exchanges.isCurrent(handle) { setStreamTimer(exchange) }
     }
 
@@ -128,7 +131,7 @@ extension Worker {
         streams.sweepAt = now.monotonic.advanced(milliseconds: Self.sweepInterval)
         streams.awaitsLookUps = false
         guard exchanges.count > 0 else { return }
-        var lookUps = Self.mostLookUps
+        var lookUps = Self.maxLookUps
         for exchange in exchanges.indices where exchanges[exchange].isAnswering {
             resumingClient(of: exchange, &scratch) { worker, scratch in
                 if worker.exchanges[exchange].answer.live == nil { return worker.openIfLong(exchange, &scratch) }

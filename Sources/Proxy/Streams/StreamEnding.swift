@@ -96,7 +96,7 @@ extension Worker {
     }
 
     /// Sends a comment if nothing has gone to the client for long.
-    mutating func beatIfDue(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
+    mutating func sendHeartbeatIfDue(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         guard let live = exchanges[exchange].answer.live, live.end == nil, let heartbeat = live.heartbeat,
             live.movedAt.advanced(milliseconds: heartbeat) <= now.monotonic
         else { return }

@@ -269,7 +269,7 @@ extension SpanAttributes {
         var end = start
         while end < head.byteCount, head[end] != UInt8(ascii: " "), head[end] != UInt8(ascii: "?") { end += 1 }
         let hasQuery = end < head.byteCount && head[end] == UInt8(ascii: "?")
-        let path = head.extracting(start..<min(end, start + SpanAttributes.longestText))
+        let path = head.extracting(start..<min(end, start + SpanAttributes.maxText))
         add(.fullURL) { out in
             out.append(address.tls == nil ? "http://" as StaticString : "https://")
             out.append(address.authority)

@@ -23,7 +23,7 @@ struct AbandonedStreams {
 
     /// Whether one more stream of the client may be reset, of those that are `taken` by all.
     func mayReset(_ client: UInt64, taken: Int, _ rule: ShareRule) -> Bool {
-        resetBy.isEmpty || rule.allows(held: resetBy.count { $0 == client }, taken: taken, limit: HTTP2Core.mostResets)
+        resetBy.isEmpty || rule.allows(held: resetBy.count { $0 == client }, taken: taken, limit: HTTP2Core.maxResets)
     }
 
     mutating func wasReset(_ client: UInt64) { resetBy.append(client) }

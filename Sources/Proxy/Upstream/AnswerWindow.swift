@@ -17,7 +17,7 @@ package struct AnswerWindow: Equatable, Sendable {
     }
 
     /// Returns what was counted and starts anew.
-    mutating func harvest() -> AnswerWindow {
+    mutating func takeWindow() -> AnswerWindow {
         let harvested = self
         self = AnswerWindow()
         if !harvested.times.isOff { times.start() }

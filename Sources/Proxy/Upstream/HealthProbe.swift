@@ -17,7 +17,8 @@ extension Worker {
             }
             upstreams.directory.pools[pool].nextProbe = now.monotonic.advanced(
                 milliseconds: upstreams.directory.pools[pool].settings.healthInterval)
-            for number in upstreams.directory.pools[pool].endpoints.indices where !upstreams.directory.pools[pool].endpoints[number].isRetired {
+            for number in upstreams.directory.pools[pool].endpoints.indices
+            where !upstreams.directory.pools[pool].endpoints[number].isRetired {
                 probe(EndpointIndex(pool: pool, number: number))
             }
         }

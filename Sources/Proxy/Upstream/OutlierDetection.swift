@@ -10,12 +10,12 @@ extension UpstreamPool {
     // MARK: watching, in every worker
 
     /// The answers of the window, by address, if it is over; another one begins. Windows of all workers end together.
-    mutating func harvest(at now: MonotonicTime) -> [(number: Int, window: AnswerWindow)] {
+    mutating func takeWindow(at now: MonotonicTime) -> [(number: Int, window: AnswerWindow)] {
         guard now >= windowEnd else { return [] }
         let interval = settings.outliers.interval * 1_000_000
         windowEnd = MonotonicTime(nanoseconds: (now.nanoseconds / interval + 1) * interval)
         var harvested: [(number: Int, window: AnswerWindow)] = []
-        for number in windows.indices where !windows[number].isEmpty { harvested.append((number, windows[number].harvest())) }
+        for number in windows.indices where !windows[number].isEmpty { harvested.append((number, windows[number].takeWindow())) }
         return harvested
     }
 
@@ -28,7 +28,9 @@ extension UpstreamPool {
     /// too many others are.
     ///
     /// - Parameter rest: milliseconds that the address has asked for; nil for an ejection, whose length depends on earlier ones.
-    mutating func judge(_ number: Int, _ reason: EjectionReason, rest: UInt64? = nil, detail: String = "", at now: MonotonicTime) -> Absence? {
+    mutating func judge(
+        _ number: Int, _ reason: EjectionReason, rest: UInt64? = nil, detail: String = "", at now: MonotonicTime
+    ) -> Absence? {
         guard !endpoints[number].isRetired, endpoints[number].health.isAvailable(at: now) else { return nil }
         let condition = condition(at: now)
         guard condition.available > 1 else { return nil }
@@ -36,10 +38,12 @@ extension UpstreamPool {
         if let rest {
             // Believing it must not begin a panic, in which nothing would be believed.
             guard rest > 0, (condition.available - 1) * 100 >= settings.outliers.panic * condition.total else { return nil }
-            length = min(rest, OutlierRules.longestRest)
+            length = min(rest, OutlierRules.maxRest)
         } else {
             let ejected = endpoints.count { !$0.isRetired && $0.health.isEjected(at: now) }
-            guard settings.outliers.mostEjected > 0, ejected < max(1, condition.total * settings.outliers.mostEjected / 100) else { return nil }
+            guard settings.outliers.maxEjected > 0, ejected < max(1, condition.total * settings.outliers.maxEjected / 100) else {
+                return nil
+            }
             length = settings.outliers.length(after: records[number].ejections(at: now, settings.outliers))
         }
         let absence = Absence(reason: reason, since: now, until: now.advanced(milliseconds: length))
@@ -52,7 +56,7 @@ extension UpstreamPool {
     mutating func outliers(at now: MonotonicTime) -> [Outlier] {
         let numbers = endpoints.indices.filter { !endpoints[$0].isRetired && endpoints[$0].health.isAvailable(at: now) }
         var found: [Outlier] = []
-        if numbers.count >= OutlierRules.leastAddresses {
+        if numbers.count >= OutlierRules.minAddresses {
             found = unsuccessful(numbers)
             found += slow(numbers).filter { slow in !found.contains { $0.number == slow.number } }
         }
@@ -68,13 +72,13 @@ extension UpstreamPool {
 
     /// Those with too few successes while the others together have enough: a fault that they have in common ejects none.
     private func unsuccessful(_ numbers: [Int]) -> [Outlier] {
-        guard let least = settings.outliers.leastSuccess else { return [] }
+        guard let least = settings.outliers.minSuccess else { return [] }
         var all = AnswerWindow()
         for number in numbers { all.add(records[number].gathered) }
         let suspects = numbers.compactMap { number -> (success: Int, outlier: Outlier)? in
             let own = records[number].gathered
             let others = AnswerWindow(successes: all.successes - own.successes, failures: all.failures - own.failures)
-            guard own.count >= OutlierRules.leastAnswers, others.count >= OutlierRules.leastAnswers, own.success < least,
+            guard own.count >= OutlierRules.minAnswers, others.count >= OutlierRules.minAnswers, own.success < least,
                 others.success >= least
             else { return nil }
             let detail = "\(own.success)% of \(own.count) answers were successes, \(others.success)% of the other addresses'"
@@ -88,15 +92,16 @@ extension UpstreamPool {
         guard let rule = settings.outliers.latency else { return [] }
         let medians = numbers.compactMap { number -> (number: Int, median: UInt64)? in
             let times = records[number].gathered.times
-            guard times.count >= OutlierRules.leastAnswers, let median = times.median else { return nil }
+            guard times.count >= OutlierRules.minAnswers, let median = times.median else { return nil }
             return (number, median)
         }
-        guard medians.count >= OutlierRules.leastAddresses else { return [] }
+        guard medians.count >= OutlierRules.minAddresses else { return [] }
         let suspects = medians.compactMap { own -> (median: UInt64, outlier: Outlier)? in
             let others = medians.filter { $0.number != own.number }.map(\.median).sorted()
             let usual = others[others.count / 2]
-            guard own.median >= usual + OutlierRules.leastDelay * 1_000, rule.isBroken(by: own.median, usual: usual) else { return nil }
-            let detail = "half of \(records[own.number].gathered.times.count) answers took longer than \(own.median / 1_000) ms, the other addresses' \(usual / 1_000) ms"
+            guard own.median >= usual + OutlierRules.minDelay * 1_000, rule.isBroken(by: own.median, usual: usual) else { return nil }
+            let detail =
+                "half of \(records[own.number].gathered.times.count) answers took longer than \(own.median / 1_000) ms, the other addresses' \(usual / 1_000) ms"
             return (own.median, Outlier(number: own.number, reason: .latency, detail: detail))
         }
         return suspects.sorted { $0.median > $1.median }.map(\.outlier)

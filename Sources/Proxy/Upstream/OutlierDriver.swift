@@ -5,7 +5,7 @@ import Transport
 import Wire
 
 /// A worker's observation of an address, for the worker that judges.
-package enum AddressSighting: Sendable {
+package enum AddressReport: Sendable {
     /// A suspect, the words for it, and the milliseconds that it asks for; nil for an ejection.
     case suspect(EjectionReason, detail: String, rest: UInt64?)
     case window(AnswerWindow)
@@ -116,7 +116,7 @@ extension Worker {
     }
 
     /// Another worker has seen something of an address.
-    mutating func sighted(_ upstream: String, _ address: UpstreamAddress, _ sighting: AddressSighting) {
+    mutating func sighted(_ upstream: String, _ address: UpstreamAddress, _ sighting: AddressReport) {
         for endpoint in upstreams.directory.endpoints(of: upstream, at: address) {
             switch sighting {
             case .suspect(let reason, let detail, let rest): judge(endpoint, reason, detail: detail, rest: rest)
@@ -156,7 +156,7 @@ extension Worker {
 
     private mutating func endWindow(_ pool: Int) {
         guard upstreams.directory.pools[pool].watchesAnswers else { return }
-        for (number, window) in upstreams.directory.pools[pool].harvest(at: now.monotonic) {
+        for (number, window) in upstreams.directory.pools[pool].takeWindow(at: now.monotonic) {
             if let report = services.reportSighting {
                 report(
                     upstreams.directory.pools[pool].settings.name, upstreams.directory.address(EndpointIndex(pool: pool, number: number)),

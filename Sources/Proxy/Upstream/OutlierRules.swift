@@ -4,23 +4,23 @@ package import Wire
 
 extension OutlierRules {
     /// Answers of an address in a window, and of the others together, below which nothing is concluded.
-    static let leastAnswers = 50
+    static let minAnswers = 50
     /// Addresses in use below which a window shows no outlier: of two that differ, either may be the odd one.
-    static let leastAddresses = 3
+    static let minAddresses = 3
     /// Milliseconds by which an outlier's median exceeds that of the others at least.
-    static let leastDelay: UInt64 = 10
+    static let minDelay: UInt64 = 10
     /// Milliseconds of the longest ejection, unless the first is longer.
-    static let longestEjection: UInt64 = 300_000
+    static let maxEjection: UInt64 = 300_000
     /// Milliseconds of the longest `Retry-After` that is believed.
-    static let longestRest: UInt64 = 60_000
+    static let maxRest: UInt64 = 60_000
 
     /// Milliseconds of an ejection after so many that are not forgotten.
     func length(after ejections: Int) -> UInt64 {
-        min(interval << UInt64(min(ejections, 5)), max(interval, Self.longestEjection))
+        min(interval << UInt64(min(ejections, 5)), max(interval, Self.maxEjection))
     }
 
     /// Whether answers are counted in windows.
-    var usesWindows: Bool { mostEjected > 0 && (leastSuccess != nil || latency != nil) }
+    var usesWindows: Bool { maxEjected > 0 && (minSuccess != nil || latency != nil) }
 }
 
 /// The time that an address is out: it gets no new requests, unless panic ignores that.

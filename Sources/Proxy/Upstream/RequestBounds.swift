@@ -59,7 +59,7 @@ extension Worker {
     mutating func takesRetry(_ exchange: ExchangeIndex) -> Bool {
         let pool = exchanges[exchange].attempt.endpoint.pool
         let isEarned = upstreams.directory.pools[pool].budget.spend()
-        let least = upstreams.directory.pools[pool].settings.leastRetries
+        let least = upstreams.directory.pools[pool].settings.minRetries
         let retries = upstreams.directory.pools[pool].connections.requests.retries
         let isHeld = exchanges[exchange].counts.holdings.contains(.retry)
         guard isHeld ? isEarned || retries.value <= least : retries.acquire(within: isEarned ? .max : least) else {

@@ -60,7 +60,7 @@ extension Worker {
         var room = RoomQueue()
         swap(&room, &upstreams.directory.pools[pool].room)
         for (number, handle) in room.waiting.enumerated() {
-            roomFound(handle, mayWait: number >= room.asked, &scratch)
+            connectionFreed(handle, mayWait: number >= room.asked, &scratch)
         }
     }
 }

@@ -126,7 +126,7 @@ extension Worker {
     mutating func serveRequests(_ upstream: UpstreamIndex, _ session: UpstreamSessionIndex) {
         let count = upstreams.sessions[session].http2.streamCount
         var idle = 0
-        while idle < count, upstreams.connections[upstream].output.count < UpstreamSession.mostBacklog {
+        while idle < count, upstreams.connections[upstream].output.count < UpstreamCarrier.maxBacklog {
             let turn = upstreams.sessions[session].turn
             let index = turn < count ? turn : 0
             upstreams.sessions[session].turn = index + 1

@@ -178,7 +178,8 @@ extension Worker {
         upstreams.directory[endpoint].outstanding -= 1
         // The upstream's patience with the client may have ended, so the loss tells nothing of the address.
         let row = loss.row
-        let awaitsClient = row.traits.contains(.endsPatience) && exchanges[exchange].isClientAwaited && isSilent(exchanges[exchange].client.index)
+        let awaitsClient =
+            row.traits.contains(.endsPatience) && exchanges[exchange].isClientAwaited && isSilent(exchanges[exchange].client.index)
         exchanges[exchange].attempt.upstream = .none
         exchanges[exchange].state.disconnected()
         if exchanges[exchange].state.answer == .none {
@@ -209,11 +210,11 @@ extension Worker {
     }
 
     /// Milliseconds of the shortest patience of an upstream with a client. A loss that comes sooner has another reason, such as a crash.
-    private static var leastPatience: UInt64 { 1_000 }
+    private static var minPatience: UInt64 { 1_000 }
 
     /// Whether a client whose content is awaited has sent none for so long.
     private func isSilent(_ client: ClientIndex) -> Bool {
-        now.monotonic >= downstream.clients[client].contentAt.advanced(milliseconds: Self.leastPatience)
+        now.monotonic >= downstream.clients[client].contentAt.advanced(milliseconds: Self.minPatience)
     }
 
     private mutating func mayRetry(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, isStale: Bool) -> Bool {

@@ -29,10 +29,10 @@ struct Endpoint {
     var connections = 0
     /// The most recently used idle connection, the head of a list through `UpstreamConnection.nextIdle`.
     var idleHead: UpstreamIndex?
-    /// The latest connection that takes streams, or will: the head of a list through `UpstreamSession.next`.
+    /// The latest connection that takes streams, or will: the head of a list through `UpstreamCarrier.next`.
     var sessionHead: UpstreamIndex?
     /// Streams that a connection was allowed last, until one says otherwise.
-    var streamsPerConnection = UpstreamSession.mostStreams
+    var streamsPerConnection = UpstreamCarrier.maxStreams
     /// Whether its ALPN chose HTTP/1.1 last: then each request that waits has a connection of its own.
     var choseHTTP1 = false
     /// No longer in the configuration or in DNS: takes no new request.
@@ -77,7 +77,7 @@ struct UpstreamPool {
     }
 
     private mutating func prepareWindows() {
-        watchesAnswers = endpoints.count >= OutlierRules.leastAddresses && settings.outliers.usesWindows
+        watchesAnswers = endpoints.count >= OutlierRules.minAddresses && settings.outliers.usesWindows
         watchesTimes = watchesAnswers && settings.outliers.latency != nil
         for number in windows.indices {
             if watchesTimes { windows[number].times.start() } else { windows[number].times.stop() }
@@ -110,7 +110,9 @@ struct UpstreamPool {
         var bestScore = Int.max
         for offset in endpoints.indices {
             let index = (turn &+ offset) % endpoints.count
-            guard !endpoints[index].isRetired, endpoints[index].health.isSettled else { return chooseAmongUnsettled(avoiding: avoided, at: now) }
+            guard !endpoints[index].isRetired, endpoints[index].health.isSettled else {
+                return chooseAmongUnsettled(avoiding: avoided, at: now)
+            }
             var score = settings.balance == .leastOutstanding ? endpoints[index].outstanding : 0
             if index == avoided { score += 1 << 41 }
             if score < bestScore {
@@ -128,7 +130,7 @@ struct UpstreamPool {
     /// - Without panic, an address that is out is only chosen if there is no other: a guess must not take the last one away.
     private mutating func chooseAmongUnsettled(avoiding avoided: Int?, at now: MonotonicTime) -> Int? {
         guard let (eligibility, count) = eligible(avoiding: avoided, at: now) else { return nil }
-        return leastLoaded(of: count, eligibility, at: now)
+        return minLoaded(of: count, eligibility, at: now)
     }
 
     /// Which addresses the request may take, and how many; nil if there are none.
@@ -143,7 +145,7 @@ struct UpstreamPool {
     }
 
     /// The least loaded of the `count` eligible addresses; of those with the same load the next in turn.
-    private mutating func leastLoaded(of count: Int, _ eligibility: Eligibility, at now: MonotonicTime) -> Int? {
+    private mutating func minLoaded(of count: Int, _ eligibility: Eligibility, at now: MonotonicTime) -> Int? {
         var start = turn % count
         var rank = 0
         for index in endpoints.indices where eligibility.admits(index, endpoints[index]) {

@@ -10,7 +10,7 @@ struct Upstreams: ~Copyable {
     private let pin = AddressPin()
     var connections = Slab<UpstreamConnection> { UpstreamConnection() }
     /// The machines of HTTP/2 connections.
-    var sessions = Slab<UpstreamSession> { UpstreamSession() }
+    var sessions = Slab<UpstreamCarrier> { UpstreamCarrier() }
     /// Connections with something to send or to settle at the end of this turn.
     var unsettled: [Handle<UpstreamConnection>] = []
     /// Clients whose exchange has moved on a stream, or has ended there.
@@ -33,7 +33,8 @@ struct Upstreams: ~Copyable {
     // MARK: connections
 
     /// Starts a connection, for an exchange or a probe.
-    mutating func open(_ endpoint: EndpointIndex, at now: MonotonicTime, in loop: borrowing EventLoop) throws(SystemFault) -> UpstreamIndex {
+    mutating func open(_ endpoint: EndpointIndex, at now: MonotonicTime, in loop: borrowing EventLoop) throws(SystemFault) -> UpstreamIndex
+    {
         let socket: Socket
         switch Socket.connect(to: directory.address(endpoint).address) {
         case .connected(let made), .inProgress(let made): socket = made
@@ -99,7 +100,7 @@ struct Upstreams: ~Copyable {
     }
 
     /// The connection of the pool that has been idle for longest.
-    func longestIdle(_ pool: Int) -> UpstreamIndex? {
+    func maxIdle(_ pool: Int) -> UpstreamIndex? {
         var longest: (upstream: UpstreamIndex, since: MonotonicTime)?
         for upstream in connections.indices
         where connections[upstream].endpoint.pool == pool && (connections[upstream].phase == .idle || isIdleSession(upstream)) {
@@ -154,7 +155,7 @@ struct Upstreams: ~Copyable {
         while !directory.pools[pool].reserveConnection() {
             // A connection releases its reservation before it stops counting as idle.
             guard directory.pools[pool].connections.hasIdle else { return directory.pools[pool].reserveConnection() ? .reserved : .none }
-            guard let idle = longestIdle(pool) else { return .idleElsewhere }
+            guard let idle = maxIdle(pool) else { return .idleElsewhere }
             close(idle)
         }
         return .reserved
@@ -163,7 +164,7 @@ struct Upstreams: ~Copyable {
     /// Closes idle connections for another worker's requests.
     mutating func yieldRoom(_ request: RoomRequest) {
         if let pool = directory.pool(named: request.upstream) {
-            while let idle = longestIdle(pool), request.claim() { close(idle) }
+            while let idle = maxIdle(pool), request.claim() { close(idle) }
         }
         request.answered()
     }

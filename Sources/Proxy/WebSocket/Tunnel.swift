@@ -13,7 +13,7 @@ final class Tunnel {
     private var countedAt: UInt64 = 0
     /// Set once the gateway ends it: what both sides are told.
     private(set) var close: TunnelClose?
-    /// The side that ended it by itself. Why the gateway did is in `LiveStream.end`.
+    /// The side that ended it by itself. Why the gateway did is in `LongAnswer.end`.
     var leftBy: StreamEndReason?
 
     init(_ acceptance: WebSocketAcceptance, at now: MonotonicTime) {

@@ -42,7 +42,8 @@ extension Worker {
         ForwardedResponse.writeAcceptance(
             scratch.response, bytes, isHTTP2: isHTTP2, accept: accept,
             saysBearer: exchanges[exchange].request.offersBearer && !acceptance.hasSubprotocol,
-            requestID: exchanges[exchange].buffers.requestID.readable, edits: exchanges[exchange].buffers.answerEdits, into: &scratch.output)
+            requestID: exchanges[exchange].buffers.requestID.readable, edits: exchanges[exchange].buffers.answerEdits, into: &scratch.output
+        )
         exchanges[exchange].record.status = isHTTP2 ? 200 : 101
         upstreams.directory.answerBegan(exchanges[exchange].attempt.endpoint)
         upstreams.directory.answerEnded(exchanges[exchange].attempt.endpoint)

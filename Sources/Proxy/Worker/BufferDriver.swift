@@ -81,7 +81,9 @@ extension Worker {
     /// Memory is short, and the exchange's client holds much of it: ends the exchange, if it holds some. Otherwise one client whose
     /// requests grow together would hold back all others.
     private mutating func endsForMemory(_ exchange: ExchangeIndex, _ scratch: inout Scratch) -> Bool {
-        guard load.isShortOfMemory, let share = exchanges[exchange].counts.share, downstream.shares[share].buffers.excess > 0 else { return false }
+        guard load.isShortOfMemory, let share = exchanges[exchange].counts.share, downstream.shares[share].buffers.excess > 0 else {
+            return false
+        }
         let client = exchanges[exchange].client
         var bytes = exchanges[exchange].bufferedBytes + downstream.clients[client.index].input.count
         bytes += downstream.clients[client.index].output.count

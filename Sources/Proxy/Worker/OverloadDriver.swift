@@ -100,7 +100,9 @@ extension Worker {
     /// The answer lasts, and would hold the room of requests that do not: it counts among the streams, of which there may be as many as
     /// connections. Beyond its client's share of them it goes on counting as a request.
     mutating func leaveRequests(_ exchange: ExchangeIndex) {
-        guard exchanges[exchange].counts.holdsSlot, !exchanges[exchange].counts.isLong, let share = exchanges[exchange].counts.share else { return }
+        guard exchanges[exchange].counts.holdsSlot, !exchanges[exchange].counts.isLong, let share = exchanges[exchange].counts.share else {
+            return
+        }
         let held = downstream.shares[share].streams
         guard downstream.longAnswers < settings.maxClients,
             settings.clientShare.allows(held: held, taken: downstream.longAnswers, limit: settings.maxClients)
@@ -220,7 +222,7 @@ extension Worker {
     var isFull: Bool { downstream.connections >= settings.maxClients }
 
     /// Idle connections that are closed at once for new ones: few of a small number.
-    private var mostEvicted: Int { min(max(settings.maxClients / 8, 1), 64) }
+    private var maxEvicted: Int { min(max(settings.maxClients / 8, 1), 64) }
 
     /// The worker is full: closes connections that idle between two requests. False if there are none; then accepting pauses, and each
     /// answer is the last of its connection while it does. `share`: only those of this client.
@@ -236,7 +238,7 @@ extension Worker {
             } else if downstream.isAtRest(handle) {
                 evict(client, &scratch)
             }
-            if before - downstream.connections + ending >= mostEvicted { break }
+            if before - downstream.connections + ending >= maxEvicted { break }
         }
         return downstream.connections < before
     }

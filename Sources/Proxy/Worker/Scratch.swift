@@ -34,7 +34,7 @@ struct Scratch: ~Copyable {
     /// A large buffer that is not in use, for when a connection has kept `input` or `output`.
     private var spare = ByteBuffer()
 
-    static var leastSpare: Int { 64 * 1_024 }
+    static var minSpare: Int { 64 * 1_024 }
 
     /// Moves out the buffer to receive into, with the bytes that a connection has kept at its front. `putBack` must follow.
     mutating func takeInput(behind kept: inout ByteBuffer) -> ByteBuffer {
@@ -95,7 +95,7 @@ struct Scratch: ~Copyable {
 
     /// Keeps the memory of a large buffer that is used up; frees that of any other.
     mutating func recycle(_ buffer: inout ByteBuffer) {
-        if spare.capacity == 0, buffer.capacity >= Self.leastSpare {
+        if spare.capacity == 0, buffer.capacity >= Self.minSpare {
             buffer.removeAll()
             swap(&spare, &buffer)
         } else {

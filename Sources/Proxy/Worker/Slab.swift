@@ -31,10 +31,10 @@ package struct Handle<Element: ~Copyable>: Hashable, Sendable {
 }
 
 typealias ClientIndex = SlabIndex<Client>
-typealias SessionIndex = SlabIndex<HTTP2Session>
+typealias SessionIndex = SlabIndex<HTTP2Carrier>
 typealias ExchangeIndex = SlabIndex<Exchange>
 typealias UpstreamIndex = SlabIndex<UpstreamConnection>
-typealias UpstreamSessionIndex = SlabIndex<UpstreamSession>
+typealias UpstreamSessionIndex = SlabIndex<UpstreamCarrier>
 
 /// Elements in pages that never move, addressed by a small index and reused last-in first-out.
 ///

@@ -75,7 +75,7 @@ extension Worker {
         let longest = waitTime()
         let ready = loop.wait(milliseconds: longest)
         let moment = EventLoop.now()
-        if moment.monotonic > now.monotonic.advanced(milliseconds: UInt64(longest) + Self.longestDelay) { turnIsLate() }
+        if moment.monotonic > now.monotonic.advanced(milliseconds: UInt64(longest) + Self.maxDelay) { turnIsLate() }
         work(on: ready, at: moment, &scratch)
     }
 

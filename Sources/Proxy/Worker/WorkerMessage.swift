@@ -47,7 +47,7 @@ package enum WorkerMessage: Sendable {
     /// The verdict of the worker that probes.
     case learned(upstream: String, UpstreamAddress, healthy: Bool)
     /// Another worker has seen something of an address; for the worker that judges.
-    case sighted(upstream: String, UpstreamAddress, AddressSighting)
+    case sighted(upstream: String, UpstreamAddress, AddressReport)
     /// The verdict of the worker that judges.
     case left(upstream: String, UpstreamAddress, Absence)
     /// Asks for the condition of the upstreams. The closure as in `report`.
@@ -108,7 +108,7 @@ package struct WorkerServices: Sendable {
     /// A probe's verdict changed; broadcasts it to the other workers.
     package var healthChanged: @Sendable (String, UpstreamAddress, Bool) -> Void
     /// Hands what this worker has seen of an address to the worker that judges; nil in that one.
-    package var reportSighting: (@Sendable (String, UpstreamAddress, AddressSighting) -> Void)?
+    package var reportSighting: (@Sendable (String, UpstreamAddress, AddressReport) -> Void)?
     /// This worker, which judges, has ejected an address, or its absence is over; tells the other workers.
     package var addressChanged: @Sendable (String, UpstreamAddress, AddressChange) -> Void
     /// The panic of an upstream has begun or ended, with so many of so many addresses available.
@@ -152,7 +152,7 @@ package struct WorkerServices: Sendable {
         refresh: @escaping @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void,
         sawToken: @escaping @Sendable (TokenDelivery) -> Void,
         healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void,
-        reportSighting: (@Sendable (String, UpstreamAddress, AddressSighting) -> Void)?,
+        reportSighting: (@Sendable (String, UpstreamAddress, AddressReport) -> Void)?,
         addressChanged: @escaping @Sendable (String, UpstreamAddress, AddressChange) -> Void,
         panicChanged: @escaping @Sendable (String, Bool, Int, Int) -> Void,
         sawClock: @escaping @Sendable (String, WallTime, WallTime) -> Void,

@@ -181,7 +181,7 @@ package struct WorkerTelemetry: ~Copyable {
     /// Writes finished lines to the sink, and hands spans to the exporter, if it is time.
     mutating func flushIfDue(_ now: MonotonicTime) {
         guard hasLines else { return }
-        if spans.count >= SpanBuffer.mostSpans / 4 { handover.offer(&spans) }
+        if spans.count >= SpanBuffer.maxSpans / 4 { handover.offer(&spans) }
         guard lines.count >= Self.blockSize || now.nanoseconds(since: flushedAt) > 100_000_000 else { return }
         flushedAt = now
         flush()

@@ -74,7 +74,8 @@ final class SentinelLine {
         subscriber.timedOut(now, loop)
         while let result = asker.next(now) {
             switch result.tag {
-            case Self.epochTag: if result.outcome.isAnswered { epoch = asker.reader.reply.configurationEpoch } else { refused(result.outcome) }
+            case Self.epochTag:
+                if result.outcome.isAnswered { epoch = asker.reader.reply.configurationEpoch } else { refused(result.outcome) }
             case Self.addressTag: ended(answer(result.outcome))
             // The greeting's replies are the connection's own.
             default: break

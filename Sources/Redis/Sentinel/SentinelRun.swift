@@ -18,7 +18,7 @@ struct SentinelRun: ~Copyable {
     private var state: SentinelState
     private let sentinels: [SentinelLine]
     /// The problems of each that were reported.
-    private var reportedProblems: [ToldReasons]
+    private var reportedProblems: [ReportedReasons]
     /// The connection to the state's candidate; nil while there is none, or its name is being resolved.
     private var candidate: RoleCheck?
     /// A candidate whose name is being resolved.
@@ -47,7 +47,7 @@ struct SentinelRun: ~Copyable {
         }
         // That it is being connected is not told, that it was is.
         reportedProblems = sentinels.map { sentinel in
-            var told = ToldReasons()
+            var told = ReportedReasons()
             if let problem = sentinel.problem { told.told(problem) }
             return told
         }
@@ -193,7 +193,8 @@ struct SentinelRun: ~Copyable {
         case nil: nil
         case .asking: "the sentinels are being asked for the primary"
         case .noSentinelAnswers:
-            "no sentinel answers: " + zip(sentinels, reportedProblems).map { "\($0.address): \($1.latest ?? "no answer")" }.joined(separator: "; ")
+            "no sentinel answers: "
+                + zip(sentinels, reportedProblems).map { "\($0.address): \($1.latest ?? "no answer")" }.joined(separator: "; ")
         case .unknownName: "the sentinels know no master named \"\(master)\""
         case .replica(let address): "the sentinels name \(address), which is a replica"
         case .unreachable(let address): "the sentinels name \(address), which is \(lastFault)"

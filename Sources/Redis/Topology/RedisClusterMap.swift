@@ -61,12 +61,12 @@ package struct RedisClusterMap: Equatable, Sendable {
         (1...253).contains(bytes.count) && bytes.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || ".-_:%".utf8.contains($0) }
     }
 
-    private static let mostNodes = 10_000
+    private static let maxNodes = 10_000
 
     /// The index of `node`, appended if it is new; nil if there are too many.
     private mutating func add(_ node: Node) -> Int? {
         if let index = nodes.firstIndex(where: { $0.host == node.host && $0.port == node.port }) { return index }
-        guard nodes.count < Self.mostNodes else { return nil }
+        guard nodes.count < Self.maxNodes else { return nil }
         nodes.append(node)
         return nodes.count - 1
     }
@@ -132,7 +132,8 @@ extension RedisClusterMap.Node {
         guard let port = (usesTLS ? fields["tls-port"] : nil)?.port ?? fields["port"]?.port ?? fields["tls-port"]?.port else { return nil }
         self.init(
             // An empty endpoint means the host that was asked (cluster-preferred-endpoint-type unknown-endpoint).
-            host: (fields["endpoint"]?.text == "" ? nil : Self.host(fields["endpoint"], fields["ip"])) ?? asked, port: port, isPrimary: role == "master",
+            host: (fields["endpoint"]?.text == "" ? nil : Self.host(fields["endpoint"], fields["ip"])) ?? asked, port: port,
+            isPrimary: role == "master",
             isAway: fields["health"].map { $0.text != "online" } ?? false)
     }
 

@@ -222,7 +222,9 @@ private struct Run: ~Copyable {
                 result.tag == Self.shardsTag
                 ? RedisClusterMap(shards: connection.reader.reply, askedAt: host, usesTLS: endpoint.usesTLS)
                 : RedisClusterMap(slots: connection.reader.reply, askedAt: host)
-            guard let found else { return failed("its reply to CLUSTER \(result.tag == Self.shardsTag ? "SHARDS" : "SLOTS") is not understood", now) }
+            guard let found else {
+                return failed("its reply to CLUSTER \(result.tag == Self.shardsTag ? "SHARDS" : "SLOTS") is not understood", now)
+            }
             // A node that was reset or forgotten tells of itself alone. Another one may know better.
             guard found.uncovered <= (map?.uncovered ?? RedisSlot.count - 1) || failures + 1 >= candidates.count else {
                 schedule.wanted()

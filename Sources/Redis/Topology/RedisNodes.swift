@@ -252,7 +252,7 @@ package struct RedisNodes: ~Copyable {
             nodes[index].place = place
             nodes[index].isFree = false
             nodes[index].isMapped = true
-            nodes[index].isTold = false
+            nodes[index].isReported = false
             return index
         }
         nodes.append(RedisNodeConnection(connection: connect(place, firstToken | UInt64(nodes.count), now), place: place))
@@ -266,7 +266,7 @@ package struct RedisNodes: ~Copyable {
             guard nodes[index].connection.isUnused, !isOwner(index), !isOpening(index) else { continue }
             nodes[index].connection.close(now)
             nodes[index].isFree = true
-            if nodes[index].isTold, let place = nodes[index].place { left.append(place.address.description) }
+            if nodes[index].isReported, let place = nodes[index].place { left.append(place.address.description) }
         }
     }
 
@@ -282,9 +282,9 @@ package struct RedisNodes: ~Copyable {
         for index in 0..<nodes.count where !nodes[index].isFree {
             let change = nodes[index].connection.takeChange()
             // A new node counts as away until it is connected to.
-            let isNew = isCluster && !nodes[index].isTold
+            let isNew = isCluster && !nodes[index].isReported
             guard change != nil || isNew else { continue }
-            nodes[index].isTold = true
+            nodes[index].isReported = true
             return Change(node: nodes[index].place?.address.description, condition: change ?? nodes[index].connection.condition)
         }
         return left.popLast().map { Change(node: $0, condition: nil) }
@@ -302,5 +302,5 @@ package struct RedisNodeConnection: ~Copyable {
     /// Whether it is in the map, or a redirect has named it since.
     var isMapped = true
     /// Whether the log knows about it.
-    var isTold = false
+    var isReported = false
 }

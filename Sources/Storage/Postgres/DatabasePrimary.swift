@@ -49,7 +49,7 @@ package final class DatabasePrimary: Sendable {
     func connect(
         _ url: String, _ schema: PostgresSchema, place: String? = nil, statements: PreparedStatements = PreparedStatements()
     ) throws(SQLFault) -> PostgresConnection {
-        var left: ServersLeft?
+        var left: RemainingHosts?
         while true {
             let term = term
             let connection = try PostgresConnection(url: url, schema: schema, place: place, statements: statements, at: left)

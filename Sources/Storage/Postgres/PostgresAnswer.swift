@@ -62,6 +62,7 @@ struct PostgresAnswer {
     /// A big-endian signed integer of two, four or eight bytes.
     @unsafe private static func integer(_ bytes: UnsafeRawBufferPointer) -> Int64 {
         var value: Int64 = unsafe (bytes.first ?? 0) >= 0x80 ? -1 : 0
+        // swift-format-ignore
         for unsafe byte in unsafe bytes { value = value << 8 | Int64(byte) }
         return value
     }

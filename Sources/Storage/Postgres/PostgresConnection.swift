@@ -14,7 +14,8 @@ internal import Glibc
     private static let keepalives = [
         ("keepalives_idle", "5"), ("keepalives_interval", "2"), ("keepalives_count", "3"), ("tcp_user_timeout", "10000"),
     ]
-    private static let serverKeepalives = keepalives.map { "SET \($0.0.hasPrefix("tcp_") ? "" : "tcp_")\($0.0) = \($0.1)" }.joined(separator: "; ")
+    private static let serverKeepalives = keepalives.map { "SET \($0.0.hasPrefix("tcp_") ? "" : "tcp_")\($0.0) = \($0.1)" }.joined(
+        separator: "; ")
 
     private let handle: OpaquePointer
     private let statements: PreparedStatements
@@ -66,7 +67,7 @@ internal import Glibc
     /// `place`: the schema that has the tables, if it is known. `left`: the servers of the URL that are to be tried; nil: all.
     init(
         url: String, schema: PostgresSchema, place: String? = nil, statements: PreparedStatements = PreparedStatements(),
-        at left: ServersLeft? = nil
+        at left: RemainingHosts? = nil
     ) throws(SQLFault) {
         self.statements = statements
         self.schema = schema
@@ -74,11 +75,12 @@ internal import Glibc
         mayRead = url.contains("target_session_attrs=") && !url.contains("target_session_attrs=read-write")
         dialect = .postgres(schema, in: place ?? schema.name)
         // Later settings override earlier ones, so the URL overrides the defaults.
-        let settings = [
-            ("connect_timeout", Self.connectSeconds), ("application_name", "tollgate"), ("target_session_attrs", "read-write"),
-        ] + Self.keepalives + [("dbname", url), ("client_encoding", "UTF8")] + (left?.settings ?? [])
+        let settings =
+            [
+                ("connect_timeout", Self.connectSeconds), ("application_name", "tollgate"), ("target_session_attrs", "read-write"),
+            ] + Self.keepalives + [("dbname", url), ("client_encoding", "UTF8")] + (left?.settings ?? [])
         guard var handle = unsafe Self.connect(settings) else { throw .lost("libpq has no memory") }
-        while unsafe PQstatus(handle) != CONNECTION_OK, let left = unsafe ServersLeft(behind: handle),
+        while unsafe PQstatus(handle) != CONNECTION_OK, let left = unsafe RemainingHosts(behind: handle),
             let next = unsafe Self.connect(settings + left.settings)
         {
             unsafe PQfinish(handle)
@@ -106,7 +108,7 @@ internal import Glibc
     }
 
     /// The servers of the URL behind this one.
-    var serversLeft: ServersLeft? { unsafe ServersLeft(behind: handle) }
+    var serversLeft: RemainingHosts? { unsafe RemainingHosts(behind: handle) }
 
     /// nil where the role may not ask.
     private func askEpoch() throws(SQLFault) -> ServerEpoch? {
@@ -187,7 +189,8 @@ internal import Glibc
         let (begun, all) = (beginning.count, beginning + later + statements)
         (beginning, later) = ([], [])
         guard !all.isEmpty else { return [] }
-        guard unsafe PQenterPipelineMode(handle) == 1, all.allSatisfy({ isSent($0, as: names[$0.text]) }), unsafe PQpipelineSync(handle) == 1
+        guard unsafe PQenterPipelineMode(handle) == 1, all.allSatisfy({ isSent($0, as: names[$0.text]) }),
+            unsafe PQpipelineSync(handle) == 1
         else { throw lost() }
         var results: [SQLResult] = []
         var found: SQLFault?

@@ -9,11 +9,11 @@ package final class PostgresListener: Sendable {
     /// A connection without notifications for this long is probed, in milliseconds.
     private static let silence: Int32 = 2_000
     private static let firstPause: Int32 = 100
-    private static let longestPause: Int32 = 2_000
+    private static let maxPause: Int32 = 2_000
     private static let pooled =
         "a pooler stands between, which in transaction mode does not pass notifications on: set TOLLGATE_DATABASE_URL_DIRECT to the server itself or to a pooler in session mode, or the log of changes is only polled"
 
-    private let bell: Bell
+    private let bell: StopSignal
     private let end: ThreadEnd
 
     /// nil if no thread can be started. `heard` is called for notifications, and after connecting, because earlier notifications
@@ -24,7 +24,7 @@ package final class PostgresListener: Sendable {
         url: String, schema: PostgresSchema, isDirect: Bool, primary: DatabasePrimary, start: ThreadStart,
         heard: @escaping @Sendable () -> Void, changed: @escaping @Sendable (String?) -> Void
     ) {
-        guard let bell = Bell() else { return nil }
+        guard let bell = StopSignal() else { return nil }
         self.bell = bell
         primary.watch { [weak bell] in bell?.wake() }
         let end = start("postgres listener") { Self.run(url, schema, isDirect, primary, bell, heard, changed) }
@@ -39,7 +39,7 @@ package final class PostgresListener: Sendable {
     }
 
     private static func run(
-        _ url: String, _ schema: PostgresSchema, _ isDirect: Bool, _ primary: DatabasePrimary, _ bell: Bell,
+        _ url: String, _ schema: PostgresSchema, _ isDirect: Bool, _ primary: DatabasePrimary, _ bell: StopSignal,
         _ heard: @Sendable () -> Void, _ changed: @Sendable (String?) -> Void
     ) {
         var pause = firstPause
@@ -55,13 +55,13 @@ package final class PostgresListener: Sendable {
             } catch {
                 changed(error.reason)
                 bell.wait(milliseconds: pause)
-                pause = min(pause * 2, longestPause)
+                pause = min(pause * 2, maxPause)
             }
         }
     }
 
     private static func follow(
-        _ connection: PostgresConnection, _ primary: DatabasePrimary, _ bell: Bell, _ heard: @Sendable () -> Void
+        _ connection: PostgresConnection, _ primary: DatabasePrimary, _ bell: StopSignal, _ heard: @Sendable () -> Void
     ) throws(SQLFault) {
         defer { if connection.endsTerm { primary.lost(in: connection.term) } }
         while !bell.hasRung {
@@ -74,7 +74,7 @@ package final class PostgresListener: Sendable {
 }
 
 /// A self-pipe that wakes a thread in `poll`, and stops it.
-private final class Bell: Sendable {
+private final class StopSignal: Sendable {
     private let reading: Int32
     private let writing: Int32
     private let isRung = Atomic(false)

@@ -52,9 +52,9 @@ extension SQLTransaction {
     }
 
     /// How many addresses a transaction of a sweep erases at most: the log of years must not hold up the writer.
-    static let mostErased = 10_000
+    static let maxErased = 10_000
 
-    /// Erases the addresses of events before `oldest`, at most `mostErased` of them; returns how many.
+    /// Erases the addresses of events before `oldest`, at most `maxErased` of them; returns how many.
     func eraseAddresses(before oldest: WallTime) throws(SQLFault) -> Int {
         try change(
             .unlogged,
@@ -62,6 +62,6 @@ extension SQLTransaction {
             UPDATE audit_events SET address = NULL, actor = COALESCE(actor, 'user') WHERE id IN (
                 SELECT id FROM audit_events WHERE address IS NOT NULL AND at < $1 ORDER BY at LIMIT $2)
             """,
-            [.time(oldest), .integer(Int64(Self.mostErased))])
+            [.time(oldest), .integer(Int64(Self.maxErased))])
     }
 }

@@ -75,7 +75,7 @@ extension SQLStore {
     package func sweep(now: WallTime, stride: Int64) async throws(StoreFault) {
         let swept = try await database.write { sql throws(SQLFault) in
             let now = try sql.sweepTime(now, stride: stride)
-            let oldest = now.advanced(seconds: -SessionPolicy.longestAccessSeconds)
+            let oldest = now.advanced(seconds: -SessionPolicy.maxAccessSeconds)
             let oldestEnd = now.advanced(seconds: -SQLTransaction.keptSeconds)
             // Access tokens outlive the session's last refresh and must stay revocable until they expire.
             try sql.change(.unlogged, "DELETE FROM sessions WHERE idle_deadline <= $1", [.time(oldest)])
@@ -89,7 +89,9 @@ extension SQLStore {
         }
         // In transactions of their own, between which others write.
         let oldestAddress = WallTime(seconds: swept.seconds - AuditEvent.addressSeconds)
-        while try await database.write({ sql throws(SQLFault) in try sql.eraseAddresses(before: oldestAddress) }) == SQLTransaction.mostErased {}
+        while try await database.write({ sql throws(SQLFault) in try sql.eraseAddresses(before: oldestAddress) })
+            == SQLTransaction.maxErased
+        {}
     }
 }
 

@@ -26,7 +26,9 @@ extension SQLTransaction {
 
     /// The id below which there are all but `count` accounts; nil if there are no more than that.
     fileprivate func floor(of count: Int) throws(SQLFault) -> UUID? {
-        guard var row = try first("SELECT id FROM accounts ORDER BY id DESC LIMIT 1 OFFSET $1", [.integer(Int64(count))]) else { return nil }
+        guard var row = try first("SELECT id FROM accounts ORDER BY id DESC LIMIT 1 OFFSET $1", [.integer(Int64(count))]) else {
+            return nil
+        }
         return try row.id()
     }
 

@@ -10,7 +10,7 @@ internal import Wire
 /// A time that lags behind only keeps rows longer: their deadlines are checked wherever they are used.
 extension SQLTransaction {
     /// How long the record of an ended session is kept beyond its last token: `sweeps` may lag behind by that much.
-    static let keptSeconds = SessionPolicy.longestAccessSeconds + 86_400
+    static let keptSeconds = SessionPolicy.maxAccessSeconds + 86_400
 
     /// Moves the time of sweeps on, by at most `stride` seconds where clocks are not shared, and returns the one to delete by.
     func sweepTime(_ own: WallTime, stride: Int64) throws(SQLFault) -> WallTime {

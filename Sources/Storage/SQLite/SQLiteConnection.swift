@@ -157,7 +157,8 @@ internal import Wire
     func otherProgram() throws(SQLFault) -> String? {
         let found = try tables()
         if found.isEmpty || Set(found).isSuperset(of: OwnTables.telling) { return nil }
-        return "holds tables of another program (\(found.prefix(3).joined(separator: ", "))) and none of Tollgate's: give Tollgate a file of its own with TOLLGATE_DATABASE_URL=sqlite:///path/to/file, which wins over DATABASE_URL"
+        return
+            "holds tables of another program (\(found.prefix(3).joined(separator: ", "))) and none of Tollgate's: give Tollgate a file of its own with TOLLGATE_DATABASE_URL=sqlite:///path/to/file, which wins over DATABASE_URL"
     }
 
     private func tables() throws(SQLFault) -> [String] {

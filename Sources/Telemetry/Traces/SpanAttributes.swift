@@ -72,7 +72,7 @@ package struct SpanAttributes: ~Copyable {
     package init() { bytes = ByteBuffer() }
 
     /// Longer texts are truncated, in bytes, which bounds a span whatever a peer sends.
-    package static let longestText = 512
+    package static let maxText = 512
 
     package var encoded: RawSpan { @_lifetime(borrow self) get { bytes.readable } }
 
@@ -91,7 +91,7 @@ package struct SpanAttributes: ~Copyable {
         bytes.append(key.rawValue)
         bytes.append(lowBytes: 0, count: 2)
         write(&bytes)
-        let count = min(bytes.count - start - 3, Self.longestText)
+        let count = min(bytes.count - start - 3, Self.maxText)
         guard count > 0 else { return bytes.truncate(to: start) }
         bytes.truncate(to: start + 3 + count)
         bytes.set(UInt8(truncatingIfNeeded: count), at: start + 1)
@@ -100,7 +100,7 @@ package struct SpanAttributes: ~Copyable {
 
     package mutating func add(_ key: SpanAttribute, _ text: RawSpan) {
         // A long text is not copied whole to be truncated.
-        let shown = text.extracting(0..<min(text.byteCount, Self.longestText))
+        let shown = text.extracting(0..<min(text.byteCount, Self.maxText))
         add(key) { $0.append(shown) }
     }
 

@@ -53,21 +53,21 @@ package struct SpanBuffer: ~Copyable {
 
     package init() {}
 
-    package static let mostSpans = 1_024
+    package static let maxSpans = 1_024
     /// Bytes of attributes.
-    package static let mostBytes = 512 * 1_024
+    package static let maxBytes = 512 * 1_024
 
     package var count: Int { records.count }
     package var isEmpty: Bool { records.isEmpty && dropped == 0 }
 
     /// Reserves the memory that a worker's spans may take.
     package mutating func reserve() {
-        records.reserveCapacity(Self.mostSpans)
-        attributes.reserve(Self.mostBytes)
+        records.reserveCapacity(Self.maxSpans)
+        attributes.reserve(Self.maxBytes)
     }
 
     package mutating func append(_ record: SpanRecord, _ encoded: RawSpan) {
-        guard records.count < Self.mostSpans, attributes.count + encoded.byteCount <= Self.mostBytes else {
+        guard records.count < Self.maxSpans, attributes.count + encoded.byteCount <= Self.maxBytes else {
             dropped += 1
             return
         }

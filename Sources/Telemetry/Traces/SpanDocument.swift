@@ -47,7 +47,11 @@ package enum SpanDocument {
             json.key("resource")
             json.beginObject()
             json.array("attributes", resource.attributes) { json, field in
-                json.attribute { $0.field("key", field.name) } value: { $0.field("stringValue", field.value) }
+                json.attribute {
+                    $0.field("key", field.name)
+                } value: {
+                    $0.field("stringValue", field.value)
+                }
             }
             json.endObject()
             json.key("scopeSpans")
@@ -88,7 +92,9 @@ package enum SpanDocument {
             json.beginArray()
             var walk = SpanAttributeWalk(encoded)
             while let (key, number, text) = walk.next() {
-                json.attribute { $0.field("key", key.name) } value: { json in
+                json.attribute {
+                    $0.field("key", key.name)
+                } value: { json in
                     if key.isNumber { json.field("intValue", "\(number)") } else { json.field("stringValue", encoded.extracting(text)) }
                 }
             }

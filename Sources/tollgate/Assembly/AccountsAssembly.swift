@@ -121,10 +121,12 @@ struct AccountsAssembly: Sendable {
             codes: Codes(context: context, mint: mint, courier: courier, limiter: limiter, secret: secret),
             providers: ProviderSignIn(context: context, mint: mint, keys: providers, limiter: limiter),
             anonymous: AnonymousAccounts(context: context, mint: mint, limiter: limiter),
-            sessions: sessions, accounts: cluster.cache, page: WebPage(authBase: configuration.contracts.pageMount?.base ?? ""), tiers: settings.tiers,
+            sessions: sessions, accounts: cluster.cache, page: WebPage(authBase: configuration.contracts.pageMount?.base ?? ""),
+            tiers: settings.tiers,
             tierGraceSeconds: settings.tierGraceSeconds, mustConfirmEmail: settings.mustConfirmEmail, clock: context.clock)
         let oauth = OAuthEndpoints(
-            sessions: sessions, revocation: TokenRevocation(sessions: sessions, limiter: limiter), judge: TokenJudge(judging, sessions: sessions),
+            sessions: sessions, revocation: TokenRevocation(sessions: sessions, limiter: limiter),
+            judge: TokenJudge(judging, sessions: sessions),
             refreshing: configuration.contracts.refreshingContracts)
         return MountedContracts(services: services, sessions: sessions, oauth: oauth)
     }

@@ -166,11 +166,13 @@ enum MaterialCheck {
             guard let key = try KeyStore.peek(IssuersPlan(configuration), now: now)?.active else { return }
             guard key.algorithm != configuration.settings.signingAlgorithm else { return }
             for route in configuration.settings.routes where key.algorithm.isSymmetric && route.rule.signsIdentity {
-                let message = "has identity=signed and the current key signs with \(key.algorithm.name), a secret that its upstream cannot have: run tollgate keys rotate"
+                let message =
+                    "has identity=signed and the current key signs with \(key.algorithm.name), a secret that its upstream cannot have: run tollgate keys rotate"
                 findings.fault(route, message)
             }
             let wanted = configuration.settings.signingAlgorithm.name
-            let message = "is \(wanted) and the current key signs with \(key.algorithm.name), run tollgate keys rotate to sign with \(wanted)"
+            let message =
+                "is \(wanted) and the current key signs with \(key.algorithm.name), run tollgate keys rotate to sign with \(wanted)"
             findings.warn(Finding(configuration.settings.origin(of: Setting.plain(\.signingAlgorithm)), name, message))
         } catch {
             findings.warn(Finding(configuration.settings.origin(of: Setting.plain(\.signingAlgorithm)), name, error.description))

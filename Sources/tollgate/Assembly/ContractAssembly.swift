@@ -31,7 +31,8 @@ extension MountTable {
             let providers = Catalogue.providers(of: mount.contract)
             guard !providers.isEmpty, !configuration.providers.contains(where: { providers.contains($0.name) }) else { continue }
             let names = providers.map { Setting.provider.name + $0.rawValue.uppercased() }.joined(separator: " or ")
-            let message = "\(mount.text) refuses every sign-in, as none of its providers is set up: set \(names) to the client-ids= of your apps, or leave the contract out"
+            let message =
+                "\(mount.text) refuses every sign-in, as none of its providers is set up: set \(names) to the client-ids= of your apps, or leave the contract out"
             findings.warn(Finding(origin, Setting.contracts.name, message))
         }
     }
@@ -94,7 +95,8 @@ extension SessionPolicies {
             let milliseconds = try TypedText.duration(entry.value, 0...UInt64(Int64.max))
             let seconds = Int64(milliseconds / 1_000)
             if bounds.contains(seconds) { return seconds }
-            throw ParseError("is out of range, write a duration from \(text(bounds.lowerBound)) to \(text(bounds.upperBound)), which \(why)")
+            throw ParseError(
+                "is out of range, write a duration from \(text(bounds.lowerBound)) to \(text(bounds.upperBound)), which \(why)")
         } catch {
             findings.fault(Finding(entry.origin, entry.name, "\(quoted(entry.value)) \(error.text)"))
             return nil

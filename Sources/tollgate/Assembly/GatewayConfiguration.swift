@@ -76,7 +76,8 @@ extension StoreLocation {
             let location = try StoreLocation(url: url, schema: settings.databaseSchema)
             if let reason = location.otherProgram { throw Fault(description: "names a file that \(reason)") }
             if location.isServer, settings.keySecret == nil, settings.jwtSecret == nil {
-                let message = "is a database that several gateways can share, but this one keeps its signing keys to itself: set TOLLGATE_KEY_SECRET, the same on all of them, or each refuses the tokens of the others"
+                let message =
+                    "is a database that several gateways can share, but this one keeps its signing keys to itself: set TOLLGATE_KEY_SECRET, the same on all of them, or each refuses the tokens of the others"
                 findings.warn(Finding(origin, setting.name, message))
             }
             return location
@@ -98,7 +99,9 @@ extension StoreLocation {
             guard direct.isServer else { throw Fault(description: "names a file: write postgres://user:password@host/database") }
             guard settings.databaseURL != nil, database?.isServer != false else {
                 throw Fault(
-                    description: "is for a DATABASE_URL that names a pooler before PostgreSQL, and it names none: set DATABASE_URL=postgres://…, or remove this")
+                    description:
+                        "is for a DATABASE_URL that names a pooler before PostgreSQL, and it names none: set DATABASE_URL=postgres://…, or remove this"
+                )
             }
             return direct
         } catch {

@@ -16,7 +16,7 @@ struct LoadLimits: Equatable {
     /// Descriptors of logs, database, Redis and the like, of each worker's loop, listeners and the admin API.
     private static let fixedDescriptors = 64
     private static let descriptorsOfWorker = 16
-    private static let leastConnections = 64
+    private static let minConnections = 64
     private static let mostPipes = 256
 
     /// `descriptors`: the process's limit, nil if it is not known.
@@ -25,7 +25,7 @@ struct LoadLimits: Equatable {
         pipesOfWorker = min(Self.mostPipes, descriptors / 32 / workers)
         let free = descriptors - Self.fixedDescriptors - Self.descriptorsOfWorker * workers - 2 * pipesOfWorker * workers
         // Each client may need a connection to an upstream.
-        let possible = max(Self.leastConnections, free / 2)
+        let possible = max(Self.minConnections, free / 2)
         connections = min(settings.maxConnections, possible)
         requests = min(settings.maxRequests, possible)
         localRequests = settings.maxLocalRequests

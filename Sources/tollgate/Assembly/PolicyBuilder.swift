@@ -5,7 +5,6 @@ internal import Issuers
 internal import Settings
 internal import Wire
 
-
 /// Builds the policy that workers decide by from a configuration and the keys in force.
 enum PolicyBuilder {
     /// Rules in order: configured routes, endpoints of contracts, the account page's and the gateway's own; the last two

@@ -62,7 +62,9 @@ struct RouteChecks {
             if let known = found.firstIndex(where: { $0.route.rule.name == name && $0.owner == owner }) {
                 if !found[known].paths.contains(path) { found[known].paths.append(path) }
             } else {
-                found.append(TakenPaths(route: routes[route], owner: owner, right: right, paths: [path], isExpected: routes[route].rule.takesAllPaths))
+                found.append(
+                    TakenPaths(
+                        route: routes[route], owner: owner, right: right, paths: [path], isExpected: routes[route].rule.takesAllPaths))
             }
         }
         taken = found.filter(\.isExpected)

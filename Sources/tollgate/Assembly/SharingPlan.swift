@@ -45,7 +45,8 @@ struct SharingPlan: Sendable {
                 var line = line
                 line.reportsLateReplies = true
                 return RedisNodes(
-                    RedisConnection(endpoint, addresses: addresses, tls: tls, scripts: scripts, settings: line, token: token, seed: seed, now: now))
+                    RedisConnection(
+                        endpoint, addresses: addresses, tls: tls, scripts: scripts, settings: line, token: token, seed: seed, now: now))
             case .cluster:
                 let (endpoint, tls) = (endpoint, tls)
                 var line = line

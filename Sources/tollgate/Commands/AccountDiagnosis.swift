@@ -167,7 +167,8 @@ struct SubjectDiagnosis: Sendable {
             return switch verdict {
             case .account(let id): diagnosis(.account(id), "\(name) is \(id.text)", ended)
             case .unknown: diagnosis(.unknown, "\(name) has none", ended)
-            case .refused: diagnosis(.refused, "\(name) is refused: the account is gone or not the issuer's, or its sessions there ended", ended)
+            case .refused:
+                diagnosis(.refused, "\(name) is refused: the account is gone or not the issuer's, or its sessions there ended", ended)
             }
         } catch {
             return diagnosis(.unavailable, error.message)

@@ -89,12 +89,15 @@ enum CheckTable {
         let settings = configuration.settings
         let tiers = settings.tiers
         var text = listeners(configuration)
-        text += "\n" + table(["UPSTREAM", "ADDRESSES", "PROTOCOL", "BALANCE", "HEALTH", "MORE"], settings.upstreams.map { upstream($0, tiers) })
+        text +=
+            "\n"
+            + table(["UPSTREAM", "ADDRESSES", "PROTOCOL", "BALANCE", "HEALTH", "MORE"], settings.upstreams.map { upstream($0, tiers) })
         if !settings.trusts.isEmpty {
             let rows = settings.trusts.map { issuer($0) + [$0.furtherOptions(tiers)] }
             text += "\n" + table(["ISSUER", "ISS", "AUD", "KEYS", "ALGORITHMS", "TIER FROM", "MORE"], rows)
         }
-        text += lines("PROVIDER", settings.providers, tiers) + lines("INTERNAL CALLER", settings.internals, tiers)
+        text +=
+            lines("PROVIDER", settings.providers, tiers) + lines("INTERNAL CALLER", settings.internals, tiers)
             + lines("ADMIN TOKEN", settings.scopedAdminTokens, tiers)
         let routes = settings.routes.map { route($0, configuration) } + configuration.endpoints.map { endpoint($0, settings.corsRule) }
         text += "\n" + table(["ROUTE", "MATCHES", "UPSTREAM", "AUTH", "TIER", "LIMIT", "MORE"], routes)
@@ -130,7 +133,8 @@ enum CheckTable {
 
     private static func listeners(_ configuration: GatewayConfiguration) -> String {
         let settings = configuration.settings
-        let rows = settings.listeners.map { ("http", $0.text) } + settings.tlsListeners.map { ("https", $0.text) }
+        let rows =
+            settings.listeners.map { ("http", $0.text) } + settings.tlsListeners.map { ("https", $0.text) }
             + settings.checkListeners.map { ("check", $0.text) } + settings.adminListeners.map { ("admin", $0.text) }
         let redis = configuration.redis.map { redis in
             "\n" + table(["REDIS", "SERVERS"], [[redis.topology.name, redis.seeds.map(\.description).joined(separator: " ")]])
@@ -146,7 +150,8 @@ enum CheckTable {
     private static func upstream(_ upstream: UpstreamDeclaration, _ tiers: TierList) -> [String] {
         [
             upstream.name, upstream.bases.map(\.text).joined(separator: " "), upstream.speaksHTTP2 ? "HTTP/2" : "HTTP/1.1",
-            upstream.settings.balance == .roundRobin ? "round" : "least", upstream.settings.health?.text ?? "", upstream.furtherOptions(tiers),
+            upstream.settings.balance == .roundRobin ? "round" : "least", upstream.settings.health?.text ?? "",
+            upstream.furtherOptions(tiers),
         ]
     }
 

@@ -26,12 +26,15 @@ extension Command {
                 CommandOption("from", "IP", "the client's address, 127.0.0.1 by default"),
                 CommandOption("header", "\"NAME: VALUE\"", "another header of the request", isRepeatable: true),
             ]
-        ) { call throws(UsageFault) in try ExplainCommand.understand(call) }.with { ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] },
+        ) { call throws(UsageFault) in try ExplainCommand.understand(call) }.with {
+            ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+        },
         Command(
             "init [FILE]", "writes an env file (\(ConfigurationLoader.usualFile) by default) from five questions, or from these options",
             options: SetupQuestion.options
         ) { call throws(UsageFault) in
-            try InitCommand(loader: call.loader, now: call.now.wall, writeError: call.runner.writeError, ask: call.runner.ask).run(call.arguments)
+            try InitCommand(loader: call.loader, now: call.now.wall, writeError: call.runner.writeError, ask: call.runner.ask).run(
+                call.arguments)
         }.with(examples: SetupQuestion.examples),
         Command(
             "doctor", "looks at the deployment of this configuration and prints what to mend; it changes nothing", readsSettings: true
@@ -44,14 +47,18 @@ extension Command {
             "limits verify LOG…",
             "verifies from the access logs of all gateways that no window admitted more than its limit, or prints the violations (- reads standard input)"
         ) { call in LimitsCommand.verify(call.operands, json: call.json, terminal: call.terminal) },
-        Command("pin [FILE]…", "prints the SPKI pins of TOLLGATE_TLS_CERT, or of PEM files, and a snippet for Info.plist", readsSettings: true) { call in
+        Command(
+            "pin [FILE]…", "prints the SPKI pins of TOLLGATE_TLS_CERT, or of PEM files, and a snippet for Info.plist", readsSettings: true
+        ) { call in
             let pins = { (files: [String]) in PinCommand.run(files, json: call.json, now: call.now.wall) }
             guard call.operands.isEmpty else { return pins(call.operands) }
             let loaded = call.loader.load(now: call.now.wall)
             guard let configuration = loaded.configuration else { return .refused(loaded.findings) }
             return pins(configuration.settings.tlsPairs.map(\.certificate))
         },
-        Command.configured("outbox", "prints the mail and SMS in the development outbox, where they land if no mail server or SMS webhook is set") { call in
+        Command.configured(
+            "outbox", "prints the mail and SMS in the development outbox, where they land if no mail server or SMS webhook is set"
+        ) { call in
             { OutboxCommand.run($0, json: call.json) }
         },
         Command.configured("health", "exits with 0 if the running gateway of this configuration is ready or degraded, for probes") { call in
@@ -65,11 +72,14 @@ extension Command {
 
     /// Lists and texts about the program itself.
     static let reference = [
-        Command("settings", "lists every setting", options: [CommandOption("markdown", nil, "prints the table of docs/settings.md")]) { call in
+        Command("settings", "lists every setting", options: [CommandOption("markdown", nil, "prints the table of docs/settings.md")]) {
+            call in
             if call.has("markdown") { return CommandResult(output: SettingsReference.markdown) }
             return call.answer(Setting.all) { SettingsReference.plain }
         },
-        Command("metrics", "lists every metric of /metrics", options: [CommandOption("markdown", nil, "prints the table of docs/metrics.md")]) { call in
+        Command(
+            "metrics", "lists every metric of /metrics", options: [CommandOption("markdown", nil, "prints the table of docs/metrics.md")]
+        ) { call in
             if call.has("markdown") { return CommandResult(output: MetricsReference.markdown) }
             return call.answer(MetricsReference.rows, .array(MetricsReference.record.shape)) { MetricsReference.plain }
         },

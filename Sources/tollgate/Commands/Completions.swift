@@ -138,7 +138,8 @@ enum Completions: String, CaseIterable {
         for command in Command.all {
             let condition = command.name.split(separator: " ").map { "__fish_seen_subcommand_from \($0)" }.joined(separator: "; and ")
             for option in command.options {
-                text += "complete -c tollgate -n '\(condition)' -l \(option.name)\(option.value == nil ? "" : " -r") -d \(fishText(option.doc))\n"
+                text +=
+                    "complete -c tollgate -n '\(condition)' -l \(option.name)\(option.value == nil ? "" : " -r") -d \(fishText(option.doc))\n"
             }
             for operand in command.words() { text += "complete -c tollgate -f -n '\(condition)' -a \(operand)\n" }
         }

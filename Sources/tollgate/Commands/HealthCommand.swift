@@ -13,7 +13,8 @@ enum HealthCommand {
             return .failed("TOLLGATE_ADMIN_LISTEN is empty, so there is no /readyz to ask; set an address like 127.0.0.1:9090", exitCode: 2)
         }
         guard !address.isAnyPort else {
-            return .failed("TOLLGATE_ADMIN_LISTEN leaves the port to the system, so it is unknown here; set one like 127.0.0.1:9090", exitCode: 2)
+            return .failed(
+                "TOLLGATE_ADMIN_LISTEN leaves the port to the system, so it is unknown here; set one like 127.0.0.1:9090", exitCode: 2)
         }
         switch ReadinessProbe.ask(address, connectMilliseconds: timeout, milliseconds: timeout) {
         case .failure(let fault): return .failed("no gateway answers at \(address): \(fault.text)")
@@ -30,8 +31,9 @@ enum HealthCommand {
 
     /// The state, and a line for each check that is not ready.
     private static func describe(_ readiness: Readiness) -> String {
-        "\(readiness.state.text)\n" + readiness.checks.filter { $0.state != .ready }.map { check in
-            "\(check.name): \(check.state.text)\(check.reason.map { ", " + $0 } ?? "")\n"
-        }.joined()
+        "\(readiness.state.text)\n"
+            + readiness.checks.filter { $0.state != .ready }.map { check in
+                "\(check.name): \(check.state.text)\(check.reason.map { ", " + $0 } ?? "")\n"
+            }.joined()
     }
 }

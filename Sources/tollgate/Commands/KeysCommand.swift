@@ -55,7 +55,9 @@ private enum KeysCommand {
             guard !entries.isEmpty else { return "There are no keys yet: they are generated when the gateway first starts.\n" }
             let rows = entries.map { entry in
                 let created = configuration.settings.jwtSecret == nil ? ISO8601.text(WallTime(seconds: entry.createdAt)) : ""
-                return [entry.key.kid ?? "(shared secret)", entry.key.algorithm.name, state(entry), created, entry.end.map(ISO8601.text) ?? ""]
+                return [
+                    entry.key.kid ?? "(shared secret)", entry.key.algorithm.name, state(entry), created, entry.end.map(ISO8601.text) ?? "",
+                ]
             }
             return CheckTable.table(["KID", "ALGORITHM", "STATE", "CREATED", "UNTIL"], rows)
         }

@@ -47,10 +47,12 @@ enum LimitsCommand {
             text += "\(counted(logged.uncounted, "request")) passed uncounted while Redis did not answer; this check counts them.\n"
         }
         if logged.missing > 0 {
-            text += "The logs lack \(counted(Int(clamping: logged.missing), "line")) with limits; requests of missing lines are not counted here.\n"
+            text +=
+                "The logs lack \(counted(Int(clamping: logged.missing), "line")) with limits; requests of missing lines are not counted here.\n"
         }
         if logged.earlier > 0 {
-            text += "The gateways wrote \(counted(Int(clamping: logged.earlier), "line")) with limits before the first line of these logs.\n"
+            text +=
+                "The gateways wrote \(counted(Int(clamping: logged.earlier), "line")) with limits before the first line of these logs.\n"
         }
         guard !violations.isEmpty else {
             let extent = logged.missing > 0 ? ", by the lines that are not missing" : ""

@@ -35,7 +35,8 @@ enum Manual {
         }
         text += ".SH EXAMPLES\n"
         for example in Command.all.flatMap(\.examples) { text += ".PP\n\(line(example))\n" }
-        text += ".SH OPTIONS\nOf all commands that read the configuration:\n.TP\n.B \\-\\-env\\-file FILE\n\(line(CommandOption.envFile.doc))\n"
+        text +=
+            ".SH OPTIONS\nOf all commands that read the configuration:\n.TP\n.B \\-\\-env\\-file FILE\n\(line(CommandOption.envFile.doc))\n"
         text += """
             .SH ENVIRONMENT
             Settings come from the process environment, which wins, and from env files. A secret X may also be given as X_FILE, the

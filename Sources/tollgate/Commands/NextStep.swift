@@ -12,7 +12,10 @@ enum NextStep {
         ("address already in use", "`ss -ltnp` names the process that listens there: end it, or set another address"),
         ("cannot assign requested address", "`ip address` lists the addresses of this machine: set one of them, or 0.0.0.0"),
         ("cannot listen on unix:", "set a path in a folder that exists and that this user can write"),
-        ("cannot listen on…permission denied", "ports below 1024 need the right to bind them, which the unit of the package gives (CAP_NET_BIND_SERVICE): set a higher port, or run it with that right"),
+        (
+            "cannot listen on…permission denied",
+            "ports below 1024 need the right to bind them, which the unit of the package gives (CAP_NET_BIND_SERVICE): set a higher port, or run it with that right"
+        ),
         ("permission denied", asItsUser),
         ("operation not permitted", asItsUser),
         ("no space left on device", "make room, then run it again; `df -h` names the file systems that are full"),

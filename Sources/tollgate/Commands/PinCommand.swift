@@ -29,7 +29,11 @@ enum PinCommand {
             do {
                 let text = try FileBytes.read(file, limit: largestFile)
                 let keys = try PublicKeyPin.all(in: text.rawBytes)
-                if keys.isEmpty { return .failed("\(file) has no certificate and no public key; it should be PEM text with -----BEGIN CERTIFICATE----- or -----BEGIN PUBLIC KEY-----") }
+                if keys.isEmpty {
+                    return .failed(
+                        "\(file) has no certificate and no public key; it should be PEM text with -----BEGIN CERTIFICATE----- or -----BEGIN PUBLIC KEY-----"
+                    )
+                }
                 pins += keys.map { Pin(file: file, key: $0) }
             } catch let fault as KeyFault {
                 return .failed("\(file): \(fault.message)")

@@ -32,7 +32,9 @@ struct ProgressLine {
         guard let write, now >= next else { return }
         next = now.advanced(milliseconds: Self.interval)
         isShown = true
-        write(Self.lineStart + Self.text(bytes: bytes, of: total, units: units, unit, milliseconds: now.nanoseconds(since: start) / 1_000_000))
+        write(
+            Self.lineStart + Self.text(bytes: bytes, of: total, units: units, unit, milliseconds: now.nanoseconds(since: start) / 1_000_000)
+        )
     }
 
     /// Removes the line, so that the command's output begins on an empty one.

@@ -63,7 +63,7 @@ enum MintCommand {
             }
             let text = arguments.value("ttl") ?? "1h"
             do {
-                let longest = UInt64(KeyStore.longestTokenSeconds) * 1000
+                let longest = UInt64(KeyStore.maxTokenSeconds) * 1000
                 lifetimeSeconds = Int64(try TypedText.duration(text, 1000...longest) / 1000)
             } catch {
                 throw Self.fault("--ttl \(quoted(text)) \(error.text)")
@@ -91,7 +91,8 @@ enum MintCommand {
             let signIn = try OfflineAccounts.ask(configuration, at: now) { accounts in
                 do {
                     let account = try await accounts.operator.account(request.subject)
-                    return SignIn(account: account, session: try await accounts.operator.administration.openSession(contract, of: account.id))
+                    return SignIn(
+                        account: account, session: try await accounts.operator.administration.openSession(contract, of: account.id))
                 } catch OperatorRefusal.unknownName(let name) {
                     let hint = "`tollgate user create` makes one, and without --session a token needs none"
                     throw AccountCommandFault(message: "no account has the id or email \(quoted(name)), \(hint)")

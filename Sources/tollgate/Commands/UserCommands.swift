@@ -29,7 +29,8 @@ extension Command {
         },
         UserCreateCommand.row, UserImportCommand.row,
         Command.overAccounts(
-            "user set-tier USER TIER", "sets the tier of an account, or of NAME:SUBJECT of a trust line; every gateway applies it within a second",
+            "user set-tier USER TIER",
+            "sets the tier of an account, or of NAME:SUBJECT of a trust line; every gateway applies it within a second",
             options: [.until]
         ) { call throws(UsageFault) in
             let tier = try TierChoice(call.operands[1], call)
@@ -69,14 +70,16 @@ extension Command {
         Command.overAccounts("actor grant USER TYPE ID", "allows an account to act as TYPE ID in its tokens") { call throws(UsageFault) in
             let actor = try ActorName(call)
             return { accounts in
-                let grant = ShownGrant(account: try await accounts.operator.grant(actor, to: call.operands[0]), actor: actor, isGranted: true)
+                let grant = ShownGrant(
+                    account: try await accounts.operator.grant(actor, to: call.operands[0]), actor: actor, isGranted: true)
                 return call.answer(grant) { "\(grant.name) may now act as \(actor.type) \(actor.id).\n" }
             }
         },
         Command.overAccounts("actor revoke USER TYPE ID", "removes such a grant") { call throws(UsageFault) in
             let actor = try ActorName(call)
             return { accounts in
-                let grant = ShownGrant(account: try await accounts.operator.revoke(actor, from: call.operands[0]), actor: actor, isGranted: false)
+                let grant = ShownGrant(
+                    account: try await accounts.operator.revoke(actor, from: call.operands[0]), actor: actor, isGranted: false)
                 return call.answer(grant) { "\(grant.name) may no longer act as \(actor.type) \(actor.id).\n" }
             }
         },
@@ -142,12 +145,15 @@ extension AccountDetails {
         if view.account.metadata != .empty { rows.append(["metadata", view.account.metadata.json.rawBytes.text]) }
         let text = CheckTable.table(["PART", "WHAT"], rows.map { $0.map(visible) })
         guard !sessions.isEmpty else { return text + "\nNo session is in use.\n" }
-        return text + "\n" + CheckTable.table(["SESSION", "CONTRACT", "CREATED", "LAST USED", "ADDRESS", "DEVICE"], sessions.map { session in
-            [
-                session.id.text, session.contract.name, ISO8601.text(session.createdAt), ISO8601.text(session.lastUsedAt),
-                session.address?.text ?? "", visible(session.device ?? ""),
-            ]
-        })
+        return text + "\n"
+            + CheckTable.table(
+                ["SESSION", "CONTRACT", "CREATED", "LAST USED", "ADDRESS", "DEVICE"],
+                sessions.map { session in
+                    [
+                        session.id.text, session.contract.name, ISO8601.text(session.createdAt), ISO8601.text(session.lastUsedAt),
+                        session.address?.text ?? "", visible(session.device ?? ""),
+                    ]
+                })
     }
 }
 
@@ -162,16 +168,19 @@ private struct UserListCommand {
     init(_ call: CommandCall) throws(UsageFault) {
         email = call.value("email")
         after = try call.value("after") { text throws(UsageFault) in
-            guard let id = UUID(parsing: text) else { throw UsageFault("--after \(quoted(text)) is no id, give the last one of the list before") }
+            guard let id = UUID(parsing: text) else {
+                throw UsageFault("--after \(quoted(text)) is no id, give the last one of the list before")
+            }
             return id
         }
-        limit = try call.value("limit") { text throws(UsageFault) in
-            do throws(ParseError) {
-                return try TypedText.count(text, 1...Self.largestLimit)
-            } catch {
-                throw UsageFault("--limit \(quoted(text)) \(error.text)")
-            }
-        } ?? 100
+        limit =
+            try call.value("limit") { text throws(UsageFault) in
+                do throws(ParseError) {
+                    return try TypedText.count(text, 1...Self.largestLimit)
+                } catch {
+                    throw UsageFault("--limit \(quoted(text)) \(error.text)")
+                }
+            } ?? 100
     }
 
     func run(_ accounts: OfflineAccounts, _ call: CommandCall) async throws -> CommandResult {

@@ -37,7 +37,8 @@ struct DoctorCommand {
 
     private static func describe(_ findings: [Diagnosis]) -> CommandResult {
         let lines = findings.map { finding in
-            finding.level.rawValue + String(repeating: " ", count: 6 - finding.level.rawValue.count) + "\(finding.subject): \(finding.text)\n"
+            finding.level.rawValue + String(repeating: " ", count: 6 - finding.level.rawValue.count)
+                + "\(finding.subject): \(finding.text)\n"
         }
         let (fails, warnings) = (findings.count { $0.level == .fail }, findings.count { $0.level == .warn })
         let sum = fails + warnings == 0 ? "All is well." : "\(counted(fails, "failure")), \(counted(warnings, "warning"))."

@@ -23,7 +23,8 @@ enum LocalJudgements {
         return far.map { reading in
             let seconds = Int(reading.difference.rounded())
             let direction = (reading.offset < 0) == isOurs ? "ahead" : "behind"
-            let text = isOurs
+            let text =
+                isOurs
                 ? "this machine is \(seconds) s \(direction) of \(reading.source): tokens are refused early or late, synchronise its clock (timedatectl set-ntp true)"
                 : "the clock of \(reading.source) is \(seconds) s \(direction): synchronise it there"
             return Diagnosis(level: isOurs && seconds > skewSeconds ? .fail : .warn, subject: "clock", text: text)
@@ -36,10 +37,17 @@ enum LocalJudgements {
     static func certificates(_ facts: [CertificateFacts], host: String?, now: WallTime) -> [Diagnosis] {
         var findings = facts.map { certificate($0, now) }
         for fact in facts where fact.chainFault != nil {
-            findings.append(.warn("certificate \(fact.path)", "its chain leads to no CA that this machine trusts (\(fact.chainFault ?? "")): put the intermediate certificates behind it in the file, unless clients trust its own CA"))
+            findings.append(
+                .warn(
+                    "certificate \(fact.path)",
+                    "its chain leads to no CA that this machine trusts (\(fact.chainFault ?? "")): put the intermediate certificates behind it in the file, unless clients trust its own CA"
+                ))
         }
         if let host, !facts.isEmpty, !facts.contains(where: \.isForHost) {
-            findings.append(.fail("certificate", "none is for \(host), the host of TOLLGATE_PUBLIC_URL: clients refuse the connection, get one with that name"))
+            findings.append(
+                .fail(
+                    "certificate",
+                    "none is for \(host), the host of TOLLGATE_PUBLIC_URL: clients refuse the connection, get one with that name"))
         }
         return findings
     }
@@ -47,9 +55,15 @@ enum LocalJudgements {
     private static func certificate(_ fact: CertificateFacts, _ now: WallTime) -> Diagnosis {
         let subject = "certificate \(fact.path)"
         let left = fact.expiresAt.seconds - now.seconds
-        if left <= 0 { return .fail(subject, "expired at \(ISO8601.text(fact.expiresAt)): renew it, a changed file is read without a restart") }
-        if fact.startsAt > now { return .fail(subject, "is valid only from \(ISO8601.text(fact.startsAt)): give one that is valid now, or set the clock") }
-        if left < soonSeconds { return .warn(subject, "expires in \(counted(Int(left / 86_400), "day")), at \(ISO8601.text(fact.expiresAt)): renew it") }
+        if left <= 0 {
+            return .fail(subject, "expired at \(ISO8601.text(fact.expiresAt)): renew it, a changed file is read without a restart")
+        }
+        if fact.startsAt > now {
+            return .fail(subject, "is valid only from \(ISO8601.text(fact.startsAt)): give one that is valid now, or set the clock")
+        }
+        if left < soonSeconds {
+            return .warn(subject, "expires in \(counted(Int(left / 86_400), "day")), at \(ISO8601.text(fact.expiresAt)): renew it")
+        }
         return .ok(subject, "is valid until \(ISO8601.text(fact.expiresAt))")
     }
 
@@ -59,7 +73,9 @@ enum LocalJudgements {
     static func secretFile(_ path: String, mode: UInt32?, reason: String = "") -> Diagnosis {
         let subject = "file \(path)"
         guard let mode else { return .warn(subject, "cannot be looked at (\(reason)): run doctor as the user of the gateway") }
-        if mode & 0o007 != 0 { return .fail(subject, "has mode \(octal(mode)), so every user of this machine can get at its secret: chmod o= \(path)") }
+        if mode & 0o007 != 0 {
+            return .fail(subject, "has mode \(octal(mode)), so every user of this machine can get at its secret: chmod o= \(path)")
+        }
         if mode & 0o020 != 0 { return .warn(subject, "has mode \(octal(mode)), so its group can change it: chmod g-w \(path)") }
         return .ok(subject, "has mode \(octal(mode))")
     }
@@ -74,7 +90,9 @@ enum LocalJudgements {
         let subject = "data folder \(path)"
         let text = "has \(SizeText.text((space.free >> 20) << 20)) free"
         if space.free < shortOfSpace / 16 { return .fail(subject, "\(text): accounts and keys cannot be written soon, make room") }
-        if space.free < shortOfSpace || space.total > 0 && space.free < space.total / 50 { return .warn(subject, "\(text): make room before it is full") }
+        if space.free < shortOfSpace || space.total > 0 && space.free < space.total / 50 {
+            return .warn(subject, "\(text): make room before it is full")
+        }
         return .ok(subject, text)
     }
 
@@ -86,14 +104,26 @@ enum LocalJudgements {
         var findings: [Diagnosis] = []
         let tellsNoClient = settings.listeners.contains { !$0.expectsProxyHeader } && settings.trustedProxies.isEmpty
         if settings.publicURL.hasPrefix("https://"), settings.tlsListeners.isEmpty, tellsNoClient {
-            findings.append(.warn("load balancer", "ends TLS in front, as TOLLGATE_PUBLIC_URL is https and TOLLGATE_LISTEN_TLS is empty, and is not trusted: all clients count as one address, set TOLLGATE_TRUSTED_PROXIES to its networks"))
+            findings.append(
+                .warn(
+                    "load balancer",
+                    "ends TLS in front, as TOLLGATE_PUBLIC_URL is https and TOLLGATE_LISTEN_TLS is empty, and is not trusted: all clients count as one address, set TOLLGATE_TRUSTED_PROXIES to its networks"
+                ))
         }
         let mailers = mounts.filter { Catalogue.sendsMail($0.contract) }.map(\.text)
         if settings.publicURL.hasPrefix("https://"), configuration.mail.mail == nil, !mailers.isEmpty {
-            findings.append(.warn("mail", "goes to the development outbox, where no user reads codes and links, and TOLLGATE_PUBLIC_URL is https: set SMTP_URL and TOLLGATE_MAIL_FROM, or leave \(mailers.joined(separator: " ")) out of TOLLGATE_CONTRACTS"))
+            findings.append(
+                .warn(
+                    "mail",
+                    "goes to the development outbox, where no user reads codes and links, and TOLLGATE_PUBLIC_URL is https: set SMTP_URL and TOLLGATE_MAIL_FROM, or leave \(mailers.joined(separator: " ")) out of TOLLGATE_CONTRACTS"
+                ))
         }
         if !mounts.isEmpty, configuration.redis != nil, configuration.database?.isServer != true {
-            findings.append(.warn("accounts", "are in a file of this gateway alone, and REDIS_URL is there for several gateways: the others know neither its users nor their sessions, set DATABASE_URL to a PostgreSQL for all of them, unless this is the only gateway"))
+            findings.append(
+                .warn(
+                    "accounts",
+                    "are in a file of this gateway alone, and REDIS_URL is there for several gateways: the others know neither its users nor their sessions, set DATABASE_URL to a PostgreSQL for all of them, unless this is the only gateway"
+                ))
         }
         return findings
     }
@@ -115,7 +145,8 @@ enum LocalJudgements {
         let words = text.split { !($0.isLetter || $0.isNumber || $0 == "." || $0 == "-" || $0 == ":") }.map { String($0) }
         let names = words.flatMap { $0.split(separator: ":").map { $0.lowercased() } }
         let domains = ["example.org", "example.com", "example.net"]
-        return words.first(where: exampleAddresses.contains) ?? names.first { name in domains.contains { name == $0 || name.hasSuffix("." + $0) } }
+        return words.first(where: exampleAddresses.contains)
+            ?? names.first { name in domains.contains { name == $0 || name.hasSuffix("." + $0) } }
     }
 
     // MARK: secrets
@@ -149,10 +180,14 @@ enum LocalJudgements {
         let subject = "gateway \(address)"
         switch answer {
         case .failure(let fault):
-            return [.fail(subject, "does not answer (\(fault.text)): start it by `tollgate serve`, or set TOLLGATE_ADMIN_LISTEN to its address")]
+            return [
+                .fail(subject, "does not answer (\(fault.text)): start it by `tollgate serve`, or set TOLLGATE_ADMIN_LISTEN to its address")
+            ]
         case .success(let readiness):
             var findings: [Diagnosis] = readiness.checks.filter { $0.state != .ready }.map { check in
-                Diagnosis(level: check.state == .unready ? .fail : .warn, subject: subject, text: "\(check.name) is \(check.state.text): \(check.reason ?? "no reason given")")
+                Diagnosis(
+                    level: check.state == .unready ? .fail : .warn, subject: subject,
+                    text: "\(check.name) is \(check.state.text): \(check.reason ?? "no reason given")")
             }
             if findings.isEmpty { findings.append(.ok(subject, "is ready")) }
             guard let running else { return findings }
@@ -162,7 +197,11 @@ enum LocalJudgements {
             switch running.runsSettings {
             case true?: findings.append(.ok(subject, "runs with these settings"))
             case false?:
-                findings.append(.warn(subject, "runs with other settings than these\(places(running.different)): reload it (SIGHUP) or, where a setting needs it, restart it, and give doctor the same env files and environment"))
+                findings.append(
+                    .warn(
+                        subject,
+                        "runs with other settings than these\(places(running.different)): reload it (SIGHUP) or, where a setting needs it, restart it, and give doctor the same env files and environment"
+                    ))
             case nil: break
             }
             return findings
@@ -179,9 +218,14 @@ enum LocalJudgements {
     /// like this one, because no gateway runs.
     static func descriptors(_ limits: LoadLimits, _ settings: Configuration, descriptors: Int, isOwn: Bool) -> Diagnosis {
         let whose = isOwn ? "a process of this user" : "the gateway"
-        guard limits.isShortOfDescriptors else { return .ok("descriptors", "\(whose) may have \(descriptors), enough for TOLLGATE_MAX_CONNECTIONS") }
-        let text = "\(whose) may have \(descriptors), enough for \(counted(limits.connections, "client connection")) and not for the \(settings.maxConnections) of TOLLGATE_MAX_CONNECTIONS: raise the hard limit to \(2 * settings.maxConnections + 4_096) (LimitNOFILE= of systemd, ulimit -Hn), or lower the setting"
+        guard limits.isShortOfDescriptors else {
+            return .ok("descriptors", "\(whose) may have \(descriptors), enough for TOLLGATE_MAX_CONNECTIONS")
+        }
+        let text =
+            "\(whose) may have \(descriptors), enough for \(counted(limits.connections, "client connection")) and not for the \(settings.maxConnections) of TOLLGATE_MAX_CONNECTIONS: raise the hard limit to \(2 * settings.maxConnections + 4_096) (LimitNOFILE= of systemd, ulimit -Hn), or lower the setting"
         // The default is a ceiling, not a demand.
-        return settings.origin(of: Setting.plain(\.maxConnections)) == .builtIn ? .ok("descriptors", "\(whose) may have \(descriptors), enough for \(counted(limits.connections, "client connection"))") : .warn("descriptors", text)
+        return settings.origin(of: Setting.plain(\.maxConnections)) == .builtIn
+            ? .ok("descriptors", "\(whose) may have \(descriptors), enough for \(counted(limits.connections, "client connection"))")
+            : .warn("descriptors", text)
     }
 }

@@ -32,10 +32,13 @@ struct LocalProbes {
 
     var gateway: ProbeReport {
         guard let address = settings.adminListeners.first(where: { !$0.address.isAnyPort && !$0.expectsProxyHeader })?.address else {
-            return ProbeReport([.warn("gateway", "cannot be asked: TOLLGATE_ADMIN_LISTEN names no address with a fixed port, set one like 127.0.0.1:9090")])
+            return ProbeReport([
+                .warn("gateway", "cannot be asked: TOLLGATE_ADMIN_LISTEN names no address with a fixed port, set one like 127.0.0.1:9090")
+            ])
         }
         let answer = ReadinessProbe.ask(address, connectMilliseconds: 2_000, milliseconds: 4_000).flatMap { ended in
-            Readiness(ended.body.rawBytes).map { .success($0) } ?? .failure(ReadinessProbe.Fault(text: "status \(ended.status) without a readiness"))
+            Readiness(ended.body.rawBytes).map { .success($0) }
+                ?? .failure(ReadinessProbe.Fault(text: "status \(ended.status) without a readiness"))
         }
         return ProbeReport(LocalJudgements.gateway(address.description, answer, running))
     }
@@ -67,7 +70,7 @@ struct LocalProbes {
         let isHTTPS = settings.publicURL.hasPrefix("https://")
         let authority = settings.publicURL.split(separator: "/").dropFirst().first.map(String.init) ?? ""
         var host = authority
-        do throws(ParseError) { host = try HostAndPort(authority, defaultPort: 443).host } catch { /* `check` refuses such a URL. */ }
+        do throws(ParseError) { host = try HostAndPort(authority, defaultPort: 443).host } catch { /* `check` refuses such a URL. */  }
         var facts: [CertificateFacts] = []
         var faults: [Diagnosis] = []
         for pair in settings.tlsPairs {
@@ -93,7 +96,9 @@ struct LocalProbes {
     /// The files with secrets, each once, and whether one need not exist.
     private var secretPaths: [(path: String, isOptional: Bool)] {
         let folder = settings.dataDirectory
-        var paths = ["keys/ring.pem", "keys/refresh.key", "keys/admin-token", "accounts.db"].map { (path: "\(folder)/\($0)", isOptional: true) }
+        var paths = ["keys/ring.pem", "keys/refresh.key", "keys/admin-token", "accounts.db"].map {
+            (path: "\(folder)/\($0)", isOptional: true)
+        }
         var entries = loader.environment.map { EnvEntry(name: $0.name, value: $0.value, origin: .environment) }
         for file in loader.files {
             let found = EnvFile.parse(file.bytes, name: file.name).entries
@@ -102,7 +107,8 @@ struct LocalProbes {
         }
         for entry in entries {
             if Setting.secretFile(entry.name) != nil, !entry.value.isEmpty { paths.append((entry.origin.path(entry.value), false)) }
-            for (setting, key) in [(Setting.trust, "secret-file="), (.scopedAdminToken, "token-file=")] where Setting.named(entry.name) == setting {
+            for (setting, key) in [(Setting.trust, "secret-file="), (.scopedAdminToken, "token-file=")]
+            where Setting.named(entry.name) == setting {
                 let named = entry.value.split(separator: " ").filter { $0.hasPrefix(key) }
                 paths += named.map { (entry.origin.path(String($0.dropFirst(key.count))), false) }
             }
@@ -122,7 +128,9 @@ struct LocalProbes {
         do throws(SystemFault) {
             return [LocalJudgements.space(try FileSystemSpace(of: settings.dataDirectory), of: settings.dataDirectory)]
         } catch {
-            guard error.errno != ENOENT else { return [.ok("data folder \(settings.dataDirectory)", "does not exist yet: `tollgate serve` makes it at its start")] }
+            guard error.errno != ENOENT else {
+                return [.ok("data folder \(settings.dataDirectory)", "does not exist yet: `tollgate serve` makes it at its start")]
+            }
             return [.fail("data folder \(settings.dataDirectory)", "\(error.description): run doctor as the user of the gateway")]
         }
     }
@@ -159,7 +167,8 @@ struct LocalProbes {
         }
         let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
         if case .sqlite? = configuration.database, !folder.isEmpty, folder != settings.dataDirectory, !exists(folder) {
-            return .fail(subject, "cannot be made, as there is no folder \(folder): make it for the user of the gateway, or correct DATABASE_URL")
+            return .fail(
+                subject, "cannot be made, as there is no folder \(folder): make it for the user of the gateway, or correct DATABASE_URL")
         }
         return .ok(subject, "does not exist yet: `tollgate serve` makes it at its start")
     }

@@ -37,7 +37,12 @@ final class ProbeRun: Sendable {
             run.waker.wait(milliseconds: Int32(clamping: deadline.nanoseconds(since: now) / 1_000_000 + 1))
         }
         return zip(probes, run.reports.withLock { $0 }).map { probe, report in
-            report ?? ProbeReport([.fail(probe.name, "did not answer within \(DurationText.text(milliseconds)): see whether it, or its DNS, is overloaded or away")])
+            report
+                ?? ProbeReport([
+                    .fail(
+                        probe.name,
+                        "did not answer within \(DurationText.text(milliseconds)): see whether it, or its DNS, is overloaded or away")
+                ])
         }
     }
 
@@ -64,7 +69,9 @@ enum ProbeTransfer {
     }
 
     /// Blocks for up to 4 s. A body above 1 MiB is cut off, and counts as none.
-    static func get(_ url: String, source: String, redirects: Int = 0, unixSocket: String? = nil, authorityFile: String? = nil) throws(Fault) -> Answer {
+    static func get(
+        _ url: String, source: String, redirects: Int = 0, unixSocket: String? = nil, authorityFile: String? = nil
+    ) throws(Fault) -> Answer {
         let request = HTTPTransfer(
             url: url, connectMilliseconds: milliseconds / 2, totalMilliseconds: milliseconds, largestBody: largestAnswer,
             redirects: redirects, unixSocket: unixSocket, authorityFile: authorityFile)
@@ -74,7 +81,8 @@ enum ProbeTransfer {
     /// Like `get`, with a body of JSON for a collector of traces.
     static func post(_ body: String, to url: String, of plan: TracePlan) throws(Fault) -> Answer {
         let request = plan.request(
-            to: url, connectMilliseconds: milliseconds / 2, totalMilliseconds: milliseconds, largestBody: largestAnswer, body: Array(body.utf8))
+            to: url, connectMilliseconds: milliseconds / 2, totalMilliseconds: milliseconds, largestBody: largestAnswer,
+            body: Array(body.utf8))
         return try run(request, source: "the collector of traces")
     }
 

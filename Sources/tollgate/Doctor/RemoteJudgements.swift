@@ -14,7 +14,10 @@ enum RemoteJudgements {
         let subject = "upstream \(name) \(url)"
         guard let status else { return .ok(subject, "accepts connections") }
         if isHealthCheck, !(200..<400).contains(status) {
-            return .fail(subject, "answers its health check with \(status), so it gets no requests: mend it, or set health= to a path that answers 200 to 399")
+            return .fail(
+                subject,
+                "answers its health check with \(status), so it gets no requests: mend it, or set health= to a path that answers 200 to 399"
+            )
         }
         return status >= 500 ? .warn(subject, "answers with \(status): look at its log") : .ok(subject, "answers with \(status)")
     }
@@ -26,12 +29,15 @@ enum RemoteJudgements {
     /// A server that `setting` names was asked and did not let the gateway in, or could not be asked, for `reason`.
     static func closed(_ kind: String, _ name: String, _ reason: String, setting: String) -> Diagnosis {
         guard let right = refusals.first(where: { reason.contains($0.words) })?.right else { return unreachable(kind, name, reason) }
-        return .fail("\(kind) \(name)", "was reached and does not let this gateway in: \(reason); \(right.replacing("SETTING", with: setting))")
+        return .fail(
+            "\(kind) \(name)", "was reached and does not let this gateway in: \(reason); \(right.replacing("SETTING", with: setting))")
     }
 
     /// The remedies for refusals, by the words of Redis and PostgreSQL for them, the more particular first.
     private static let refusals: [(words: String, right: String)] = {
-        let (login, missing) = ("correct user and password in SETTING", "give SETTING its password, and the user if it is not the default one")
+        let (login, missing) = (
+            "correct user and password in SETTING", "give SETTING its password, and the user if it is not the default one"
+        )
         return [
             ("NOAUTH", missing), ("no password supplied", missing), ("WRONGPASS", login), ("AUTH", login), ("authentication failed", login),
             ("pg_hba.conf", "let this machine in by its pg_hba.conf, or correct user and database in SETTING"),
@@ -50,7 +56,9 @@ enum RemoteJudgements {
 
     /// Paths of a route that its upstream answers otherwise than paths that it cannot have.
     static func taken(_ taken: TakenPaths, by url: String) -> Diagnosis {
-        .warn("upstream \(taken.route.upstream) \(url)", "seems to have \(taken.paths.joined(separator: " ")) itself. \(taken.route.variable): \(taken.message)")
+        .warn(
+            "upstream \(taken.route.upstream) \(url)",
+            "seems to have \(taken.paths.joined(separator: " ")) itself. \(taken.route.variable): \(taken.message)")
     }
 
     /// The key set of an outside issuer: `body` as it was fetched.
@@ -67,10 +75,15 @@ enum RemoteJudgements {
         let usable = offered.filter(algorithms.contains)
         guard !usable.isEmpty else {
             let accepted = algorithms.members.map(\.name).joined(separator: ",")
-            return [.fail(subject, "has keys for \(offered.map(\.name).joined(separator: ",")) and the line accepts \(accepted): correct algorithms=")]
+            return [
+                .fail(
+                    subject,
+                    "has keys for \(offered.map(\.name).joined(separator: ",")) and the line accepts \(accepted): correct algorithms=")
+            ]
         }
         let isOpen = url.hasPrefix("http://") && !isLoopback(url)
-        let found: Diagnosis = isOpen
+        let found: Diagnosis =
+            isOpen
             ? .warn(subject, "gives its keys over plain HTTP, where others on the way can replace them: write jwks=https://…")
             : .ok(subject, "has \(counted(keys.keys.count, "usable key")) for \(usable.map(\.name).joined(separator: ","))")
         return [found] + keys.refusals.map { .warn(subject, $0.message) }
@@ -88,7 +101,11 @@ enum RemoteJudgements {
         switch status {
         case 200..<300: return .ok(subject, "takes spans")
         case 401, 403: return .fail(subject, "answers \(status): give its key by OTEL_EXPORTER_OTLP_HEADERS")
-        case 404, 405: return .fail(subject, "answers \(status): correct OTEL_EXPORTER_OTLP_ENDPOINT, below which spans go to /v1/traces, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+        case 404, 405:
+            return .fail(
+                subject,
+                "answers \(status): correct OTEL_EXPORTER_OTLP_ENDPOINT, below which spans go to /v1/traces, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+            )
         case 415: return .fail(subject, "answers 415: it takes no JSON, put a collector that does in between")
         case 429, 502, 503, 504: return .warn(subject, "answers \(status): spans wait for it and are dropped in the end, look at its log")
         default: return .fail(subject, "answers \(status), so spans are dropped: look at its log")
@@ -124,10 +141,15 @@ enum RemoteJudgements {
             let right = refusals.first { fault.contains($0.words) }?.right.replacing("SETTING", with: Setting.redisURL.name)
             return [.fail(subject, "answers no command (\(fault)): \(right ?? "correct its address, or look at its log")")]
         }
-        if let fault = facts.clusterFault { return [.fail(subject, "is no node of a cluster (\(fault)): write redis:// for a single server")] }
+        if let fault = facts.clusterFault {
+            return [.fail(subject, "is no node of a cluster (\(fault)): write redis:// for a single server")]
+        }
         var findings: [Diagnosis] = []
         if !facts.missingRights.isEmpty {
-            findings.append(.fail(subject, "its user lacks \(facts.missingRights.joined(separator: " ")): give it the rights in docs/several-gateways.md"))
+            findings.append(
+                .fail(
+                    subject, "its user lacks \(facts.missingRights.joined(separator: " ")): give it the rights in docs/several-gateways.md")
+            )
         }
         if let version = facts.version, isOld(version) {
             findings.append(.fail(subject, "is version \(version): run 6.2 or newer"))
@@ -136,7 +158,11 @@ enum RemoteJudgements {
             findings.append(.fail(subject, "is a replica, which takes no writes: name the primary, or the sentinels by redis+sentinel://"))
         }
         if let policy = facts.policy, policy != "noeviction", facts.maxMemory ?? 0 > 0 {
-            findings.append(.warn(subject, "has maxmemory-policy \(policy), which forgets counts when memory is short, so that limits admit more: set noeviction, and memory enough"))
+            findings.append(
+                .warn(
+                    subject,
+                    "has maxmemory-policy \(policy), which forgets counts when memory is short, so that limits admit more: set noeviction, and memory enough"
+                ))
         }
         if let state = facts.clusterState, state != "ok" {
             findings.append(.fail(subject, "says that the cluster is \(state): mend it (redis-cli --cluster check \(address))"))
@@ -144,7 +170,12 @@ enum RemoteJudgements {
             findings.append(.fail(subject, "knows \(slots) of 16384 slots: mend the cluster (redis-cli --cluster fix \(address))"))
         }
         guard findings.isEmpty else { return findings }
-        return [.ok(subject, facts.version.map { "is version \($0) and gives the rights that a gateway needs" } ?? "gives the rights that a gateway needs; its version is not shown to this user")]
+        return [
+            .ok(
+                subject,
+                facts.version.map { "is version \($0) and gives the rights that a gateway needs" }
+                    ?? "gives the rights that a gateway needs; its version is not shown to this user")
+        ]
     }
 
     /// Older than 6.2.
@@ -163,7 +194,11 @@ enum RemoteJudgements {
                 text: "does not name the primary of \(master): \(fault.reason); start it, or correct its address or rights")
         }
         if Set(known).count > 1 {
-            findings.append(.fail("sentinels of \(master)", "name different primaries, \(Set(known).sorted().joined(separator: " and ")): wait for the failover to end, then mend the one that is wrong"))
+            findings.append(
+                .fail(
+                    "sentinels of \(master)",
+                    "name different primaries, \(Set(known).sorted().joined(separator: " and ")): wait for the failover to end, then mend the one that is wrong"
+                ))
         }
         if findings.isEmpty, let primary = known.first { findings.append(.ok("sentinels of \(master)", "all name \(primary)")) }
         return findings
@@ -174,16 +209,26 @@ enum RemoteJudgements {
     static func database(_ name: String, _ facts: StoreInspection) -> [Diagnosis] {
         let subject = "database \(name)"
         var findings: [Diagnosis] = []
-        if facts.isStandby { findings.append(.fail(subject, "is a standby, which takes no writes: name the primary, or all servers of it, in DATABASE_URL")) }
+        if facts.isStandby {
+            findings.append(.fail(subject, "is a standby, which takes no writes: name the primary, or all servers of it, in DATABASE_URL"))
+        }
         if let mode = facts.journalMode, mode != "wal", facts.version != nil {
-            findings.append(.warn(subject, "has the journal mode \(mode), so readers wait for writers: `tollgate serve` sets wal, unless the file system cannot"))
+            findings.append(
+                .warn(
+                    subject,
+                    "has the journal mode \(mode), so readers wait for writers: `tollgate serve` sets wal, unless the file system cannot"))
         }
         switch facts.version {
         case nil: findings.append(.warn(subject, "has no tables yet: `tollgate serve` makes them at its start"))
         case let version? where version > facts.newest:
-            findings.append(.fail(subject, "is at version \(version) of the schema and this program knows \(facts.newest): run the newer program"))
+            findings.append(
+                .fail(subject, "is at version \(version) of the schema and this program knows \(facts.newest): run the newer program"))
         case let version? where version < facts.newest:
-            findings.append(.warn(subject, "is at version \(version) of the schema and this program needs \(facts.newest): `tollgate serve` migrates it at its start"))
+            findings.append(
+                .warn(
+                    subject,
+                    "is at version \(version) of the schema and this program needs \(facts.newest): `tollgate serve` migrates it at its start"
+                ))
         case let version?: if findings.isEmpty { findings.append(.ok(subject, "is at version \(version) of the schema")) }
         }
         return findings
@@ -204,11 +249,16 @@ enum RemoteJudgements {
         guard let secret else {
             return sealed.isEmpty
                 ? .warn(subject, "is not set, so each gateway signs with keys of its own: set TOLLGATE_KEY_SECRET, the same on all")
-                : .fail(subject, "is not set, and other gateways sealed their signing keys in the database with one: set the same TOLLGATE_KEY_SECRET")
+                : .fail(
+                    subject,
+                    "is not set, and other gateways sealed their signing keys in the database with one: set the same TOLLGATE_KEY_SECRET")
         }
         guard !sealed.isEmpty else { return .ok(subject, "has sealed nothing in the database yet") }
         let closed = sealed.filter { !SharedKeys.opens($0.bytes, as: $0.name, secret: secret) }
         guard let first = closed.first else { return .ok(subject, "opens the keys that the gateways share") }
-        return .fail(subject, "does not open the \(first.name) in the database, which were sealed with another: set the TOLLGATE_KEY_SECRET of the other gateways")
+        return .fail(
+            subject,
+            "does not open the \(first.name) in the database, which were sealed with another: set the TOLLGATE_KEY_SECRET of the other gateways"
+        )
     }
 }

@@ -17,7 +17,9 @@ enum RemoteProbes {
         let settings = configuration.settings
         var probes: [ProbeRun.Probe] = []
         for upstream in settings.upstreams {
-            for base in upstream.bases { probes.append(.init(name: "upstream \(upstream.name) \(base.text)") { self.upstream(upstream, base) }) }
+            for base in upstream.bases {
+                probes.append(.init(name: "upstream \(upstream.name) \(base.text)") { self.upstream(upstream, base) })
+            }
         }
         for taken in configuration.taken where taken.route.rule.strip == nil {
             guard let upstream = settings.upstreams.first(where: { $0.name == taken.route.upstream }), !upstream.speaksHTTP2,
@@ -32,7 +34,9 @@ enum RemoteProbes {
         if let redis = configuration.redis { probes += RedisProbes.all(redis) }
         if let database = configuration.database, database.isServer {
             let name = settings.databaseSetting.name
-            probes.append(.init(name: "database \(name)") { self.database(name, database, settings.keySecret, sharesKeys: settings.jwtSecret == nil) })
+            probes.append(
+                .init(name: "database \(name)") { self.database(name, database, settings.keySecret, sharesKeys: settings.jwtSecret == nil) }
+            )
         }
         if let mail = configuration.mail.mail?.server {
             probes.append(.init(name: "mail server \(mail.hostAndPort)") { self.mail(mail) })
@@ -78,10 +82,13 @@ enum RemoteProbes {
     }
 
     /// Asks an upstream that is no service of DNS for a path.
-    private static func ask(_ upstream: UpstreamDeclaration, _ base: UpstreamBase, _ path: String) throws(ProbeTransfer.Fault) -> ProbeTransfer.Answer {
+    private static func ask(
+        _ upstream: UpstreamDeclaration, _ base: UpstreamBase, _ path: String
+    ) throws(ProbeTransfer.Fault) -> ProbeTransfer.Answer {
         var (url, socket): (String, String?) = ((base.isTLS ? "https://" : "http://") + authority(base.endpoint), nil)
         if case .unix(let path) = base.endpoint { (url, socket) = ("http://localhost", path) }
-        return try ProbeTransfer.get(url + path, source: "upstream \(upstream.name)", unixSocket: socket, authorityFile: upstream.authorityFile)
+        return try ProbeTransfer.get(
+            url + path, source: "upstream \(upstream.name)", unixSocket: socket, authorityFile: upstream.authorityFile)
     }
 
     /// Whether an upstream has paths that its route for all paths loses: it answers them with another status than invented paths
@@ -129,7 +136,8 @@ enum RemoteProbes {
             var findings = RemoteJudgements.database(name, facts)
             if sharesKeys { findings.append(RemoteJudgements.keySecret(facts.sealed, secret)) }
             let clock = facts.clock.map {
-                ClockReading(source: "the database", theirs: Double($0.microseconds) / 1_000_000, resolution: 0, from: start, to: EventLoop.now())
+                ClockReading(
+                    source: "the database", theirs: Double($0.microseconds) / 1_000_000, resolution: 0, from: start, to: EventLoop.now())
             }
             if let clock { findings.append(RemoteJudgements.databaseClock(clock)) }
             return ProbeReport(findings, clocks: [clock].compactMap(\.self))
@@ -164,7 +172,8 @@ enum RedisProbes {
     static func all(_ endpoint: RedisEndpoint) -> [ProbeRun.Probe] {
         switch endpoint.topology {
         case .single(let address): [.init(name: "redis \(address)") { server(endpoint, address, isNode: false) }]
-        case .cluster(let nodes): nodes.map { node in .init(name: "redis \(node)") { server(endpoint.server(at: node), node, isNode: true) } }
+        case .cluster(let nodes):
+            nodes.map { node in .init(name: "redis \(node)") { server(endpoint.server(at: node), node, isNode: true) } }
         case .sentinel(let sentinels, let master): [.init(name: "sentinels of \(master)") { watch(endpoint, sentinels, master) }]
         }
     }
@@ -204,7 +213,10 @@ enum RedisProbes {
             facts.missingRights = zip(tried, answers.dropFirst(looks.count)).compactMap { isDenied($0.right, $1) ? "+\($0.right)" : nil }
             return ProbeReport(RemoteJudgements.redis(address.description, facts), clocks: clock(answers[0], start).map { [$0] } ?? [])
         } catch {
-            let finding = error.speaksNoTLS ? RemoteJudgements.redisWithoutTLS(address.description) : RemoteJudgements.closed("redis", address.description, error.reason, setting: Setting.redisURL.name)
+            let finding =
+                error.speaksNoTLS
+                ? RemoteJudgements.redisWithoutTLS(address.description)
+                : RemoteJudgements.closed("redis", address.description, error.reason, setting: Setting.redisURL.name)
             return ProbeReport([finding])
         }
     }
@@ -253,12 +265,16 @@ enum RedisProbes {
     /// The line of `INFO` for `name`.
     private static func field(_ name: String, _ answer: RedisInquiry.Answer) -> String? {
         guard case .values(let texts) = answer, let text = texts.first else { return nil }
-        for line in text.split(whereSeparator: \.isNewline) where line.hasPrefix(name + ":") { return String(line.dropFirst(name.count + 1)) }
+        for line in text.split(whereSeparator: \.isNewline) where line.hasPrefix(name + ":") {
+            return String(line.dropFirst(name.count + 1))
+        }
         return nil
     }
 
     private static func clock(_ answer: RedisInquiry.Answer, _ start: Moment) -> ClockReading? {
-        guard case .values(let parts) = answer, parts.count == 2, let seconds = Double(parts[0]), let micros = Double(parts[1]) else { return nil }
+        guard case .values(let parts) = answer, parts.count == 2, let seconds = Double(parts[0]), let micros = Double(parts[1]) else {
+            return nil
+        }
         return ClockReading(source: "Redis", theirs: seconds + micros / 1_000_000, resolution: 0, from: start, to: EventLoop.now())
     }
 }

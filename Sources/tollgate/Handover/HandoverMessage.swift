@@ -2,7 +2,7 @@ internal import Wire
 
 /// A message between a running gateway and the process that replaces it.
 ///
-/// The running gateway sends its listeners, at most `DescriptorChannel.mostDescriptors` sockets a message, and `complete`. The new process
+/// The running gateway sends its listeners, at most `DescriptorChannel.maxDescriptors` sockets a message, and `complete`. The new process
 /// answers `ready` once it accepts connections, and receives `yours` before the old process drains. A channel that closes before that ends the
 /// upgrade, and a new process that has not been told so ends.
 enum HandoverMessage: Equatable {

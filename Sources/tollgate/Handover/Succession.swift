@@ -75,8 +75,9 @@ struct Succession {
             var rest = group.sockets[...]
             while !rest.isEmpty {
                 try channel.send(
-                    HandoverMessage.listener(group.kind, group.declared).text, rest.prefix(DescriptorChannel.mostDescriptors).map(\.descriptor))
-                rest = rest.dropFirst(DescriptorChannel.mostDescriptors)
+                    HandoverMessage.listener(group.kind, group.declared).text,
+                    rest.prefix(DescriptorChannel.maxDescriptors).map(\.descriptor))
+                rest = rest.dropFirst(DescriptorChannel.maxDescriptors)
             }
         }
         try channel.send(HandoverMessage.complete.text)

@@ -1,7 +1,6 @@
 internal import System
 internal import Transport
 
-
 /// The side of the new process: the listeners of the gateway before it, and the word that they are its own.
 struct Takeover {
     private let channel: DescriptorChannel

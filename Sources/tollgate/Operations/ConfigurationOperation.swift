@@ -16,10 +16,12 @@ private struct ShownConfiguration: Recorded {
     let loads: LoadHistory.State
     let settings: [EffectiveSetting]
 
-    static let record = Record<Self>("Configuration", [
-        .has("loaded_at", \.loads.loadedAt), .has("version", \.loads.version), .has("settings", \.settings),
-        .may("last_reload", \.loads.lastReload),
-    ])
+    static let record = Record<Self>(
+        "Configuration",
+        [
+            .has("loaded_at", \.loads.loadedAt), .has("version", \.loads.version), .has("settings", \.settings),
+            .may("last_reload", \.loads.lastReload),
+        ])
 }
 
 extension EffectiveSetting: Recorded {

@@ -68,17 +68,19 @@ extension SigningKeyRing {
 }
 
 extension SigningKeyRing.Entry: Recorded {
-    package static let record = Record<Self>("SigningKey", [
-        .may("kid", about: "Missing for a shared secret", \.key.kid), .has("alg", \.key.algorithm.name),
-        .has("state", .words(["current", "next", "retired"])) { entry in
-            switch entry.state {
-            case .active: "current"
-            case .next: "next"
-            case .retired: "retired"
-            }
-        },
-        .has("created_at") { WallTime(seconds: $0.createdAt) }, .may("ends_at", about: "Until when a retired key verifies", \.end),
-    ])
+    package static let record = Record<Self>(
+        "SigningKey",
+        [
+            .may("kid", about: "Missing for a shared secret", \.key.kid), .has("alg", \.key.algorithm.name),
+            .has("state", .words(["current", "next", "retired"])) { entry in
+                switch entry.state {
+                case .active: "current"
+                case .next: "next"
+                case .retired: "retired"
+                }
+            },
+            .has("created_at") { WallTime(seconds: $0.createdAt) }, .may("ends_at", about: "Until when a retired key verifies", \.end),
+        ])
 
     /// nil unless it is retired.
     var end: WallTime? {
@@ -92,11 +94,14 @@ private struct ShownIssuer: Recorded {
     let trust: TrustDeclaration
     let status: KeyStatus
 
-    static let record = Record<Self>("IssuerKeys", [
-        .has("name", \.trust.name), .may("issuer", \.trust.issuer), .may("jwks_url", \.url), .may("file", \.file), .has("keys", \.status.keyCount),
-        .may("fetched_at", \.status.confirmedAt), .may("next_fetch_at", \.status.nextFetchAt), .has("fetches", \.status.fetches),
-        .has("failures", \.status.failures), .may("last_fault", about: "The error of the last fetch", \.status.problem),
-    ])
+    static let record = Record<Self>(
+        "IssuerKeys",
+        [
+            .has("name", \.trust.name), .may("issuer", \.trust.issuer), .may("jwks_url", \.url), .may("file", \.file),
+            .has("keys", \.status.keyCount),
+            .may("fetched_at", \.status.confirmedAt), .may("next_fetch_at", \.status.nextFetchAt), .has("fetches", \.status.fetches),
+            .has("failures", \.status.failures), .may("last_fault", about: "The error of the last fetch", \.status.problem),
+        ])
 
     /// Without user and password.
     private var url: String? {

@@ -14,27 +14,32 @@ extension AdminOperation {
         ) { _, _ in
             ShownLimits(
                 configuration: gateway.configuration, readiness: gateway.readiness(), now: gateway.time,
-                hottest: await gateway.hottestKeys(limit: ShownLimits.mostKeys))
+                hottest: await gateway.hottestKeys(limit: ShownLimits.maxKeys))
         }
     }
 }
 
 private struct ShownLimits: Recorded {
-    static let mostKeys = 50
+    static let maxKeys = 50
 
     let configuration: GatewayConfiguration
     let readiness: Readiness
     let now: WallTime
     let hottest: [HotKey]
 
-    static let record = Record<Self>("Limits", [
-        .has("policies", \.policies), .has("hottest_since") { HottestKeys.since($0.now) }, .has("hottest", \.hottest),
-        .has("redis", Record([
-            .has("configured") { $0.configuration.redis != nil }, .may("topology", \.configuration.redis?.topology.name),
-            .may("state", .readiness) { $0.configuration.redis == nil ? nil : ($0.redis?.state ?? .unready).text.description },
-            .may("reason", \.redis?.reason),
-        ]).shape) { $0 },
-    ])
+    static let record = Record<Self>(
+        "Limits",
+        [
+            .has("policies", \.policies), .has("hottest_since") { HottestKeys.since($0.now) }, .has("hottest", \.hottest),
+            .has(
+                "redis",
+                Record([
+                    .has("configured") { $0.configuration.redis != nil }, .may("topology", \.configuration.redis?.topology.name),
+                    .may("state", .readiness) { $0.configuration.redis == nil ? nil : ($0.redis?.state ?? .unready).text.description },
+                    .may("reason", \.redis?.reason),
+                ]).shape
+            ) { $0 },
+        ])
 
     private var redis: Readiness.Check? { configuration.redis == nil ? nil : readiness.checks.first { $0.name == "redis" } }
 
@@ -60,7 +65,8 @@ private struct RouteLimit: Recorded {
 
 extension HotKey: Recorded {
     package static let record = Record<Self>([
-        .has("route", \.key.route), .has("policy", \.key.policy), .has("limit", \.key.limit), .has("by", \.key.by.text), .has("key", \.key.key),
+        .has("route", \.key.route), .has("policy", \.key.policy), .has("limit", \.key.limit), .has("by", \.key.by.text),
+        .has("key", \.key.key),
         .has("kind", .words(["user", "address"])) { $0.key.issuer == nil ? "address" : "user" }, .may("issuer", \.key.issuer),
         .has("refused", about: "A lower bound", \.refused),
     ])

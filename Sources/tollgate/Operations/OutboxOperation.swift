@@ -28,10 +28,12 @@ private struct ShownOutbox: Recorded {
     let channels: [OutboxEntry.Channel]
     let messages: [OutboxEntry]
 
-    static let record = Record<Self>("Outbox", [
-        .has("channels", .array(.cases), about: "Those whose messages land here; empty if both are configured", \.channels),
-        .has("messages", \.messages),
-    ])
+    static let record = Record<Self>(
+        "Outbox",
+        [
+            .has("channels", .array(.cases), about: "Those whose messages land here; empty if both are configured", \.channels),
+            .has("messages", \.messages),
+        ])
 }
 
 extension OutboxEntry: Recorded {

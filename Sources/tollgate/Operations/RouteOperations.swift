@@ -23,7 +23,8 @@ extension AdminOperation {
                 "POST", "explain", "explain", "The steps and the verdict for a request, without sending it; like tollgate explain",
                 access: .scope(.gatewayRead),
                 body: .object([
-                    .has("method", .text), .has("url", .text, "http://HOST/PATH, or a path alone"), .may("token", .text, "The bearer; never logged"),
+                    .has("method", .text), .has("url", .text, "http://HOST/PATH, or a path alone"),
+                    .may("token", .text, "The bearer; never logged"),
                     .may("from", .text, "The client's address; 127.0.0.1 without it"), .may("headers", .map(.text)),
                 ]), answers: ShownWalk.shape
             ) { _, call in
@@ -59,11 +60,12 @@ struct ShownLine<Target: OptionTarget>: Sendable {
             }
             // The first is what the others hang on.
             let record = Record(members.map { field($0, String($0.jsonName.dropFirst(group.count + 1)), isRequired: true) })
-            fields.append(RecordField(.may(group, record.shape.schema)) { line, json in
-                guard members.contains(where: { line.json($0) != nil }) else { return }
-                json.key(group)
-                record.write(line, &json)
-            })
+            fields.append(
+                RecordField(.may(group, record.shape.schema)) { line, json in
+                    guard members.contains(where: { line.json($0) != nil }) else { return }
+                    json.key(group)
+                    record.write(line, &json)
+                })
         }
         return fields
     }
@@ -105,18 +107,21 @@ struct ShownRoute: Recorded {
     private var rule: RouteRule { line.target.rule }
 
     static let record = Record<Self>("Route", plain.fields + [.has("counts", \.counts)])
-    static let plain = Record<Self>([
-        .has("name", \.rule.name), .has("methods", \.rule.methods), .may("host", \.rule.host), .has("path", \.rule.shownPath),
-    ] + Record(ShownLine.optionFields).fields(of: \.line) + [
-        .has("authorization") { $0.rule.keepsAuthorization ? "forwarded" : "removed" },
-    ])
+    static let plain = Record<Self>(
+        [
+            .has("name", \.rule.name), .has("methods", \.rule.methods), .may("host", \.rule.host), .has("path", \.rule.shownPath),
+        ] + Record(ShownLine.optionFields).fields(of: \.line) + [
+            .has("authorization") { $0.rule.keepsAuthorization ? "forwarded" : "removed" }
+        ])
 }
 
 extension MountedEndpoint: Recorded {
-    static let record = Record<Self>("Endpoint", [
-        .has("name", \.endpoint.name), .has("mount", \.mount.text), .has("methods", \.endpoint.methods), .has("path", \.rule.shownPath),
-        .has("auth", \.endpoint.auth.name), .has("errors") { Catalogue.envelopes[$0.endpoint.dialect].name },
-    ])
+    static let record = Record<Self>(
+        "Endpoint",
+        [
+            .has("name", \.endpoint.name), .has("mount", \.mount.text), .has("methods", \.endpoint.methods), .has("path", \.rule.shownPath),
+            .has("auth", \.endpoint.auth.name), .has("errors") { Catalogue.envelopes[$0.endpoint.dialect].name },
+        ])
 }
 
 /// The routes, and the endpoints of the contracts.

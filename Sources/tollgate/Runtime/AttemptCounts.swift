@@ -110,7 +110,8 @@ extension AttemptBucket.Kind {
     /// Names and recipients can be invented; an address one must have.
     fileprivate var subject: SubjectKind {
         switch self {
-        case .accountFailures, .accountNewcomers, .newcomerFailures, .familiarFailures, .recipientMessages, .passwordChanges, .identitySignIns:
+        case .accountFailures, .accountNewcomers, .newcomerFailures, .familiarFailures, .recipientMessages, .passwordChanges,
+            .identitySignIns:
             .attemptName
         case .addressFailures, .addressUnjudged, .addressRevocations, .addressMessages, .addressOpenings, .adminFailures: .attemptAddress
         case .smsBudget: .deployment

@@ -44,7 +44,8 @@ final class ConditionLog: Sendable {
     /// Forgets the issuers, clocks and upstreams that a new configuration no longer has. Call it before the workers adopt that.
     func adopt(_ configuration: GatewayConfiguration, _ upstreams: [UpstreamSnapshot]) {
         let holders = IssuersPlan(configuration).outside.map(\.name)
-        let clocks = [Self.databaseClock] + holders.map(Self.clock(keySet:)) + configuration.settings.upstreams.map { Self.clock(upstream: $0.name) }
+        let clocks =
+            [Self.databaseClock] + holders.map(Self.clock(keySet:)) + configuration.settings.upstreams.map { Self.clock(upstream: $0.name) }
         state.withLock { state in
             state.counts.metrics.keepIssuers(holders)
             state.counts.metrics.clocks.keep(clocks)

@@ -200,7 +200,8 @@ struct Gateway {
                 let detail = "the process environment sets it and wins; set it in the env file alone and restart"
                 log.warning("a changed setting has no effect", ("setting", name), ("detail", detail))
             }
-            let ineffective = ignored.fixed.map { "\($0): a change needs a restart" } + ignored.overridden.map { "\($0): the process environment wins" }
+            let ineffective =
+                ignored.fixed.map { "\($0): a change needs a restart" } + ignored.overridden.map { "\($0): the process environment wins" }
             active.loads.adopted(at: moment.wall, warnings: ineffective)
             log.info("configuration adopted")
         } catch {

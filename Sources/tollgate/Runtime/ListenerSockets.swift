@@ -24,7 +24,9 @@ struct ListenerSockets {
         self.inherited = inherited
         held = try inherited.addresses()
         for declaration in configuration.settings.listeners {
-            try bind(declaration, .http) { Listener(socket: $0, announces: declaration.expectsProxyHeader, allowsHTTP2: declaration.allowsHTTP2) }
+            try bind(declaration, .http) {
+                Listener(socket: $0, announces: declaration.expectsProxyHeader, allowsHTTP2: declaration.allowsHTTP2)
+            }
         }
         for declaration in configuration.settings.tlsListeners {
             try bind(declaration, .https) { Listener(socket: $0, announces: declaration.expectsProxyHeader, tls: tls) }

@@ -47,7 +47,7 @@ struct RedisConditions {
 struct LoggedProblem {
     /// nil while all is well.
     private(set) var problem: String?
-    private var logged = ToldReasons()
+    private var logged = ReportedReasons()
 
     /// Sets the problem, and returns whether to log that: the end and the first reason are, and of further reasons each once, if `isDue`.
     mutating func set(_ problem: String?, isDue: () -> Bool) -> Bool {

@@ -71,7 +71,9 @@ struct RunningRecord: Equatable, Sendable {
         } catch {
             return nil
         }
-        guard let process = texts["process"].flatMap({ Int($0) }), let version = texts["version"], let key = texts["key"], let settings = texts["settings"] else { return nil }
+        guard let process = texts["process"].flatMap({ Int($0) }), let version = texts["version"], let key = texts["key"],
+            let settings = texts["settings"]
+        else { return nil }
         (self.process, self.version, self.key, self.settings) = (process, version, key, settings)
         variables = texts.filter { !["process", "version", "key", "settings"].contains($0.key) }
     }

@@ -55,7 +55,8 @@ extension FilteredItems {
 
 extension ServerLog {
     func write(_ notice: UnlabelledDrops.Notice) {
-        let detail = "filter-unlabelled=keep on the route lets them pass, filter-unlabelled=TIER counts them as that tier; or the upstream labels them"
+        let detail =
+            "filter-unlabelled=keep on the route lets them pass, filter-unlabelled=TIER counts them as that tier; or the upstream labels them"
         warning(
             "every element that the filter removed in the last minute had no label", ("route", notice.route),
             ("elements", "\(notice.count)"), ("detail", detail))

@@ -35,7 +35,7 @@ final class UpstreamResolver: Part, Sendable {
     /// Milliseconds after a failed lookup, if the interval is not shorter.
     private static let retryInterval: Int32 = 5_000
     /// SRV records of one name that are used, those of the lowest priorities.
-    private static let mostRecords = 256
+    private static let maxRecords = 256
 
     private let state: Mutex<State>
     private let thread: RecurringThread
@@ -200,7 +200,7 @@ final class UpstreamResolver: Part, Sendable {
         var found: [UpstreamAddress] = []
         var seen: Set<SocketAddress> = []
         // Without a target, the service is said not to exist (RFC 2782): nothing to connect to.
-        for record in records(of: name, upstream, &round).prefix(Self.mostRecords) where !record.target.isEmpty && record.port > 0 {
+        for record in records(of: name, upstream, &round).prefix(Self.maxRecords) where !record.target.isEmpty && record.port > 0 {
             let addresses = addresses(of: record.target, record.port, upstream, &round).filter { seen.insert($0).inserted }
             for address in addresses {
                 found.append(

@@ -50,7 +50,7 @@ struct WorkerPlan: Sendable {
         let ofAccounts = Catalogue.endpoints.map { Int($0.number) } + [LocalEndpoint.token, .revocation].map { Int($0.rawValue) }
         let executor: LocalExecutor = { accounts.executor(for: $0) }
         // A worker that judges reports to none.
-        let reportSighting: (@Sendable (String, UpstreamAddress, AddressSighting) -> Void)? =
+        let reportSighting: (@Sendable (String, UpstreamAddress, AddressReport) -> Void)? =
             id == 0 ? nil : { @Sendable in _ = workers.first.post(.sighted(upstream: $0, $1, $2)) }
         return WorkerServices(
             admin: { await admin.answer($0) }, local: Self.endpoints(active, accounts, admin), localKinds: Self.kinds,
@@ -142,7 +142,8 @@ extension ServerLog {
 
     /// Answers of a filtered route passed without a single label.
     fileprivate func writeUnlabelled(route: String, path: String, answers: Int) {
-        let detail = "every caller gets such answers whole: let the upstream label its objects, name its field in filter=, or write filter-unlabelled=TIER on the route"
+        let detail =
+            "every caller gets such answers whole: let the upstream label its objects, name its field in filter=, or write filter-unlabelled=TIER on the route"
         warning(
             "no element of a filtered answer had a label", ("route", route), ("path", path), ("answers", "\(answers)"),
             ("detail", detail))

@@ -53,7 +53,9 @@ struct Interview: Sendable {
                 _ = try TypedText.choice(text, SetupQuestion.issuers)
                 // A route demands a claim of all tokens or of none.
                 if answers.issuerKind?.bindsClient == true, answers[.contract] != SetupQuestion.none {
-                    throw ParseError("cannot stand beside a sign-in API: its app client would be demanded of the API's own tokens too, choose none for one of them")
+                    throw ParseError(
+                        "cannot stand beside a sign-in API: its app client would be demanded of the API's own tokens too, choose none for one of them"
+                    )
                 }
             case .tenant:
                 // The audience comes later: any will do to judge the tenant.

@@ -31,12 +31,15 @@ struct OutsideIssuer: Sendable {
             (jwks, audience, algorithms) = (issuer + "/.well-known/jwks.json", "any", "RS256")
             claim = ("client_id", answered)
         case .firebase:
-            try Self.check(tenant, "is no id of a Firebase project, write one like my-app-1a2b3") { $0.isLowercase || $0.isNumber || $0 == "-" }
+            try Self.check(tenant, "is no id of a Firebase project, write one like my-app-1a2b3") {
+                $0.isLowercase || $0.isNumber || $0 == "-"
+            }
             issuer = "https://securetoken.google.com/\(tenant)"
             jwks = "https://www.googleapis.com/service_accounts/v1/jwk/securetoken@system.gserviceaccount.com"
             (audience, algorithms) = (tenant, "RS256")
         case .supabase:
-            let domain = tenant.contains(".") ? try Self.domain(tenant, example: "auth.example.org") : try Self.project(tenant) + ".supabase.co"
+            let domain =
+                tenant.contains(".") ? try Self.domain(tenant, example: "auth.example.org") : try Self.project(tenant) + ".supabase.co"
             issuer = "https://\(domain)/auth/v1"
             (jwks, audience, algorithms) = (issuer + "/.well-known/jwks.json", "authenticated", "ES256,RS256")
         case .clerk:
@@ -47,7 +50,9 @@ struct OutsideIssuer: Sendable {
             (jwks, audience, algorithms) = (issuer + "/protocol/openid-connect/certs", answered, "RS256")
         }
         if kind.asksForAudience {
-            try Self.check(answered, "is no audience, write it without spaces") { !$0.isWhitespace && $0.isASCII && $0 != "," && $0 != "\"" }
+            try Self.check(answered, "is no audience, write it without spaces") {
+                !$0.isWhitespace && $0.isASCII && $0 != "," && $0 != "\""
+            }
         }
     }
 
@@ -68,7 +73,8 @@ struct OutsideIssuer: Sendable {
     /// The region in the id of a user pool.
     private static func region(ofPool text: String) throws(ParseError) -> String {
         let parts = text.split(separator: "_", omittingEmptySubsequences: false)
-        let isPool = parts.count == 2 && parts[0].split(separator: "-").count >= 3
+        let isPool =
+            parts.count == 2 && parts[0].split(separator: "-").count >= 3
             && parts[0].allSatisfy { $0.isASCII && ($0.isLowercase || $0.isNumber || $0 == "-") }
             && !parts[1].isEmpty && parts[1].allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
         guard isPool else { throw ParseError("is no id of a user pool, write one like eu-west-1_AbCdEf123") }
@@ -76,7 +82,9 @@ struct OutsideIssuer: Sendable {
     }
 
     private static func project(_ text: String) throws(ParseError) -> String {
-        try check(text, "is no reference of a Supabase project, write one like abcdefghijklmnopqrst, or the project's domain") { $0.isLowercase || $0.isNumber }
+        try check(text, "is no reference of a Supabase project, write one like abcdefghijklmnopqrst, or the project's domain") {
+            $0.isLowercase || $0.isNumber
+        }
         return text
     }
 
@@ -137,10 +145,19 @@ extension OutsideIssuer.Kind {
     /// Comments above its trust line: which tokens these are, and where their tier may come from.
     var notes: [String] {
         switch self {
-        case .auth0: ["Access tokens for one API of Auth0. An Action can add a tier under a URL as its name: add", "tier-claim=https://example.org/tier then."]
-        case .cognito: ["Access tokens of a user pool of Amazon Cognito. They have no aud; their client_id names the app. A trigger before the", "token's generation can add a claim named tier."]
+        case .auth0:
+            [
+                "Access tokens for one API of Auth0. An Action can add a tier under a URL as its name: add",
+                "tier-claim=https://example.org/tier then.",
+            ]
+        case .cognito:
+            [
+                "Access tokens of a user pool of Amazon Cognito. They have no aud; their client_id names the app. A trigger before the",
+                "token's generation can add a claim named tier.",
+            ]
         case .firebase: ["ID tokens of a Firebase project, which apps send as bearer tokens. A custom claim named tier counts."]
-        case .supabase: ["Access tokens of a Supabase project with asymmetric signing keys. A Custom Access Token Hook can add a claim named tier."]
+        case .supabase:
+            ["Access tokens of a Supabase project with asymmetric signing keys. A Custom Access Token Hook can add a claim named tier."]
         case .clerk: ["Session tokens of Clerk, which have no aud. The session token can be customised to have a claim named tier."]
         case .keycloak: ["Access tokens of one realm of Keycloak. A mapper of the client can add a claim named tier."]
         }

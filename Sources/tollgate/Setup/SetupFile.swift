@@ -51,9 +51,14 @@ struct SetupFile: Sendable {
         } else {
             lines += ["# HTTPS, for all clients; no plain HTTP.", "TOLLGATE_LISTEN_TLS=0.0.0.0:8443", "TOLLGATE_LISTEN="]
             lines += ["# The certificate with its chain, and its key; changed files are reloaded without a restart."]
-            lines += ["TOLLGATE_TLS_CERT=\(value(absolute(answers[.tlsCertificate])))", "TOLLGATE_TLS_KEY=\(value(absolute(answers[.tlsKey])))"]
+            lines += [
+                "TOLLGATE_TLS_CERT=\(value(absolute(answers[.tlsCertificate])))", "TOLLGATE_TLS_KEY=\(value(absolute(answers[.tlsKey])))",
+            ]
         }
-        lines += ["# The URL under which clients reach the gateway; also the iss of its own tokens.", "TOLLGATE_PUBLIC_URL=\(value(answers.publicURL))"]
+        lines += [
+            "# The URL under which clients reach the gateway; also the iss of its own tokens.",
+            "TOLLGATE_PUBLIC_URL=\(value(answers.publicURL))",
+        ]
         lines += ["# Health, metrics and the admin API: never reachable from outside.", "TOLLGATE_ADMIN_LISTEN=127.0.0.1:9090"]
         lines += ["# The bearer token of the admin API, generated for this file. It opens every account: keep the file private."]
         return lines + ["TOLLGATE_ADMIN_TOKEN=\(secrets.admin)", ""]
@@ -88,7 +93,10 @@ struct SetupFile: Sendable {
     }
 
     private var api: [String] {
-        var lines = ["# Your API. Several addresses of it are separated by spaces; health=/healthz probes them.", "TOLLGATE_UPSTREAM_API=\(value(answers[.upstream]))"]
+        var lines = [
+            "# Your API. Several addresses of it are separated by spaces; health=/healthz probes them.",
+            "TOLLGATE_UPSTREAM_API=\(value(answers[.upstream]))",
+        ]
         lines += ["# Every path of it, for callers with a valid token, each 600 times a minute (`tollgate help routes` lists the keys)."]
         var route = "/* upstream=api auth=required limit=600/m"
         if let contract = answers.contractID {
@@ -96,7 +104,9 @@ struct SetupFile: Sendable {
             route += " errors=\(contract.name)"
         }
         if let claim = routeClaim {
-            lines += ["# claims= admits the tokens of one app client alone; `tollgate token mint` needs --claim \(claim.name)=\(claim.value), too."]
+            lines += [
+                "# claims= admits the tokens of one app client alone; `tollgate token mint` needs --claim \(claim.name)=\(claim.value), too."
+            ]
             route += " claims=\(claim.name)=\(claim.value)"
         }
         return lines + ["TOLLGATE_ROUTE_API=\(value(route))", ""]

@@ -36,10 +36,12 @@ enum SetupQuestion: String, CaseIterable, Sendable {
         switch self {
         case .upstream: "the base URL of your API, like http://127.0.0.1:9001; needed unless a terminal is asked"
         case .contract: "the sign-in API that the gateway serves: \(alternatives(Self.contracts)); none by default"
-        case .appleClientIDs: "for the contracts provider and apple: the apps that sign in with Apple, by their bundle ids, separated by commas; provider may have --google-client-ids instead"
+        case .appleClientIDs:
+            "for the contracts provider and apple: the apps that sign in with Apple, by their bundle ids, separated by commas; provider may have --google-client-ids instead"
         case .googleClientIDs: "for the contract provider: the apps that sign in with Google, by their client ids, separated by commas"
         case .issuer: "whose tokens it accepts beside its own: \(alternatives(Self.issuers)); none by default"
-        case .tenant: "of that issuer: the domain (Auth0, Clerk), the user pool (Cognito), the project (Firebase, Supabase) or the realm's URL (Keycloak)"
+        case .tenant:
+            "of that issuer: the domain (Auth0, Clerk), the user pool (Cognito), the project (Firebase, Supabase) or the realm's URL (Keycloak)"
         case .audience: "of that issuer: the API's identifier (Auth0), the app client (Cognito) or the aud (Keycloak)"
         case .redis: "the Redis in which several gateways share their limits, like redis://127.0.0.1:6379"
         case .publicURL: "the URL under which clients reach the gateway; for https without --tls-cert a load balancer in front ends TLS"
@@ -85,7 +87,9 @@ enum SetupQuestion: String, CaseIterable, Sendable {
         switch self {
         case .upstream: "1/5 The URL of your API"
         case .contract: "2/5 The sign-in API to serve (\(Self.contracts.joined(separator: ", ")))"
-        case .appleClientIDs: "    The bundle ids of your apps with Sign in with Apple, separated by commas" + (answers.providers.count > 1 ? " (empty: none)" : "")
+        case .appleClientIDs:
+            "    The bundle ids of your apps with Sign in with Apple, separated by commas"
+                + (answers.providers.count > 1 ? " (empty: none)" : "")
         case .googleClientIDs: "    The client ids of your apps with Sign in with Google, separated by commas (empty: none)"
         case .issuer: "3/5 An outside issuer to trust (\(Self.issuers.joined(separator: ", ")))"
         case .tenant: "    \(answers.issuerKind?.tenantQuestion ?? "")"

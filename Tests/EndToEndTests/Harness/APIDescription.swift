@@ -67,7 +67,11 @@ struct APIDescription {
         var found = schema["required"].array.compactMap(\.text).filter { members[$0] == nil }.map { "\(place).\($0) is missing" }
         for (name, member) in members {
             let declared = schema["properties"][name].isNull ? schema["additionalProperties"] : schema["properties"][name]
-            if declared.isNull { found.append("\(place).\(name) is not described") } else { found += check(member, declared, "\(place).\(name)") }
+            if declared.isNull {
+                found.append("\(place).\(name) is not described")
+            } else {
+                found += check(member, declared, "\(place).\(name)")
+            }
         }
         return found
     }

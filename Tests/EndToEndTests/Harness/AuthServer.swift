@@ -86,7 +86,8 @@ final class AuthServer: Sendable {
     }
 
     static func token(_ user: String, lifetime: Int) throws -> String {
-        let claims = #"{"iss":"\#(issuer)","sub":"\#(user)","sid":"s-\#(user)","iat":\#(unixNow),"exp":\#(unixNow + lifetime),"jti":"\#(UUID().uuidString)"}"#
+        let claims =
+            #"{"iss":"\#(issuer)","sub":"\#(user)","sid":"s-\#(user)","iat":\#(unixNow),"exp":\#(unixNow + lifetime),"jti":"\#(UUID().uuidString)"}"#
         return try IssuerKey(.hs256(secret: secret)).token(claims)
     }
 

@@ -92,12 +92,15 @@ final class Page {
     init(_ browser: Browser, width: Int = 1_000, height: Int = 800) throws {
         self.browser = browser
         guard let context = try browser.call("Target.createBrowserContext")["browserContextId"].text,
-            let target = try browser.call("Target.createTarget", "\"url\":\"about:blank\",\"browserContextId\":\"\(context)\"")["targetId"].text,
+            let target = try browser.call("Target.createTarget", "\"url\":\"about:blank\",\"browserContextId\":\"\(context)\"")["targetId"]
+                .text,
             let session = try browser.call("Target.attachToTarget", "\"targetId\":\"\(target)\",\"flatten\":true")["sessionId"].text
         else { throw Fault("the browser opens no page") }
         (self.context, self.session) = (context, session)
         for domain in ["Page", "Runtime", "Log"] { try call("\(domain).enable") }
-        try call("Emulation.setDeviceMetricsOverride", "\"width\":\(width),\"height\":\(height),\"deviceScaleFactor\":1,\"mobile\":\(width < 600)")
+        try call(
+            "Emulation.setDeviceMetricsOverride",
+            "\"width\":\(width),\"height\":\(height),\"deviceScaleFactor\":1,\"mobile\":\(width < 600)")
     }
 
     deinit {

@@ -51,7 +51,7 @@ final class FrontProxy {
                 }
                 (self.port, self.process) = (port, process)
                 return
-            } catch where attempt < 4 {}
+            } catch  where attempt < 4 {}
         }
         throw Fault("\(kind) does not start")
     }
@@ -79,7 +79,8 @@ final class FrontProxy {
             try folder.write("proxy.yaml", configuration)
             let quiet = ["--global.checkNewVersion=false", "--global.sendAnonymousUsage=false", "--log.level=ERROR"]
             return try Subprocess(
-                kind.program, ["--entryPoints.http.address=127.0.0.1:\(port)", "--providers.file.filename=\(file)"] + quiet, environment: home)
+                kind.program, ["--entryPoints.http.address=127.0.0.1:\(port)", "--providers.file.filename=\(file)"] + quiet,
+                environment: home)
         case .caddy:
             try folder.write("proxy.yaml", "{\n\tadmin off\n\tpersist_config off\n}\n" + configuration)
             return try Subprocess(kind.program, ["run", "--config", file, "--adapter", "caddyfile"], environment: home)

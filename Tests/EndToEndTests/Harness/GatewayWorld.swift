@@ -41,7 +41,9 @@ final class GatewayWorld: StoryWorld {
     func message(to recipient: String) async throws -> StoryMessage? {
         marks += 1
         let mark = "mark\(marks)@marks.test"
-        guard try gateway().send("POST /auth/email/code", #"{"email":"\#(mark)"}"#).status == 200 else { throw Fault("no code for \(mark)") }
+        guard try gateway().send("POST /auth/email/code", #"{"email":"\#(mark)"}"#).status == 200 else {
+            throw Fault("no code for \(mark)")
+        }
         _ = try gateway().message(to: mark)
         let messages = try gateway().outbox().filter { $0["to"].text == recipient }
         defer { read[recipient] = messages.count }

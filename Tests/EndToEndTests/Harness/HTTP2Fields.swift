@@ -3,7 +3,8 @@ struct HTTP2Fields {
     /// The names of the static table that have an index below 62, by it.
     private static let names: [Int: String] = [
         8: ":status", 16: "accept-encoding", 17: "accept-language", 18: "accept-ranges", 19: "accept", 21: "age", 23: "authorization",
-        24: "cache-control", 26: "content-encoding", 28: "content-length", 30: "content-range", 31: "content-type", 32: "cookie", 33: "date",
+        24: "cache-control", 26: "content-encoding", 28: "content-length", 30: "content-range", 31: "content-type", 32: "cookie",
+        33: "date",
         34: "etag", 35: "expect", 36: "expires", 44: "last-modified", 46: "location", 48: "proxy-authenticate", 53: "retry-after",
         54: "server", 55: "set-cookie", 58: "user-agent", 59: "vary", 60: "via", 61: "www-authenticate",
     ]

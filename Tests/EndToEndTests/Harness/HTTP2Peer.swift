@@ -18,7 +18,8 @@ final class HTTP2Peer {
             switch type {
             case 3: "RST \(stream) \(word(0))"
             case 7: "GOAWAY \(word(0)) \(word(4))"
-            default: "\(["DATA", "HEADERS", "PRIORITY", "RST", "SETTINGS", "PUSH", "PING", "GOAWAY", "WINDOW", "CONTINUATION"][type]) \(stream)"
+            default:
+                "\(["DATA", "HEADERS", "PRIORITY", "RST", "SETTINGS", "PUSH", "PING", "GOAWAY", "WINDOW", "CONTINUATION"][type]) \(stream)"
             }
         }
     }

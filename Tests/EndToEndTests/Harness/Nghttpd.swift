@@ -23,7 +23,7 @@ final class Nghttpd {
                 }
                 (self.port, self.process) = (chosen, process)
                 return
-            } catch where attempt < 4 {}
+            } catch  where attempt < 4 {}
         }
         throw Fault("nghttpd does not start")
     }

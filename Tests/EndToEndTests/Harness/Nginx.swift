@@ -20,7 +20,7 @@ final class Nginx {
                 }
                 (self.port, self.process) = (port, process)
                 return
-            } catch where attempt < 4 {}
+            } catch  where attempt < 4 {}
         }
         throw Fault("nginx does not start")
     }

@@ -16,7 +16,9 @@ enum PythonTools {
     static let hasOAuthClient = [inPackages("authlib"), inPackages("requests")].allSatisfy { FileManager.default.fileExists(atPath: $0) }
 
     /// Those of Kubernetes, and the one of Compose, which is installed after them: the network may be lost in between.
-    static let hasKubernetesSchemas = [inPackages("kubernetes_validate"), composeSchema].allSatisfy { FileManager.default.fileExists(atPath: $0) }
+    static let hasKubernetesSchemas = [inPackages("kubernetes_validate"), composeSchema].allSatisfy {
+        FileManager.default.fileExists(atPath: $0)
+    }
 
     /// A path in the environment's packages, whose folder is named by the version of Python.
     private static func inPackages(_ path: String) -> String {

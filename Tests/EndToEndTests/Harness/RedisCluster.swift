@@ -102,7 +102,9 @@ final class RedisCluster {
         for (node, range) in zip(nodes, Self.ranges) { try node.ask("CLUSTER", "ADDSLOTSRANGE", "\(range.0)", "\(range.1)") }
         let count = nodes.count
         try eventually("all nodes know each other", seconds: 60) {
-            try nodes.allSatisfy { try $0.ask("CLUSTER", "INFO").contains("cluster_known_nodes:\(count)") && !$0.ask("CLUSTER", "NODES").contains("handshake") }
+            try nodes.allSatisfy {
+                try $0.ask("CLUSTER", "INFO").contains("cluster_known_nodes:\(count)") && !$0.ask("CLUSTER", "NODES").contains("handshake")
+            }
         }
         for number in 0..<3 { try nodes[number + 3].ask("CLUSTER", "REPLICATE", nodes[number].id) }
         try eventually("the cluster serves all slots", seconds: 60) {

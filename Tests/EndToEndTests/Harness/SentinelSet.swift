@@ -31,7 +31,8 @@ final class RedisNode {
     fileprivate init(_ program: RedisProgram, port held: HeldPort, _ configuration: [String], isSentinel: Bool, login: [String]) throws {
         (self.held, self.program, self.login) = (held, program, login)
         folder = try Folder()
-        let listening = configuration.contains { $0.hasPrefix("tls-cert-file") } ? ["port 0", "tls-port \(held.number)"] : ["port \(held.number)"]
+        let listening =
+            configuration.contains { $0.hasPrefix("tls-cert-file") } ? ["port 0", "tls-port \(held.number)"] : ["port \(held.number)"]
         let lines = listening + ["bind 127.0.0.1", "dir \(folder.path)", "protected-mode no"] + configuration
         let file = try folder.write("node.conf", lines.joined(separator: "\n") + "\n")
         arguments = [file] + (isSentinel ? ["--sentinel"] : [])
@@ -103,8 +104,11 @@ final class SentinelSet {
         self.access = access
         servers.append(try RedisNode(program, port: ports[0], plain, isSentinel: false, login: access.login))
         servers.append(
-            try RedisNode(program, port: ports[1], plain + ["replicaof 127.0.0.1 \(servers[0].port)"], isSentinel: false, login: access.login))
-        try eventually("the replica is in step") { try servers[0].ask("ROLE").contains("\(servers[1].port)") && servers[1].ask("ROLE").contains("connected") }
+            try RedisNode(
+                program, port: ports[1], plain + ["replicaof 127.0.0.1 \(servers[0].port)"], isSentinel: false, login: access.login))
+        try eventually("the replica is in step") {
+            try servers[0].ask("ROLE").contains("\(servers[1].port)") && servers[1].ask("ROLE").contains("connected")
+        }
         let watching = [
             "sentinel monitor \(Self.master) 127.0.0.1 \(servers[0].port) 2",
             // Longer than a busy machine keeps a server from its processor.
@@ -145,7 +149,9 @@ final class SentinelSet {
     /// The server that a sentinel names now.
     func primary() throws -> RedisNode {
         let answer = try sentinels[0].ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", Self.master).split(whereSeparator: \.isNewline)
-        guard let named = servers.first(where: { answer.last.map(String.init) == "\($0.port)" }) else { throw Fault("no primary: \(answer)") }
+        guard let named = servers.first(where: { answer.last.map(String.init) == "\($0.port)" }) else {
+            throw Fault("no primary: \(answer)")
+        }
         return named
     }
 

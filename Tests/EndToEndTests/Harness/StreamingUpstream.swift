@@ -5,10 +5,13 @@ extension Upstream {
     static func streaming() throws -> Upstream {
         try Upstream { request, connection in
             let path = request.target
-            if path.hasSuffix("/page") { return try connection.send("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi") }
+            if path.hasSuffix("/page") {
+                return try connection.send("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi")
+            }
             let isGRPC = path.contains("/grpc"), isDownload = path.contains("/download"), isLines = path.contains("/lines")
             let type =
-                isGRPC ? "application/grpc" : isDownload ? "application/octet-stream" : isLines ? "application/x-ndjson" : "text/event-stream"
+                isGRPC
+                ? "application/grpc" : isDownload ? "application/octet-stream" : isLines ? "application/x-ndjson" : "text/event-stream"
             let lines = #"{"a":"public"}"# + "\n" + #"{"a":"secret","tier":"premium"}"# + "\n"
             try connection.send(
                 "HTTP/1.1 200 OK\r\nContent-Type: \(type)\r\nX-Accel-Buffering: no\r\nTransfer-Encoding: chunked\r\n\r\n")

@@ -32,7 +32,9 @@ final class UpgradedGateway {
         // Written by another process: one that a test beside this starts meanwhile may inherit the open file, which cannot be run then.
         try folder.write("program.text", script)
         chmod(folder.file("program.text"), 0o755)
-        guard try Subprocess("cp", [folder.file("program.text"), folder.file("program")]).exitCode() == 0 else { throw Fault("no program is written") }
+        guard try Subprocess("cp", [folder.file("program.text"), folder.file("program")]).exitCode() == 0 else {
+            throw Fault("no program is written")
+        }
     }
 
     func writeSettings(_ settings: String) throws { try folder.write("gateway.env", Gateway.complete(settings, folder)) }

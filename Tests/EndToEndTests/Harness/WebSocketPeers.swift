@@ -5,7 +5,10 @@ enum WebSocketPeers {
     /// Echoes messages; answers `who` with the user, the chosen subprotocol and the offered ones, `large N` with N bytes, `close` with 4000.
     static func server() throws -> (process: Subprocess, url: String) {
         let process = try Subprocess(
-            python, ["-c", """
+            python,
+            [
+                "-c",
+                """
                 import asyncio, websockets
                 async def serve(socket):
                     async for message in socket:
@@ -21,7 +24,8 @@ enum WebSocketPeers {
                         print(server.sockets[0].getsockname()[1], flush=True)
                         await asyncio.Future()
                 asyncio.run(main())
-                """])
+                """,
+            ])
         let lines = try process.output.wait(for: "the server's port", seconds: 60) { !$0.isEmpty }
         guard let port = Int(lines[0]) else { throw Fault("no port: \(lines) \(process.complaints.now)") }
         return (process, "http://127.0.0.1:\(port)")

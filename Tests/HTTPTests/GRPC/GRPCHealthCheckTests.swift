@@ -48,11 +48,13 @@ import Wire
         #expect(isServing(framed([8, 0x81, 0])), "a varint may be longer than it must")
     }
 
-    @Test(arguments: [
-        [], [0], [0, 0, 0, 0], [0, 0, 0, 0, 2], [0, 0, 0, 0, 2, 8], [0, 0, 0, 0, 2, 8, 1, 0], [1, 0, 0, 0, 2, 8, 1], [0, 0, 0, 0, 1, 8],
-        [0, 255, 255, 255, 255, 8, 1], [0, 0, 0, 0, 2, 15, 1], [0, 0, 0, 0, 3, 8, 1, 0x12], [0, 0, 0, 0, 4, 8, 1, 0x12, 5],
-        [0, 0, 0, 0, 4, 8, 1, 0x19, 0], [0, 0, 0, 0, 2, 8, 1, 0, 0, 0, 0, 2, 8, 1],
-    ] as [[UInt8]])
+    @Test(
+        arguments: [
+            [], [0], [0, 0, 0, 0], [0, 0, 0, 0, 2], [0, 0, 0, 0, 2, 8], [0, 0, 0, 0, 2, 8, 1, 0], [1, 0, 0, 0, 2, 8, 1],
+            [0, 0, 0, 0, 1, 8],
+            [0, 255, 255, 255, 255, 8, 1], [0, 0, 0, 0, 2, 15, 1], [0, 0, 0, 0, 3, 8, 1, 0x12], [0, 0, 0, 0, 4, 8, 1, 0x12, 5],
+            [0, 0, 0, 0, 4, 8, 1, 0x19, 0], [0, 0, 0, 0, 2, 8, 1, 0, 0, 0, 0, 2, 8, 1],
+        ] as [[UInt8]])
     func whatIsNotOneWholeMessageIsNotHealthy(_ content: [UInt8]) { #expect(!isServing(content)) }
 
     @Test("Any content is read without a trap, and only a short one can be healthy")

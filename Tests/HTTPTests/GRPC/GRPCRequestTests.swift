@@ -25,7 +25,8 @@ import Wire
     func itIsToldByItsContentType(_ value: String) { #expect(isGRPC("Content-Type: \(value)\r\n")) }
 
     @Test(arguments: [
-        "application/grpc-web", "application/grpc-web+proto", "application/grpc-web-text", "application/grpcx", "application/grp", "text/plain",
+        "application/grpc-web", "application/grpc-web+proto", "application/grpc-web-text", "application/grpcx", "application/grp",
+        "text/plain",
         "application/json", "", "x application/grpc",
     ])
     func anyOtherIsOrdinaryHTTP(_ value: String) { #expect(!isGRPC("Content-Type: \(value)\r\n")) }

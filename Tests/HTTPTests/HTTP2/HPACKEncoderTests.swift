@@ -29,7 +29,9 @@ import Wire
 
     @Test(
         "Requests are read again",
-        arguments: [("GET", "/", "a.test"), ("POST", "/x?y=\(String(repeating: "z", count: 300))", "a.test:8080"), ("PROPFIND", "/index.html", "")])
+        arguments: [
+            ("GET", "/", "a.test"), ("POST", "/x?y=\(String(repeating: "z", count: 300))", "a.test:8080"), ("PROPFIND", "/index.html", ""),
+        ])
     func requests(_ method: String, _ path: String, _ authority: String) {
         for isSecure in [true, false] {
             var encoder = HPACKEncoder()

@@ -61,7 +61,8 @@ import Wire
         #expect(reader.readFields(FieldBlock.hex("0001787f808000") + Array(value.utf8)) == ["x: \(value)"])
     }
 
-    @Test("Indices beyond the tables, and index 0", arguments: ["80", "be", "7e0161", "0f2f0161", "1f2f0161", "ff80808001", "40016101 62bf"])
+    @Test(
+        "Indices beyond the tables, and index 0", arguments: ["80", "be", "7e0161", "0f2f0161", "1f2f0161", "ff80808001", "40016101 62bf"])
     func indices(_ hex: String) {
         var reader = BlockReader()
         #expect(reader.read(FieldBlock.hex(hex), as: .trailers) == "broken index")
@@ -108,7 +109,8 @@ import Wire
     func pairs() {
         var random = SplitMix64(seed: 1)
         for count in 0..<300 {
-            expectDecoded((0..<count).map { _ in UInt8.random(in: Bool.random(using: &random) ? 0x21...0x7E : 0x80...0xFF, using: &random) })
+            expectDecoded(
+                (0..<count).map { _ in UInt8.random(in: Bool.random(using: &random) ? 0x21...0x7E : 0x80...0xFF, using: &random) })
         }
         for first in UInt8(0x21)...0x7E { for second in UInt8(0x21)...0x7E { expectDecoded([first, second, first, second, second]) } }
     }

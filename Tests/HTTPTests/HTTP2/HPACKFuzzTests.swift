@@ -16,7 +16,8 @@ import Wire
             let got = reader.readFields(encoder.encode(fields))
             let size = reader.decoder.tableSize
             guard got == lines(fields), size == encoder.table.size else {
-                Issue.record("seed \(seed), round \(round): \(got.count) of \(fields.count) fields, \(size) and \(encoder.table.size) bytes")
+                Issue.record(
+                    "seed \(seed), round \(round): \(got.count) of \(fields.count) fields, \(size) and \(encoder.table.size) bytes")
                 return
             }
         }
@@ -102,7 +103,9 @@ import Wire
             }
             accepted += 1
             let lines = described.split(separator: "\n").dropFirst().map { String($0.hasPrefix("- ") ? $0.dropFirst(2) : $0) }
-            guard lines.filter({ !$0.hasPrefix("host: ") && !$0.hasPrefix("cookie: ") }) == passed.map(\.description), !described.contains("rest ") else {
+            guard lines.filter({ !$0.hasPrefix("host: ") && !$0.hasPrefix("cookie: ") }) == passed.map(\.description),
+                !described.contains("rest ")
+            else {
                 Issue.record("seed \(seed): \(fields) came to \(described)")
                 return
             }
@@ -111,10 +114,14 @@ import Wire
     }
 
     private func requestFields(_ maker: inout MessageMaker) -> [FieldPair] {
-        var fields = [FieldPair(":method", "GET"), FieldPair(":scheme", "https"), FieldPair(":authority", "a.test"), FieldPair(":path", "/p?q")]
+        var fields = [
+            FieldPair(":method", "GET"), FieldPair(":scheme", "https"), FieldPair(":authority", "a.test"), FieldPair(":path", "/p?q"),
+        ]
         let others = [
-            FieldPair("host", "a.test"), FieldPair("cookie", "a=b"), FieldPair("cookie", "c=d"), FieldPair("te", "trailers"), FieldPair("x-a", "1"),
-            FieldPair("content-length", "5"), FieldPair("accept", "*/*"), FieldPair("expect", "100-continue"), FieldPair("authorization", "Bearer t"),
+            FieldPair("host", "a.test"), FieldPair("cookie", "a=b"), FieldPair("cookie", "c=d"), FieldPair("te", "trailers"),
+            FieldPair("x-a", "1"),
+            FieldPair("content-length", "5"), FieldPair("accept", "*/*"), FieldPair("expect", "100-continue"),
+            FieldPair("authorization", "Bearer t"),
         ]
         for _ in 0..<Int.random(in: 0...5, using: &maker.random) { fields.append(others.randomElement(using: &maker.random)!) }
         guard Int.random(in: 0..<2, using: &maker.random) == 0 else { return fields }

@@ -34,7 +34,8 @@ import Wire
         block = FieldBlock()
         block.indexed(62)
         block.literal(FieldPair("name", String(repeating: "w", count: 65)), .incremental, nameIndex: 62)
-        #expect(reader.readFields(block.bytes) == ["name: \(String(repeating: "v", count: 64))", "name: \(String(repeating: "w", count: 65))"])
+        #expect(
+            reader.readFields(block.bytes) == ["name: \(String(repeating: "v", count: 64))", "name: \(String(repeating: "w", count: 65))"])
         size = reader.decoder.tableSize
         #expect(size == 0)
     }

@@ -114,7 +114,11 @@ private struct BothEnds: ~Copyable {
             if end.sent == end.sending.content.count {
                 end.isSent = true
                 let trailers = Array("X-Sum: \(number)\r\n".utf8)
-                if end.sending.hasTrailers { client.sendTrailers(trailers.rawBytes, on: id, into: &clientOut) } else { client.sendEnd(on: id, into: &clientOut) }
+                if end.sending.hasTrailers {
+                    client.sendTrailers(trailers.rawBytes, on: id, into: &clientOut)
+                } else {
+                    client.sendEnd(on: id, into: &clientOut)
+                }
             }
             clients[number] = end
             if one(in: 400) { cancel(number) } else { closeClient(number) }
@@ -140,7 +144,9 @@ private struct BothEnds: ~Copyable {
             guard var end = servers[number], !end.isSent, end.isReceived else { continue }
             let id = StreamID(number: number)
             if !end.hasHead {
-                if one(in: 2) { _ = server.sendHead(("HTTP/1.1 103 \r\nLink: a\r\n\r\n" as StaticString).rawBytes, on: id, into: &serverOut) }
+                if one(in: 2) {
+                    _ = server.sendHead(("HTTP/1.1 103 \r\nLink: a\r\n\r\n" as StaticString).rawBytes, on: id, into: &serverOut)
+                }
                 let length = one(in: 2) ? "Content-Length: \(end.sending.content.count)\r\n" : ""
                 _ = server.sendHead(Array("HTTP/1.1 200 \r\nServer: t\r\n\(length)\r\n".utf8).rawBytes, on: id, into: &serverOut)
                 end.hasHead = true
@@ -150,7 +156,11 @@ private struct BothEnds: ~Copyable {
             if end.sent == end.sending.content.count {
                 end.isSent = true
                 let trailers = Array("X-Sum: \(number)\r\n".utf8)
-                if end.sending.hasTrailers { server.sendTrailers(trailers.rawBytes, on: id, into: &serverOut) } else { server.sendEnd(on: id, into: &serverOut) }
+                if end.sending.hasTrailers {
+                    server.sendTrailers(trailers.rawBytes, on: id, into: &serverOut)
+                } else {
+                    server.sendEnd(on: id, into: &serverOut)
+                }
             }
             servers[number] = end
             if end.isSent {

@@ -7,8 +7,10 @@ private typealias F = HTTP2Bytes
 /// The same bytes of an upstream in any pieces mean the same; any bytes at all keep the machine's bounds.
 @Suite struct HTTP2ClientFeedTests {
     private let talk =
-        F.settings([(3, 50), (4, 70_000)]) + F.frame(.settings, 1) + F.window(0, 1_000) + F.answer(3, "103") + F.answer(1, "200", [("a", "b")])
-        + F.data(1, "hello") + F.answer(3, "404", [("content-length", "0")], ends: true) + F.ping() + F.frame(.data, 0x8, 1, [2, 65, 66, 0, 0])
+        F.settings([(3, 50), (4, 70_000)]) + F.frame(.settings, 1) + F.window(0, 1_000) + F.answer(3, "103")
+        + F.answer(1, "200", [("a", "b")])
+        + F.data(1, "hello") + F.answer(3, "404", [("content-length", "0")], ends: true) + F.ping()
+        + F.frame(.data, 0x8, 1, [2, 65, 66, 0, 0])
         + F.frame(.headers, 1, 5, Array(F.block([(":status", "200"), ("x", "y")])[..<10]))
         + F.frame(.continuation, 4, 5, Array(F.block([(":status", "200"), ("x", "y")])[10...])) + F.window(7, 9)
         + F.trailers(1, [("grpc-status", "0")]) + F.answer(7) + F.data(7, "x") + F.reset(7, .refusedStream) + F.goAway(9)
@@ -51,11 +53,13 @@ private typealias F = HTTP2Bytes
             for _ in 0..<60 {
                 if random.next() % 2 == 0 { line.send(random.next() % 2 == 0 ? "GET /" : "POST /", ends: random.next() % 2 == 0) }
                 var bytes = Self.randomFrame(&random)
-                if random.next() % 24 == 0, !bytes.isEmpty { bytes[Int(random.next() % UInt64(bytes.count))] ^= UInt8(truncatingIfNeeded: random.next()) }
+                if random.next() % 24 == 0, !bytes.isEmpty {
+                    bytes[Int(random.next() % UInt64(bytes.count))] ^= UInt8(truncatingIfNeeded: random.next())
+                }
                 line.receive(bytes, in: 1 + Int(random.next() % 40))
                 drive(&line, &random)
                 #expect(line.machine.streamCount <= 100)
-                #expect(line.machine.growthLeft >= 0 && line.machine.growthLeft <= HTTP2Core.mostGrowth)
+                #expect(line.machine.growthLeft >= 0 && line.machine.growthLeft <= HTTP2Core.maxGrowth)
                 #expect(line.machine.sending.window >= 0)
                 #expect(!line.sent().contains { $0.hasPrefix("rest") || $0.hasPrefix("TYPE") })
                 line.now = line.now.advanced(milliseconds: random.next() % 50)
@@ -80,7 +84,8 @@ private typealias F = HTTP2Bytes
         guard line.machine.streamCount > 0 else { return }
         let stream = StreamID(number: line.machine.streams[Int(random.next() % UInt64(line.machine.streamCount))].number)
         switch random.next() % 8 {
-        case 0: _ = line.send(stream.number, content: String(repeating: "y", count: Int(random.next() % 40_000)), ends: random.next() % 3 == 0)
+        case 0:
+            _ = line.send(stream.number, content: String(repeating: "y", count: Int(random.next() % 40_000)), ends: random.next() % 3 == 0)
         case 1: line.machine.sendEnd(on: stream, into: &line.output)
         case 2: line.machine.sendTrailers(Array("A: b\r\n".utf8).rawBytes, on: stream, into: &line.output)
         case 3: line.machine.release(stream, into: &line.output)

@@ -52,12 +52,13 @@ struct HTTP2ClientLine: ~Copyable {
                 note(content: input.readable.extracting(0..<count).text, id)
                 input.discard(count)
                 if takes { machine.consumed(count, of: id, into: &output) }
-            case .trailers(let id): events.append("trailers \(id.number) \(section.head.text.split(separator: "\r\n").joined(separator: "|"))")
+            case .trailers(let id):
+                events.append("trailers \(id.number) \(section.head.text.split(separator: "\r\n").joined(separator: "|"))")
             case .end(let id): over("end \(id.number)", id)
             case .reset(let id, let code): over("reset \(id.number) \(code.text)", id)
             case .badAnswer(let id, let fault): over("bad \(id.number) \(fault.text)", id)
             case .roomGrew(let id): events.append("room \(id.number)")
-            case .settings: events.append("settings \(machine.mostStreams)")
+            case .settings: events.append("settings \(machine.maxStreams)")
             case .wentAway(let code): events.append("away \(code.text)")
             case .fault(let fault): events.append("fault \(fault.text)")
             case .unreadable, .malformed: events.append("an event of a server")

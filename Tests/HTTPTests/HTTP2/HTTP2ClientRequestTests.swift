@@ -37,7 +37,8 @@ import Wire
             "Connection: close", "Keep-Alive: timeout=5", "Proxy-Connection: close", "Transfer-Encoding: chunked", "Upgrade: h2c",
             "TE: gzip", "TE: trailers, gzip",
         ] {
-            #expect(read("GET / HTTP/1.1\r\nHost: b\r\n\(line)\r\nA: b\r\n\r\n") == "http GET / HTTP/1.1\r\nhost: b\r\na: b\r\n\r\n", "\(line)")
+            #expect(
+                read("GET / HTTP/1.1\r\nHost: b\r\n\(line)\r\nA: b\r\n\r\n") == "http GET / HTTP/1.1\r\nhost: b\r\na: b\r\n\r\n", "\(line)")
         }
     }
 
@@ -45,7 +46,8 @@ import Wire
     func passedFields() {
         #expect(read("GET / HTTP/1.1\r\nHost: b\r\nTE: Trailers\r\n\r\n") == "http GET / HTTP/1.1\r\nhost: b\r\nte: Trailers\r\n\r\n")
         #expect(
-            read("POST / HTTP/1.1\r\nHost: b\r\nContent-Length: 0\r\n\r\n") == "http POST / HTTP/1.1\r\nhost: b\r\ncontent-length: 0\r\n\r\n")
+            read("POST / HTTP/1.1\r\nHost: b\r\nContent-Length: 0\r\n\r\n")
+                == "http POST / HTTP/1.1\r\nhost: b\r\ncontent-length: 0\r\n\r\n")
     }
 
     @Test("No table on the way keeps credentials")

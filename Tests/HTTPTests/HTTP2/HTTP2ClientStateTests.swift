@@ -8,7 +8,8 @@ private typealias F = HTTP2Bytes
 @Suite struct HTTP2ClientStateTests {
     /// A state of stream 1, and how it comes about.
     enum State: String, CaseIterable {
-        case idle, requested, sendingContent, interim, answered, answeredHalf, complete, completeSending, malformed, cancelled, resetByUpstream
+        case idle, requested, sendingContent, interim, answered, answeredHalf, complete, completeSending, malformed, cancelled,
+            resetByUpstream
         case leftOut, released, insideSection
 
         func enter(_ line: inout HTTP2ClientLine) {
@@ -88,7 +89,8 @@ private typealias F = HTTP2Bytes
         let frames: [([UInt8], event: String?, frame: String?)] = [
             (F.settings(), "settings 100", "SETTINGS ack"), (F.frame(.settings, 1), nil, nil), (F.ping(), nil, "PING ack"),
             (F.window(0, 9), nil, nil), (F.goAway(1), "away no_error", nil), (F.frame(.priority, 0, 1, [0, 0, 0, 0, 1]), nil, nil),
-            ([0, 0, 1, 0x20, 0xFF, 0, 0, 0, 1, 7], nil, nil), (F.frame(.pushPromise, 4, 1, F.word(2)), "fault protocol_error", "GOAWAY 0 protocol_error"),
+            ([0, 0, 1, 0x20, 0xFF, 0, 0, 0, 1, 7], nil, nil),
+            (F.frame(.pushPromise, 4, 1, F.word(2)), "fault protocol_error", "GOAWAY 0 protocol_error"),
             (F.frame(.continuation, 4, 1), "fault protocol_error", "GOAWAY 0 protocol_error"),
             (F.frame(.ping, 0, 0, [1]), "fault frame_size_error", "GOAWAY 0 frame_size_error"),
             (F.frame(.ping, 0, 1, Array("12345678".utf8)), "fault protocol_error", "GOAWAY 0 protocol_error"),

@@ -249,7 +249,7 @@ private typealias F = HTTP2Bytes
         }
         var sizes = (0..<20).map { line.machine.streams[$0].receiving.size }
         #expect(sizes.first == 512 * 1_024)
-        #expect(sizes.reduce(0, +) == 20 * 65_535 + HTTP2Core.mostGrowth)
+        #expect(sizes.reduce(0, +) == 20 * 65_535 + HTTP2Core.maxGrowth)
         #expect(sizes.last == 65_535)
         for number in 0..<20 { line.machine.release(StreamID(number: UInt32(2 * number + 1)), into: &line.output) }
         line.send()
@@ -276,7 +276,8 @@ private typealias F = HTTP2Bytes
     @Test("Floods end the connection with ENHANCE_YOUR_CALM")
     func floods() {
         let cases: [(String, [UInt8], [UInt8])] = [
-            ("ping", [], F.ping()), ("ping", [], F.ping(ack: true)), ("settings", [], F.settings()), ("settings", [], F.frame(.settings, 1)),
+            ("ping", [], F.ping()), ("ping", [], F.ping(ack: true)), ("settings", [], F.settings()),
+            ("settings", [], F.frame(.settings, 1)),
             ("empty_data", F.answer(1), F.data(1, "")), ("empty_data", F.answer(1), F.frame(.data, 8, 1, [3, 0, 0, 0])),
             ("priority", [], F.frame(.priority, 0, 1, [0, 0, 0, 0, 1])), ("priority", [], [0, 0, 0, 0x10, 0, 0, 0, 0, 0]),
             ("window_update", [], F.window(0, 1)), ("window_update", [], F.window(1, 1)),
@@ -311,7 +312,8 @@ private typealias F = HTTP2Bytes
         for number in 1..<20_000 {
             let stream = UInt32(2 * number + 1)
             #expect(line.send() == stream)
-            line.receive(F.answer(stream) + F.data(stream, "") + F.data(stream, "", ends: true) + F.reset(stream, .noError) + F.window(0, 1))
+            line.receive(
+                F.answer(stream) + F.data(stream, "") + F.data(stream, "", ends: true) + F.reset(stream, .noError) + F.window(0, 1))
             line.output.removeAll()
         }
         #expect(!line.takeEvents().contains { $0.hasPrefix("fault") || $0.hasPrefix("bad") })

@@ -7,7 +7,8 @@ private typealias F = HTTP2Bytes
 /// The same bytes in any pieces mean the same; any bytes at all keep the machine's bounds.
 @Suite struct HTTP2FeedTests {
     private let talk =
-        F.preface + F.settings([(4, 70_000)]) + F.get(1, "/one") + F.post(3) + F.data(3, "hello") + F.frame(.data, 0x8, 3, [2, 65, 66, 0, 0])
+        F.preface + F.settings([(4, 70_000)]) + F.get(1, "/one") + F.post(3) + F.data(3, "hello")
+        + F.frame(.data, 0x8, 3, [2, 65, 66, 0, 0])
         + F.ping() + F.window(0, 1_000) + F.frame(.headers, 1, 5, Array(F.request("GET", "/five")[..<10]))
         + F.frame(.continuation, 4, 5, Array(F.request("GET", "/five")[10...])) + F.data(3, "", ends: true) + F.reset(5)
         + F.frame(.headers, 0x25, 7, [0, 0, 0, 0, 16] + F.request("GET", "/seven")) + F.settings([(4, 10)]) + F.reset(99)
@@ -41,7 +42,9 @@ private typealias F = HTTP2Bytes
             var line = HTTP2Line()
             for _ in 0..<60 {
                 var bytes = Self.randomFrame(&random)
-                if random.next() % 24 == 0, !bytes.isEmpty { bytes[Int(random.next() % UInt64(bytes.count))] ^= UInt8(truncatingIfNeeded: random.next()) }
+                if random.next() % 24 == 0, !bytes.isEmpty {
+                    bytes[Int(random.next() % UInt64(bytes.count))] ^= UInt8(truncatingIfNeeded: random.next())
+                }
                 line.receive(bytes, in: 1 + Int(random.next() % 40))
                 if random.next() % 3 == 0, line.machine.streamCount > 0 {
                     let index = Int(random.next() % UInt64(line.machine.streamCount))
@@ -117,6 +120,8 @@ private typealias F = HTTP2Bytes
         if let reset = events.firstIndex(of: "reset 1") { #expect(events[(reset + 1)...].allSatisfy { $0.hasPrefix("fault") }, "\(steps)") }
         // Nothing is sent on a stream after its end or its reset but what answers a late frame.
         let frames = line.sent().filter { $0.hasPrefix("HEADERS 1") || $0.hasPrefix("DATA 1") }
-        if let end = frames.firstIndex(where: { $0.hasSuffix("end") }) { #expect(end == frames.count - 1 || steps.contains(.content) || steps.contains(.answerHead), "\(steps)") }
+        if let end = frames.firstIndex(where: { $0.hasSuffix("end") }) {
+            #expect(end == frames.count - 1 || steps.contains(.content) || steps.contains(.answerHead), "\(steps)")
+        }
     }
 }

@@ -45,7 +45,8 @@ struct HTTP2Line: ~Copyable {
             case .content(let id, let count):
                 note(content: input.readable.extracting(0..<count).text, id)
                 input.discard(count)
-            case .trailers(let id): events.append("trailers \(id.number) \(section.head.text.split(separator: "\r\n").joined(separator: "|"))")
+            case .trailers(let id):
+                events.append("trailers \(id.number) \(section.head.text.split(separator: "\r\n").joined(separator: "|"))")
             case .end(let id): events.append("end \(id.number)")
             case .reset(let id, _):
                 events.append("reset \(id.number)")
@@ -106,7 +107,10 @@ enum HTTP2Bytes {
     }
 
     static func word(_ value: UInt32) -> [UInt8] {
-        [UInt8(truncatingIfNeeded: value >> 24), UInt8(truncatingIfNeeded: value >> 16), UInt8(truncatingIfNeeded: value >> 8), UInt8(truncatingIfNeeded: value)]
+        [
+            UInt8(truncatingIfNeeded: value >> 24), UInt8(truncatingIfNeeded: value >> 16), UInt8(truncatingIfNeeded: value >> 8),
+            UInt8(truncatingIfNeeded: value),
+        ]
     }
 
     static func settings(_ entries: [(UInt16, UInt32)] = []) -> [UInt8] {

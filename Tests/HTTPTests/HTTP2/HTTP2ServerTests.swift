@@ -104,15 +104,19 @@ private typealias F = HTTP2Bytes
     func continuation() {
         let block = F.request("GET", "/x")
         var line = HTTP2Line()
-        line.receive(F.frame(.headers, 0x1, 1, Array(block[..<5])) + F.frame(.continuation, 0, 1, Array(block[5..<9])) + F.frame(.continuation, 0x4, 1, Array(block[9...])))
+        line.receive(
+            F.frame(.headers, 0x1, 1, Array(block[..<5])) + F.frame(.continuation, 0, 1, Array(block[5..<9]))
+                + F.frame(.continuation, 0x4, 1, Array(block[9...])))
         #expect(line.takeEvents() == ["head 1 GET /x"])
     }
 
     @Test("Requests that HTTP/1.1 could not carry unchanged are reset and counted, and the connection lives")
     func malformed() {
         let bad: [[(String, String)]] = [
-            [("Upper", "x")], [("connection", "close")], [("transfer-encoding", "chunked")], [("te", "gzip")], [("x", "a\r\nb: c")], [("x", " a")],
-            [(":path", "/again")], [("host", "b.example")], [("content-length", "5")], [("content-length", "x")], [("upgrade", "h2c")], [("a b", "x")], [(":other", "x")],
+            [("Upper", "x")], [("connection", "close")], [("transfer-encoding", "chunked")], [("te", "gzip")], [("x", "a\r\nb: c")],
+            [("x", " a")],
+            [(":path", "/again")], [("host", "b.example")], [("content-length", "5")], [("content-length", "x")], [("upgrade", "h2c")],
+            [("a b", "x")], [(":other", "x")],
         ]
         var line = HTTP2Line()
         var number: UInt32 = 1
@@ -121,16 +125,21 @@ private typealias F = HTTP2Bytes
             #expect(line.sent() == ["RST \(number) protocol_error"], "\(fields)")
             number += 2
         }
-        for block in [F.block([(":method", "GET")]), F.request("GET", ""), F.request("GET", "/a b"), F.request("G T"), F.block([("a", "b")])] {
+        for block in [
+            F.block([(":method", "GET")]), F.request("GET", ""), F.request("GET", "/a b"), F.request("G T"), F.block([("a", "b")]),
+        ] {
             line.receive(F.frame(.headers, 0x5, number, block))
             #expect(line.sent() == ["RST \(number) protocol_error"])
             number += 2
         }
         #expect(
-            line.takeEvents() == [
-                "field_name", "connection", "connection", "connection", "field_value", "field_value", "request_line", "host_mismatch", "content_length",
-                "content_length", "connection", "field_name", "request_line", "request_line", "target", "target", "method", "request_line",
-            ].map { "malformed " + $0 })
+            line.takeEvents()
+                == [
+                    "field_name", "connection", "connection", "connection", "field_value", "field_value", "request_line", "host_mismatch",
+                    "content_length",
+                    "content_length", "connection", "field_name", "request_line", "request_line", "target", "target", "method",
+                    "request_line",
+                ].map { "malformed " + $0 })
         line.receive(F.get(number))
         #expect(line.takeEvents() == ["head \(number) GET /"])
     }
@@ -150,7 +159,10 @@ private typealias F = HTTP2Bytes
         line.receive(F.post(1, [("content-length", "5")]) + F.data(1, "hell", ends: true))
         line.receive(F.post(3, [("content-length", "5")]) + F.data(3, "hello!"))
         line.receive(F.post(5, [("content-length", "5")]) + F.data(5, "hello", ends: true))
-        #expect(line.takeEvents() == ["head 1 POST / +", "reset 1", "head 3 POST / +", "reset 3", "head 5 POST / +", "content 5 hello", "end 5"])
+        #expect(
+            line.takeEvents() == [
+                "head 1 POST / +", "reset 1", "head 3 POST / +", "reset 3", "head 5 POST / +", "content 5 hello", "end 5",
+            ])
         let held = line.machine.receiving.held
         #expect(held == 5, "a frame that was dropped is not given back again when its stream is released")
     }
@@ -165,7 +177,8 @@ private typealias F = HTTP2Bytes
             (F.frame(.settings, 1, 0, [0, 0, 0, 0, 0, 0]), "frame_size_error"), (F.settings([(2, 2)]), "protocol_error"),
             (F.settings([(4, 0x8000_0000)]), "flow_control_error"), (F.settings([(5, 16_383)]), "protocol_error"),
             (F.frame(.pushPromise, 0, 1, [0, 0, 0, 2]), "protocol_error"), (F.frame(.ping, 0, 0, [1]), "frame_size_error"),
-            (F.frame(.ping, 0, 1, Array("12345678".utf8)), "protocol_error"), (F.frame(.goAway, 0, 1, F.word(0) + F.word(0)), "protocol_error"),
+            (F.frame(.ping, 0, 1, Array("12345678".utf8)), "protocol_error"),
+            (F.frame(.goAway, 0, 1, F.word(0) + F.word(0)), "protocol_error"),
             (F.window(0, 0), "protocol_error"), (F.window(1, 1), "protocol_error"), (F.window(0, 0x7FFF_FFFF), "flow_control_error"),
             (F.frame(.windowUpdate, 0, 0, [1]), "frame_size_error"), (F.frame(.continuation, 4, 1), "protocol_error"),
             (F.frame(.headers, 1, 1, F.request()) + F.ping(), "protocol_error"),
@@ -189,7 +202,8 @@ private typealias F = HTTP2Bytes
         let cases: [([UInt8], String)] = [
             (F.window(1, 0), "protocol_error"), (F.window(1, 0x7FFF_FFFF), "flow_control_error"),
             (F.frame(.priority, 0, 1, [0, 0, 0, 1, 1]), "protocol_error"), (F.frame(.priority, 0, 1, [0, 0]), "frame_size_error"),
-            (F.frame(.headers, 4, 1, F.block([("a", "b")])), "protocol_error"), (F.frame(.headers, 5, 1, F.block([(":path", "/")])), "protocol_error"),
+            (F.frame(.headers, 4, 1, F.block([("a", "b")])), "protocol_error"),
+            (F.frame(.headers, 5, 1, F.block([(":path", "/")])), "protocol_error"),
         ]
         for (bytes, code) in cases {
             var line = HTTP2Line()
@@ -219,7 +233,7 @@ private typealias F = HTTP2Bytes
     }
 
     @Test("Beyond 100 streams a request is refused, and may be tried again")
-    func mostStreams() {
+    func maxStreams() {
         var line = HTTP2Line()
         for number in 0..<100 { line.receive(F.get(UInt32(2 * number + 1))) }
         _ = line.sent()

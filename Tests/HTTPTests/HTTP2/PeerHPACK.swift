@@ -16,9 +16,10 @@ struct PeerHPACK {
     typealias NewInflater = @convention(c) (UnsafeMutablePointer<OpaquePointer?>) -> Int32
     typealias Change = @convention(c) (OpaquePointer?, Int) -> Int32
     typealias Deflate = @convention(c) (OpaquePointer?, UnsafeMutablePointer<UInt8>, Int, UnsafeRawPointer, Int) -> Int
-    typealias Inflate = @convention(c) (
-        OpaquePointer?, UnsafeMutableRawPointer, UnsafeMutablePointer<Int32>, UnsafePointer<UInt8>?, Int, Int32
-    ) -> Int
+    typealias Inflate =
+        @convention(c) (
+            OpaquePointer?, UnsafeMutableRawPointer, UnsafeMutablePointer<Int32>, UnsafePointer<UInt8>?, Int, Int32
+        ) -> Int
     typealias End = @convention(c) (OpaquePointer?) -> Int32
     typealias Delete = @convention(c) (OpaquePointer?) -> Void
 

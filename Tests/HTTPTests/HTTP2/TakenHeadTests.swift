@@ -5,13 +5,16 @@ import Wire
 /// Requests of HTTP/2, whose fields are known by their places before they are a head.
 @Suite struct TakenHeadTests {
     private let names = [
-        "accept", "host", "cookie", "content-length", "te", "x-user-id", "x_user_id", "content_length", "transfer_encoding", "x-a.b", "expect",
+        "accept", "host", "cookie", "content-length", "te", "x-user-id", "x_user_id", "content_length", "transfer_encoding", "x-a.b",
+        "expect",
         "authorization", "a-name-longer-than-the-twenty-four-bytes-of-names-that-are-known", "content-lengths", "if-unmodified-since",
     ]
     private let values = ["", "a.test", "trailers", "5", "05", "100-continue", "Bearer t", "a b\tc", "\u{E4}", "5, 5"]
     private let methods = ["GET", "POST", "OPTIONS", "TRACE", "CONNECT", "A", "GETS", String(repeating: "M", count: 33)]
     private let paths = ["/", "/a?b", "*", "/a?b?c", "//", "/" + String(repeating: "p", count: 200)]
-    private let authorities = ["a.test", "a.test:80", "a..test", "[::1]:8080", "127.0.0.1:8080", "", "a@b", "a.test.", "A-_~.test", "a.test:99999"]
+    private let authorities = [
+        "a.test", "a.test:80", "a..test", "[::1]:8080", "127.0.0.1:8080", "", "a@b", "a.test.", "A-_~.test", "a.test:99999",
+    ]
 
     private func fields(_ random: inout SplitMix64) -> [FieldPair] {
         var fields = [
@@ -19,7 +22,9 @@ import Wire
             FieldPair(":path", paths.randomElement(using: &random)!),
         ]
         if Int.random(in: 0..<4, using: &random) > 0 { fields.append(FieldPair(":authority", authorities.randomElement(using: &random)!)) }
-        if Int.random(in: 0..<8, using: &random) == 0 { fields.append(FieldPair(":protocol", ["websocket", "x"].randomElement(using: &random)!)) }
+        if Int.random(in: 0..<8, using: &random) == 0 {
+            fields.append(FieldPair(":protocol", ["websocket", "x"].randomElement(using: &random)!))
+        }
         for _ in 0..<Int.random(in: 0...6, using: &random) {
             fields.append(FieldPair(names.randomElement(using: &random)!, values.randomElement(using: &random)!))
         }
@@ -88,9 +93,11 @@ import Wire
         var parsed = ResponseHead()
         for round in 0..<fuzzRounds / 4 {
             let status = ["200", "200", "204", "304", "103", "101", "999", "099", "404"].randomElement(using: &random)!
-            let fields = [FieldPair(":status", status)] + (0..<Int.random(in: 0...6, using: &random)).map { _ in
-                FieldPair(names.randomElement(using: &random)!, values.randomElement(using: &random)!)
-            }
+            let fields =
+                [FieldPair(":status", status)]
+                + (0..<Int.random(in: 0...6, using: &random)).map { _ in
+                    FieldPair(names.randomElement(using: &random)!, values.randomElement(using: &random)!)
+                }
             _ = reader.read(encoder.encode(fields), as: .response(hasContent: Bool.random(using: &random)))
             guard reader.section.fault == nil else { continue }
             let bytes = reader.section.head.array

@@ -84,7 +84,8 @@ struct TestFrame {
             let isControl = Bool.random(using: &random)
             let opcode: UInt8 = isControl ? [9, 10].randomElement(using: &random)! : [0, 1, 2].randomElement(using: &random)!
             let bits: UInt8 = hasExtensions ? UInt8.random(in: 0..<8, using: &random) << 4 : 0
-            let payload = isControl ? Int.random(in: 0...125, using: &random) : [0, 1, 125, 126, 300, 65_535, 70_000].randomElement(using: &random)!
+            let payload =
+                isControl ? Int.random(in: 0...125, using: &random) : [0, 1, 125, 126, 300, 65_535, 70_000].randomElement(using: &random)!
             let isFinal = isControl || Bool.random(using: &random)
             sent += TestFrame(first: (isFinal ? 0x80 : 0) | bits | opcode, payload: payload, isMasked: side == .client).bytes
             boundaries.insert(sent.count)

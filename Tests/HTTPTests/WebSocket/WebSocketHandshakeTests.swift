@@ -58,7 +58,9 @@ import Wire
         #expect(read(with("sec-websocket-version: 13")) == "malformed")
     }
 
-    @Test(arguments: ["", "AAAA", "dGhlIHNhbXBsZSBub25jZQ=", "dGhlIHNhbXBsZSBub25jZQAA", "dGhlIHNhbXBsZSBub25j====", "dGhlIHNhbXBsZSBub25jZ-=="])
+    @Test(arguments: [
+        "", "AAAA", "dGhlIHNhbXBsZSBub25jZQ=", "dGhlIHNhbXBsZSBub25jZQAA", "dGhlIHNhbXBsZSBub25j====", "dGhlIHNhbXBsZSBub25jZ-==",
+    ])
     func aKeyIsBase64OfSixteenBytes(_ key: String) {
         #expect(read(replacing("Sec-WebSocket-Key", "Sec-WebSocket-Key: \(key)")) == "malformed")
         #expect(read(with("Sec-WebSocket-Key: \(Self.key)")) == "malformed")

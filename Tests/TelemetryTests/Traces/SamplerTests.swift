@@ -19,7 +19,9 @@ import Wire
             }
         }
         #expect(TraceSampler(name: "jaeger_remote", share: 1) == nil)
-        #expect(TraceSampler(name: "always_off", share: 1)?.isOff == true && TraceSampler(name: "parentbased_always_off", share: 1)?.isOff == false)
+        #expect(
+            TraceSampler(name: "always_off", share: 1)?.isOff == true
+                && TraceSampler(name: "parentbased_always_off", share: 1)?.isOff == false)
     }
 
     @Test func aRatioRecordsItsShareByTheTraceAlone() throws {

@@ -4,7 +4,9 @@ import Wire
 
 /// Batches and retries, by the rules of OTLP over HTTP.
 @Suite struct SpanExportQueueTests {
-    private static func time(_ milliseconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: 1_000_000_000).advanced(milliseconds: milliseconds) }
+    private static func time(_ milliseconds: UInt64) -> MonotonicTime {
+        MonotonicTime(nanoseconds: 1_000_000_000).advanced(milliseconds: milliseconds)
+    }
 
     private static func queue(_ spans: Int, _ change: (inout SpanExportQueue.Limits) -> Void = { _ in }) -> SpanExportQueue {
         var limits = SpanExportQueue.Limits()

@@ -38,10 +38,12 @@ import Wire
         #expect(span["traceId"] as? String == "0af7651916cd43dd8448eb211c80319c")
         #expect(span["spanId"] as? String == "00ad6b7169203331" && span["parentSpanId"] == nil)
         #expect(span["kind"] as? Int == 2 && span["name"] as? String == "GET /books/{id}" && span["flags"] as? Int == 0x101)
-        #expect(span["startTimeUnixNano"] as? String == "1700000000123456789" && span["endTimeUnixNano"] as? String == "1700000000123456999")
+        #expect(
+            span["startTimeUnixNano"] as? String == "1700000000123456789" && span["endTimeUnixNano"] as? String == "1700000000123456999")
         #expect(
             try Self.values(span) == [
-                "http.request.method": "GET", "http.route": "/books/{id}", "http.response.status_code": "int 200", "client.address": "192.0.2.1",
+                "http.request.method": "GET", "http.route": "/books/{id}", "http.response.status_code": "int 200",
+                "client.address": "192.0.2.1",
                 "user_agent.original": "a \"quoted\" \u{1F600}",
             ])
         #expect((span["status"] as? [String: Any])?.isEmpty == true && span["links"] == nil)
@@ -65,7 +67,8 @@ import Wire
         attributes.add(.method, "_OTHER" as StaticString)
         attributes.add(.fullURL, "http://h/secret/path" as StaticString)
         let expected: [(SpanSubject, Int, String)] = [
-            (.request, 2, "HTTP"), (.attempt, 3, "HTTP"), (.limits, 3, "EVALSHA limits"), (.refresh, 1, "refresh"), (.handler, 1, "handler"),
+            (.request, 2, "HTTP"), (.attempt, 3, "HTTP"), (.limits, 3, "EVALSHA limits"), (.refresh, 1, "refresh"),
+            (.handler, 1, "handler"),
         ]
         for (subject, kind, name) in expected {
             let span = try Self.json(Self.record(subject), attributes)
@@ -82,7 +85,7 @@ import Wire
             attributes.add(.userAgent) { out in for byte in bytes { out.append(byte) } }
             attributes.add(.status, 200)
             let size = attributes.encoded.byteCount
-            #expect(size <= 2 * (SpanAttributes.longestText + 3) + 9)
+            #expect(size <= 2 * (SpanAttributes.maxText + 3) + 9)
             let values = try Self.values(try Self.json(Self.record(), attributes))
             #expect(values["http.response.status_code"] == "int 200", "what follows a truncated text is still there")
         }
@@ -93,9 +96,9 @@ import Wire
         buffer.reserve()
         var attributes = SpanAttributes()
         attributes.add(.path, String(repeating: "p", count: 400))
-        for _ in 0..<SpanBuffer.mostSpans + 10 { buffer.append(Self.record(), attributes.encoded) }
+        for _ in 0..<SpanBuffer.maxSpans + 10 { buffer.append(Self.record(), attributes.encoded) }
         var (count, dropped) = (buffer.count, buffer.dropped)
-        #expect(count == SpanBuffer.mostSpans && dropped == 10)
+        #expect(count == SpanBuffer.maxSpans && dropped == 10)
         var lengths: Set<Int> = []
         buffer.forEach { lengths.insert($1.byteCount) }
         #expect(lengths == [403])
@@ -104,10 +107,10 @@ import Wire
         #expect(isEmpty)
 
         for _ in 0..<3 { attributes.add(.userAgent, String(repeating: "u", count: 500)) }
-        for _ in 0..<SpanBuffer.mostSpans { buffer.append(Self.record(), attributes.encoded) }
+        for _ in 0..<SpanBuffer.maxSpans { buffer.append(Self.record(), attributes.encoded) }
         (count, dropped) = (buffer.count, buffer.dropped)
-        #expect(count < SpanBuffer.mostSpans, "bounded in bytes, too")
-        #expect(count + Int(dropped) == SpanBuffer.mostSpans)
+        #expect(count < SpanBuffer.maxSpans, "bounded in bytes, too")
+        #expect(count + Int(dropped) == SpanBuffer.maxSpans)
 
         var other = SpanBuffer()
         other.append(contentsOf: buffer)
@@ -120,7 +123,12 @@ import Wire
         let named = TraceResource(serviceName: "named", given: given, instance: "i").attributes
         #expect(named.filter { $0.name == "service.name" }.map(\.value) == ["named"])
         #expect(named.contains(given[1]) && named.contains(TraceField(name: "service.instance.id", value: "i")))
-        #expect(TraceResource(serviceName: nil, given: given, instance: "i").attributes.filter { $0.name == "service.name" }.map(\.value) == ["given"])
-        #expect(TraceResource(serviceName: nil, given: [], instance: "i").attributes.first == TraceField(name: "service.name", value: "tollgate"))
+        #expect(
+            TraceResource(serviceName: nil, given: given, instance: "i").attributes.filter { $0.name == "service.name" }.map(\.value) == [
+                "given"
+            ])
+        #expect(
+            TraceResource(serviceName: nil, given: [], instance: "i").attributes.first
+                == TraceField(name: "service.name", value: "tollgate"))
     }
 }

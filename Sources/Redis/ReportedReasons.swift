@@ -1,5 +1,5 @@
 /// The reasons of one outage that were told: a server that hangs gives several in turn, again and again, and each is told once.
-package struct ToldReasons: Equatable, Sendable {
+package struct ReportedReasons: Equatable, Sendable {
     /// Reasons of one outage that are told at most. A server may write any text.
     private static let most = 8
 

@@ -4,14 +4,14 @@ import Wire
 
 /// One HTTP/2 connection to an upstream beside its `UpstreamConnection`: the machine, and where its turns are. The streams' ends are
 /// upstream connections of their own, whose `input` is what has come of the answer and no client has taken yet.
-struct UpstreamSession: ~Copyable {
+struct UpstreamCarrier: ~Copyable {
     /// Bytes that wait for the socket above which no more content of requests is written.
-    static let mostBacklog = 64 * 1_024
-    /// Above it no more frames are read. More than `mostBacklog`: an upstream that reads nothing before its answers are read would
+    static let maxBacklog = 64 * 1_024
+    /// Above it no more frames are read. More than `maxBacklog`: an upstream that reads nothing before its answers are read would
     /// otherwise wait for the gateway, and the gateway for it.
-    static let mostUnsent = 2 * mostBacklog
+    static let maxUnsent = 2 * maxBacklog
     /// Requests that wait for one connection before any has said how many it takes.
-    static let mostStreams = 100
+    static let maxStreams = 100
 
     var http2 = HTTP2Core.client()
     /// Whether it is in `Upstreams.unsettled`.
@@ -88,8 +88,9 @@ extension Upstreams {
             at = sessions[session].next
             if isNew, sessions[session].wasUsed { continue }
             let isEstablished = connections[connection].phase == .multiplexed
-            let load = isEstablished ? sessions[session].load : sessions[session].load + UpstreamSession.mostStreams
-            guard load < least, isEstablished ? takesStream(session) : sessions[session].waiting.count < roomWhileConnecting(endpoint) else {
+            let load = isEstablished ? sessions[session].load : sessions[session].load + UpstreamCarrier.maxStreams
+            guard load < least, isEstablished ? takesStream(session) : sessions[session].waiting.count < roomWhileConnecting(endpoint)
+            else {
                 continue
             }
             best = connection
@@ -133,7 +134,7 @@ extension Upstreams {
         guard let session = connections[upstream].session else { return }
         connections[upstream].session = nil
         ended += sessions[session].abandoned.open
-        sessions[session] = UpstreamSession()
+        sessions[session] = UpstreamCarrier()
         sessions.release(session)
     }
 
@@ -204,7 +205,7 @@ extension Upstreams {
     mutating func sendContent(_ content: RawSpan, on end: UpstreamIndex, isTurn: Bool) -> Int {
         guard let stream = connections[end].stream, !stream.isDetached else { return content.byteCount }
         var written = 0
-        while written < content.byteCount, connections[stream.connection].output.count < UpstreamSession.mostBacklog {
+        while written < content.byteCount, connections[stream.connection].output.count < UpstreamCarrier.maxBacklog {
             let sent = sessions[stream.session].http2.sendContent(
                 content.dropping(written), isLast: false, on: stream.id, into: &connections[stream.connection].output)
             written += sent

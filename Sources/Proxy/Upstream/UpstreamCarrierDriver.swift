@@ -15,7 +15,7 @@ extension Worker {
     }
 
     /// Whether frames are read: not while the upstream leaves too much unread.
-    func takesFrames(_ upstream: UpstreamIndex) -> Bool { upstreams.connections[upstream].output.count < UpstreamSession.mostUnsent }
+    func takesFrames(_ upstream: UpstreamIndex) -> Bool { upstreams.connections[upstream].output.count < UpstreamCarrier.maxUnsent }
 
     /// Receives once; with TLS, everything that the session holds, which the kernel does not report.
     mutating func receiveFrames(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
@@ -80,11 +80,15 @@ extension Worker {
                 headArrived(id, session, &scratch)
             }
         case .content(let id, let count):
-            if let end = arrived(input.readable.extracting(0..<count), id, session) { upstreams.connections[end].http.message.arrived(count) }
+            if let end = arrived(input.readable.extracting(0..<count), id, session) {
+                upstreams.connections[end].http.message.arrived(count)
+            }
             input.discard(count)
         case .trailers(let id):
             let length = scratch.section.head.byteCount
-            if let end = arrived(scratch.section.head, id, session) { upstreams.connections[end].http.message.trailersArrived(length: length) }
+            if let end = arrived(scratch.section.head, id, session) {
+                upstreams.connections[end].http.message.trailersArrived(length: length)
+            }
         case .end(let id):
             if let end = arrived(RawSpan(), id, session) { upstreams.connections[end].http.message.ended() }
         case .reset(let id, let code): resetStream(id, code, upstream, session, &scratch)
@@ -138,7 +142,7 @@ extension Worker {
 
     private mutating func settingsCame(_ upstream: UpstreamIndex, _ session: UpstreamSessionIndex, _ scratch: inout Scratch) {
         let endpoint = upstreams.connections[upstream].endpoint
-        upstreams.directory[endpoint].streamsPerConnection = upstreams.sessions[session].http2.mostStreams
+        upstreams.directory[endpoint].streamsPerConnection = upstreams.sessions[session].http2.maxStreams
         guard upstreams.connections[upstream].phase == .greeting else { return }
         upstreams.connections[upstream].phase = .multiplexed
         if upstreams.connections[upstream].isProbe { return sendProbe(upstream, &scratch) }

@@ -25,9 +25,9 @@ extension Worker {
         case .free, .connecting, .handshaking, .busy, .tunnel, .ending, .idle: return
         case .greeting, .multiplexed, .probing: break
         }
-        let wasFull = upstreams.connections[upstream].output.count >= UpstreamSession.mostBacklog
+        let wasFull = upstreams.connections[upstream].output.count >= UpstreamCarrier.maxBacklog
         sendFrames(upstream, session, &scratch)
-        if wasFull, upstreams.connections[upstream].output.count < UpstreamSession.mostBacklog { serveRequests(upstream, session) }
+        if wasFull, upstreams.connections[upstream].output.count < UpstreamCarrier.maxBacklog { serveRequests(upstream, session) }
         let handle = upstreams.connections.handle(upstream)
         if upstreams.sessions[session].isHeldBack, takesFrames(upstream) {
             upstreams.sessions[session].isHeldBack = false
@@ -52,7 +52,7 @@ extension Worker {
                 upstreams.connections[upstream].output = ByteBuffer()
             }
         }
-        if upstreams.connections[upstream].output.capacity > UpstreamSession.mostBacklog {
+        if upstreams.connections[upstream].output.capacity > UpstreamCarrier.maxBacklog {
             scratch.recycle(&upstreams.connections[upstream].output)
         }
     }

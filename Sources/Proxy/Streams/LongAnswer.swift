@@ -4,7 +4,7 @@ import Transport
 import Wire
 
 /// An answer that has been found to be a stream. A class, so that other exchanges hold a reference's room for it; so is `Tunnel`.
-final class LiveStream {
+final class LongAnswer {
     let kind: StreamKind
     /// nil if neither token nor session ends it.
     var clock: StreamClock?
@@ -69,7 +69,7 @@ struct StreamTable: ~Copyable {
         return open.isEmpty ? shortest : timers.millisecondsToNext(now, longest: shortest)
     }
 
-    mutating func add(_ exchange: Handle<Exchange>, _ live: LiveStream) {
+    mutating func add(_ exchange: Handle<Exchange>, _ live: LongAnswer) {
         live.place = open.count
         open.append(exchange)
     }

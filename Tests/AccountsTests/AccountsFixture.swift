@@ -76,7 +76,8 @@ final class TestProviders: ProviderKeys {
     func bringNext(_ provider: Provider, keys: KeySet) { next.withLock { $0 = Self.rules(provider, keys) } }
 
     private static func rules(_ provider: Provider, _ keys: KeySet?) -> IDTokenRules {
-        IDTokenRules(provider: provider.rawValue, issuers: ["https://\(provider).test"], clientIDs: ["app"], keys: keys, unnamedNonce: .refused)
+        IDTokenRules(
+            provider: provider.rawValue, issuers: ["https://\(provider).test"], clientIDs: ["app"], keys: keys, unnamedNonce: .refused)
     }
 
     /// An ID token as the provider would issue it.
@@ -95,7 +96,7 @@ final class TestProviders: ProviderKeys {
 }
 
 /// The account services over a store in memory.
-struct Office {
+struct AccountsFixture {
     let store = MemoryStore()
     let clock = TestClock()
     let recorder: Recorder

@@ -4,7 +4,7 @@ import Wire
 
 /// One HTTP/2 connection beside its `Client`: the machine, and where its turns are. The streams' ends are clients of their own, whose
 /// `input` is content that no exchange has taken yet, and whose `output` is content that no window has let pass.
-struct HTTP2Session: ~Copyable {
+struct HTTP2Carrier: ~Copyable {
     var http2 = HTTP2Core.server()
     /// Whether it is in `Downstream.unsettled`.
     var isUnsettled = false
@@ -24,7 +24,7 @@ struct HTTP2Session: ~Copyable {
 
 extension Downstream {
     /// Bytes that wait for the client's socket above which no more frames are read or written.
-    static var mostBacklog: Int { 64 * 1_024 }
+    static var maxBacklog: Int { 64 * 1_024 }
 
     /// The state in which a connection of this listener begins, without TLS.
     func openingPhase(_ listener: Int) -> Client.Phase {
@@ -51,7 +51,7 @@ extension Downstream {
     /// Backpressure: whether the client takes more content of its answer.
     func hasRoom(_ client: ClientIndex) -> Bool {
         guard let stream = clients[client].stream else { return !clients[client].hasUnsent }
-        return !clients[client].hasUnsent && clients[stream.connection].output.count < Self.mostBacklog && !lacksWindow(client)
+        return !clients[client].hasUnsent && clients[stream.connection].output.count < Self.maxBacklog && !lacksWindow(client)
     }
 
     /// Whether the stream's content waits for a window.
@@ -98,7 +98,7 @@ extension Downstream {
     ) -> Int {
         guard let stream = clients[client].stream else { return 0 }
         var written = 0
-        while written < count, clients[stream.connection].output.count < Self.mostBacklog {
+        while written < count, clients[stream.connection].output.count < Self.maxBacklog {
             let sent = sessions[stream.session].http2.sendContent(
                 input.readable.extracting(0..<(count - written)), isLast: isLast, on: stream.id,
                 into: &clients[stream.connection].output)
@@ -150,7 +150,7 @@ extension Downstream {
     /// So much of a request that was answered was dropped, or its end: closes the stream when that is enough.
     mutating func dropped(_ count: Int, of client: ClientIndex, hasEnded: Bool) {
         clients[client].arrival.moved(count)
-        if hasEnded || clients[client].arrival.bytes > Self.mostLingered { return close(client) }
+        if hasEnded || clients[client].arrival.bytes > Self.maxLingered { return close(client) }
         timers.set(client.id, deadline: clients[client].arrival.deadline(allowance: Self.lingerTimeout, rate: Self.lingerRate))
     }
 

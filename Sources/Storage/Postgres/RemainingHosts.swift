@@ -4,7 +4,7 @@ internal import CPostgres
 ///
 /// libpq tries the next server after a refused connection and after one that is still starting, but not after a connection that was
 /// closed without an answer. A proxy or port forwarding closes connections so when its server is dead.
-struct ServersLeft {
+struct RemainingHosts {
     private static let lists = ["host", "hostaddr", "port"]
 
     /// Settings of libpq that name these servers alone, to be given after the URL.
