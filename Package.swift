@@ -73,6 +73,7 @@ let package = Package(
         .target(name: "Fetch", dependencies: ["Wire", "System", "Threads", "CCurl"], swiftSettings: house),
         .target(
             name: "Mail", dependencies: ["Wire", "Credentials", "System", "Threads", "Accounts", "Fetch"], swiftSettings: house),
+        .target(name: "Purchases", dependencies: ["Wire", "Credentials", "Threads", "Accounts", "Fetch"], swiftSettings: house),
         .target(
             name: "Issuers",
             dependencies: ["Wire", "Credentials", "Gate", "Telemetry", "System", "Threads", "Accounts", "Storage", "Fetch"],
@@ -92,7 +93,7 @@ let package = Package(
             dependencies: [
                 "Wire", "Credentials", "HTTP", "Gate", "Limits", "Redis", "Telemetry", "System", "Threads", "Transport", "Proxy",
                 "Accounts", "Storage",
-                "Contracts", "Settings", "Fetch", "Admin", "Issuers", "Cluster", "Mail", "CLinux",
+                "Contracts", "Settings", "Fetch", "Admin", "Issuers", "Cluster", "Mail", "Purchases", "CLinux",
             ],
             swiftSettings: house, linkerSettings: program),
 
@@ -181,6 +182,9 @@ let package = Package(
             exclude: ["Cases"], swiftSettings: tests),
         .testTarget(
             name: "MailTests", dependencies: ["Mail", "Accounts", "TestServers", "TestThreads", "Transport", "Wire"], swiftSettings: tests),
+        .testTarget(
+            name: "PurchasesTests", dependencies: ["Accounts", "Credentials", "Fetch", "Purchases", "Threads", "Wire"], swiftSettings: tests
+        ),
         // Test support: what clients of HTTP/2 send and what must come of it, from case documents.
         .target(name: "HTTP2Cases", path: "Tests/HTTP2Cases", exclude: ["Documents"], swiftSettings: tests),
         .testTarget(name: "TidyTests", swiftSettings: tests),

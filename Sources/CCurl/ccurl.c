@@ -104,12 +104,13 @@ static int prepare_request(CURL *handle, const ccurl_request *request, belonging
         bad |= curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, 1L);
         bad |= curl_easy_setopt(handle, CURLOPT_FORBID_REUSE, 1L);
     }
-    if (request->body == NULL) return bad;
-    bad |= curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE, (long)request->body_count);
-    bad |= curl_easy_setopt(handle, CURLOPT_COPYPOSTFIELDS, request->body);
-    bad |= append(&own->headers, request->body_type);
+    if (request->body != NULL) {
+        bad |= curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE, (long)request->body_count);
+        bad |= curl_easy_setopt(handle, CURLOPT_COPYPOSTFIELDS, request->body);
+        bad |= append(&own->headers, request->body_type);
+    }
     for (const char *const *field = request->fields; *field != NULL; field++) bad |= append(&own->headers, *field);
-    bad |= curl_easy_setopt(handle, CURLOPT_HTTPHEADER, own->headers);
+    if (own->headers != NULL) bad |= curl_easy_setopt(handle, CURLOPT_HTTPHEADER, own->headers);
     return bad;
 }
 

@@ -39,7 +39,7 @@ internal import Wire
                     connect_milliseconds: request.connectMilliseconds, total_milliseconds: request.totalMilliseconds,
                     largest_body: request.largestBody, body: request.body == nil ? nil : body.baseAddress,
                     body_count: body.count,
-                    body_type: request.body == nil ? nil : texts.keep("Content-Type: application/json"),
+                    body_type: request.body == nil ? nil : texts.keep("Content-Type: \(request.bodyType)"),
                     fields: texts.keep(list: request.fields),
                     is_sent_once: request.isSentOnce ? 1 : 0,
                     unix_socket: request.unixSocket.flatMap { $0.hasPrefix("@") ? nil : unsafe texts.keep($0) },

@@ -1,4 +1,4 @@
-/// An HTTP request: a GET, or a POST of JSON if it has a body.
+/// An HTTP request: a GET, or a POST if it has a body.
 package struct HTTPTransfer: Sendable {
     package var url: String
     /// Timeout of the connection.
@@ -7,8 +7,9 @@ package struct HTTPTransfer: Sendable {
     package var totalMilliseconds: Int
     /// The maximum size of a response body in bytes; a larger one aborts the transfer.
     package var largestBody: Int
-    /// The JSON to post; nil for a GET.
+    /// The content to post; nil for a GET.
     package var body: [UInt8]?
+    package var bodyType = "application/json"
     /// The maximum number of redirects. Redirects from https to http are never followed.
     package var redirects: Int
     /// Whether the request must not be sent twice. libcurl otherwise resends it if a reused connection breaks, although the
@@ -21,7 +22,7 @@ package struct HTTPTransfer: Sendable {
     /// PEM files of a certificate for servers that ask for one, and of its key; nil for none.
     package var clientCertificate: String?
     package var clientKey: String?
-    /// Further fields, as lines without line ends. Only of a POST.
+    /// Further fields, as lines without line ends.
     package var fields: [String]
 
     package init(

@@ -6,7 +6,8 @@ import Testing
     private static let everything: Set = [
         "AccountsTests", "AdminTests", "ClusterTests", "ContractsTests", "CredentialsTests", "EndToEndTests", "GateTests", "HTTPTests",
         "IssuersTests",
-        "MailTests", "ProxyTests", "RedisTests", "SettingsTests", "StorageTests", "TelemetryTests", "TidyTests", "TollgateTests",
+        "MailTests", "ProxyTests", "PurchasesTests", "RedisTests", "SettingsTests", "StorageTests", "TelemetryTests", "TidyTests",
+        "TollgateTests",
         "TransportTests", "WireTests",
     ]
 
@@ -29,7 +30,7 @@ import Testing
             ),
             (["Sources/Admin/AdminAPI.swift"], ["TidyTests", "AdminTests", "TollgateTests", "EndToEndTests"]),
             (["Sources/Cluster/X.swift"], ["TidyTests", "ClusterTests", "TollgateTests", "EndToEndTests"]),
-            (["Sources/CCurl/ccurl.c"], ["TidyTests", "IssuersTests", "MailTests", "TollgateTests", "EndToEndTests"]),
+            (["Sources/CCurl/ccurl.c"], ["TidyTests", "IssuersTests", "MailTests", "PurchasesTests", "TollgateTests", "EndToEndTests"]),
             (["Sources/tollgate/Commands/Command.swift"], ["TidyTests", "TollgateTests", "EndToEndTests"]),
             (["Tests/HTTPTests/Cases/heads.md"], ["TidyTests", "HTTPTests"]),
             (

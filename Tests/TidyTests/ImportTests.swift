@@ -23,6 +23,7 @@ private let rings: [String: Set<String>] = [
     "Settings": ["Wire", "Credentials", "Gate", "Telemetry"],
     "Fetch": ["Wire", "System", "Threads", "CCurl"],
     "Mail": ["Wire", "Credentials", "System", "Threads", "Accounts", "Fetch"],
+    "Purchases": ["Wire", "Credentials", "Threads", "Accounts", "Fetch"],
     "Issuers": ["Wire", "Credentials", "Gate", "Telemetry", "System", "Threads", "Accounts", "Storage", "Fetch"],
     "Cluster": ["Wire", "Credentials", "Gate", "System", "Threads", "Accounts", "Storage"],
     "Admin": ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "System", "Threads", "Accounts", "CSites"],
@@ -30,7 +31,7 @@ private let rings: [String: Set<String>] = [
     "tollgate": [
         "Wire", "Credentials", "HTTP", "Gate", "Limits", "Redis", "Telemetry", "System", "Threads", "Transport", "Proxy", "Accounts",
         "Storage", "Contracts",
-        "Settings", "Fetch", "Admin", "Issuers", "Cluster", "Mail", "CLinux",
+        "Settings", "Fetch", "Admin", "Issuers", "Cluster", "Mail", "Purchases", "CLinux",
     ],
     // C.
     "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [], "CArgon2": [], "CCrypt": [], "CSQLite": [], "CPostgres": [], "CZlib": [],
@@ -50,7 +51,7 @@ private let systemModules: [String: Set<String>] = [
     // Calls on all threads share what is known of the store's clock; the standard library is named to ask it for NFC.
     "Accounts": ["Swift", "Synchronization"],
     "Storage": ["Glibc", "Synchronization"],
-    "Settings": [], "Fetch": ["Synchronization"], "Mail": ["Glibc", "Synchronization"],
+    "Settings": [], "Fetch": ["Synchronization"], "Purchases": ["Synchronization"], "Mail": ["Glibc", "Synchronization"],
     "Issuers": ["Glibc", "Synchronization"], "Cluster": ["Glibc", "Synchronization"], "Admin": ["Glibc", "Synchronization"],
     "tollgate": ["Glibc", "Synchronization", "FoundationEssentials"],
 ]

@@ -25,7 +25,7 @@ typedef struct {
     const void *body;
     size_t body_count;
     const char *body_type;
-    // NULL-terminated further header lines of a POST.
+    // NULL-terminated further header lines.
     const char *const *fields;
     // Whether it must not be sent twice: libcurl otherwise resends it if a reused connection breaks.
     int is_sent_once;
