@@ -112,6 +112,7 @@ extension ExpositionWriter {
         }
         sample(family(.limitEvictions), [], Int64(clamping: process.limitEvictions))
         write(process.attempts)
+        write(process.purchases)
         write(process.spans)
         let active = family(.overloadActive)
         for reason in OverloadReason.allCases {

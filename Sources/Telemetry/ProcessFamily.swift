@@ -8,6 +8,7 @@ enum ProcessFamily: CaseIterable {
     case busLag, busConnected, busMessages
     case tierLookups
     case limitEvictions, refusedAttempts
+    case purchases, storeEvents, storeEventLag, storeEventNewest, purchaseFence, incompleteFences
     case overloadActive, overloadLimit
     case spansExported, spansDropped, spansQueued
 
@@ -47,6 +48,28 @@ enum ProcessFamily: CaseIterable {
                 "Hints heard on the bus; refused ones did not come from a gateway that knows the secret.")
         case .tierLookups:
             .init("tier_lookups_total", "counter", ["issuer", "result"], "Times that an outside issuer's tier server was asked.")
+        case .purchases:
+            .init("purchases_total", "counter", ["source", "verdict"], "Purchases that apps have claimed for an account.")
+        case .storeEvents:
+            .init(
+                "store_events_total", "counter", ["source", "type", "verdict"],
+                "Notifications of stores. The type is without its subtype; `unread` for one that was refused.")
+        case .storeEventLag:
+            .init(
+                "store_event_lag_seconds", "histogram", [],
+                "Time from an event, by the clock of the store, until its effect was committed.")
+        case .storeEventNewest:
+            .init(
+                "store_event_newest_timestamp_seconds", "gauge", ["source"],
+                "When the newest notification of a store was kept, in seconds since 1970; the gateway that asks the stores knows of all.")
+        case .purchaseFence:
+            .init(
+                "purchase_fence_seconds", "histogram", [],
+                "Time that a purchase waited until every gateway had acknowledged its tier, at most a second.")
+        case .incompleteFences:
+            .init(
+                "purchase_fence_incomplete_total", "counter", [],
+                "Purchases that were answered before every gateway had acknowledged them.")
         case .overloadActive:
             .init("overload_active", "gauge", ["reason"], "1 while a bound of the gateway makes it shed load, and for 5 s after.")
         case .overloadLimit:

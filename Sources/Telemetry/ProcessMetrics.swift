@@ -47,6 +47,7 @@ package struct ProcessMetrics: Sendable {
     /// Live counts evicted from the local limiter.
     package var limitEvictions: UInt64 = 0
     package var attempts: AttemptMetrics
+    package var purchases = PurchaseMetrics()
     package var overload = Overload()
     package var spans = SpanCounts()
 

@@ -114,6 +114,39 @@ import Wire
         for line in expected { #expect(shown.contains(line), "\(line)") }
     }
 
+    @Test func purchasesAndStoreEventsAreCounted() {
+        var process = sampleProcess
+        process.purchases.claimed(source: "apple", verdict: "bound")
+        process.purchases.claimed(source: "apple", verdict: "bound")
+        process.purchases.notified(source: "apple", type: "DID_RENEW/BILLING_RECOVERY", verdict: "applied")
+        process.purchases.notified(source: "google", type: nil, verdict: "not-authentic")
+        for type in ["", "a b", String(repeating: "a", count: 65), "é"] {
+            process.purchases.notified(source: "stripe", type: type, verdict: "kept")
+        }
+        // Types without number do not make series without number.
+        for number in 0..<100 { process.purchases.notified(source: "revenuecat", type: "T\(number)", verdict: "kept") }
+        process.purchases.kept(lagMilliseconds: -5)
+        process.purchases.kept(lagMilliseconds: 20_000)
+        process.purchases.kept(source: "apple", at: WallTime(seconds: 20))
+        process.purchases.kept(source: "apple", at: WallTime(seconds: 10))
+        process.purchases.fenced(milliseconds: 40, isEverywhere: true)
+        process.purchases.fenced(milliseconds: 1_000, isEverywhere: false)
+        let text = samples([], process)
+        let expected = [
+            #"tollgate_purchases_total{source="apple",verdict="bound"} 2"#,
+            #"tollgate_store_events_total{source="apple",type="DID_RENEW",verdict="applied"} 1"#,
+            #"tollgate_store_events_total{source="google",type="unread",verdict="not-authentic"} 1"#,
+            #"tollgate_store_events_total{source="stripe",type="other",verdict="kept"} 4"#,
+            #"tollgate_store_events_total{source="revenuecat",type="other",verdict="kept"} 36"#,
+            #"tollgate_store_event_lag_seconds_bucket{le="0.1"} 1"#, #"tollgate_store_event_lag_seconds_bucket{le="30"} 2"#,
+            "tollgate_store_event_lag_seconds_sum 20", #"tollgate_store_event_newest_timestamp_seconds{source="apple"} 20"#,
+            #"tollgate_purchase_fence_seconds_bucket{le="0.05"} 1"#, #"tollgate_purchase_fence_seconds_bucket{le="1"} 2"#,
+            "tollgate_purchase_fence_incomplete_total 1",
+        ]
+        for line in expected { #expect(text.contains(line), "\(line)") }
+        #expect(text.count { $0.contains(#"source="revenuecat""#) } == 65)
+    }
+
     @Test func aRouteWithoutRequestsHasNoHistogram() {
         let labels = sampleLabels()
         var metrics = WorkerMetrics(labels)

@@ -1,10 +1,12 @@
+package import Wire
+
 /// What came of a claim, a notification, a fence or a question to a store: for the metrics, and for the log where the operator should
 /// look. It never holds a body, a token or an account's address.
 package enum PurchaseReport: Sendable, Equatable {
     /// A claim was answered.
     case claim(PurchaseSource, ClaimVerdict, reason: String? = nil)
-    /// A notification was kept, or had been kept before. The lag is from the store's time to the commit, and
-    /// counts as none where the store's clock is ahead.
+    /// A notification was kept, or had been kept before. The lag is from the store's time to the commit, and counts as none
+    /// where the store's clock is ahead.
     case event(PurchaseSource, type: String, EventVerdict, lagMilliseconds: Int64)
     /// A notification was not kept. The reasons are those of `StorefrontFault`, or say that the store of accounts is away.
     case refusedEvent(PurchaseSource, EventRefusal, reason: String)
@@ -12,6 +14,9 @@ package enum PurchaseReport: Sendable, Equatable {
     case fence(milliseconds: Int64, isEverywhere: Bool)
     /// The reconciliation asked a store for purchases: how many it answered for, and why it stopped, if it did.
     case reconciled(PurchaseSource, asked: Int, failed: Int, reason: String? = nil)
+
+    /// When the newest event of each source came, on whatever gateway.
+    case newestEvents([PurchaseSource: WallTime])
 
     /// The verdict over a claim, as metrics have it.
     package enum ClaimVerdict: String, CaseIterable, Sendable {

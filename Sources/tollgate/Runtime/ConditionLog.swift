@@ -27,6 +27,7 @@ final class ConditionLog: Sendable {
     private let smsBudgetInterval = LogInterval(milliseconds: 60_000)
     private let tierInterval = LogInterval(milliseconds: 10_000)
     private let redisInterval = LogInterval(milliseconds: 10_000)
+    private let purchaseInterval = LogInterval(milliseconds: 1_000)
 
     init(_ build: BuildInfo, workers: Int, log: ServerLog) {
         self.log = log
@@ -214,6 +215,15 @@ final class ConditionLog: Sendable {
         log.warning(
             "the budget for SMS is spent, raise TOLLGATE_SMS_BUDGET if these are your users",
             ("retry_s", "\(refusal.retryAfterSeconds)"))
+    }
+
+    // MARK: purchases
+
+    /// A report of purchases. What a stranger can cause is logged once a second; the metrics count all of it.
+    func report(_ report: PurchaseReport) {
+        let now = EventLoop.now()
+        state.withLock { $0.counts.metrics.purchases.add(report, at: now.wall) }
+        log.write(report) { purchaseInterval.begins(at: now.monotonic) }
     }
 
     // MARK: the cluster

@@ -1,0 +1,51 @@
+internal import Accounts
+internal import Telemetry
+internal import Wire
+
+extension PurchaseMetrics {
+    /// What a report adds. Pure.
+    mutating func add(_ report: PurchaseReport, at now: WallTime) {
+        switch report {
+        case .claim(let source, let verdict, _): claimed(source: source.rawValue, verdict: verdict.rawValue)
+        case .event(let source, let type, let verdict, let lag):
+            notified(source: source.rawValue, type: type, verdict: verdict.name)
+            guard verdict != .repeated else { return }
+            kept(lagMilliseconds: lag)
+            kept(source: source.rawValue, at: now)
+        case .refusedEvent(let source, let refusal, _): notified(source: source.rawValue, type: nil, verdict: refusal.rawValue)
+        case .fence(let milliseconds, let isEverywhere): fenced(milliseconds: milliseconds, isEverywhere: isEverywhere)
+        case .reconciled: break
+        case .newestEvents(let times): for (source, time) in times { kept(source: source.rawValue, at: time) }
+        }
+    }
+}
+
+extension ServerLog {
+    /// Writes a line for a report that the operator should look at, never with a body, a token or a name of a user. `isCalm`: whether a
+    /// line may be written that requests without proof can cause.
+    func write(_ report: PurchaseReport, isCalm: () -> Bool) {
+        switch report {
+        case .claim(let source, .unavailable, let reason):
+            warning("a purchase cannot be verified now", ("source", source.rawValue), ("reason", reason ?? "-"))
+        case .claim(let source, let verdict, let reason?) where isCalm():
+            info("a purchase was refused", ("source", source.rawValue), ("verdict", verdict.rawValue), ("reason", reason))
+        case .event(let source, let type, let verdict, _) where verdict.givesNothing:
+            warning("a store event gives nothing", ("source", source.rawValue), ("type", type), ("verdict", verdict.name))
+        case .refusedEvent(let source, .unavailable, let reason):
+            warning("a store event was not kept, the store sends it again", ("source", source.rawValue), ("reason", reason))
+        case .refusedEvent(let source, let refusal, let reason) where isCalm():
+            warning("a store event was refused", ("source", source.rawValue), ("verdict", refusal.rawValue), ("reason", reason))
+        case .fence(let milliseconds, isEverywhere: false):
+            warning("a gateway did not acknowledge a purchase in time", ("waited_ms", "\(milliseconds)"))
+        case .reconciled(let source, let asked, let failed, let reason?):
+            warning(
+                "a store does not answer for its purchases", ("source", source.rawValue), ("asked", "\(asked)"), ("failed", "\(failed)"),
+                ("reason", reason))
+        case .claim, .event, .refusedEvent, .fence, .reconciled, .newestEvents: break
+        }
+    }
+}
+
+extension PurchaseReport.EventVerdict {
+    fileprivate var givesNothing: Bool { self == .kept(.unknownProduct) || self == .kept(.unknownAccount) }
+}
