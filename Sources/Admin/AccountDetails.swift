@@ -49,7 +49,8 @@ extension AuditEvent: Recorded {
             .has("id", \.id), .has("at", \.at), .has("event", .cases, \.kind), .may("user", \.user),
             .may("email", about: "Of the account as it is now, not part of the event", \.email), .may("session", \.session),
             .has(
-                "actor", .words(["user", "command", "admin-api", "console", "operator"]), about: "operator: an event of an earlier version",
+                "actor", .words(["user", "command", "admin-api", "console", "store", "operator"]),
+                about: "operator: an event of an earlier version",
                 \.actor.kind),
             .may("token", about: "The name of the token with scopes by which the admin API was used", \.actor.token),
             .may("address", \.address?.text), .may("detail", \.detail),

@@ -65,6 +65,8 @@ package enum AuditActor: Hashable, Sendable {
     /// A program with the admin token, or with the token of this name.
     case adminAPI(token: String? = nil)
     case console
+    /// A store of apps or payments: by a notification, or when the gateway asked it.
+    case store
     /// The operator, as versions recorded it that did not tell commands from the admin API.
     case `operator`
 
@@ -75,6 +77,7 @@ package enum AuditActor: Hashable, Sendable {
         case .command: "command"
         case .adminAPI: "admin-api"
         case .console: "console"
+        case .store: "store"
         case .operator: "operator"
         }
     }
@@ -91,7 +94,7 @@ extension AuditActor: RawRepresentable {
     package var rawValue: String { token.map { "\(kind):\($0)" } ?? kind }
 
     package init?(rawValue: String) {
-        let known: [AuditActor] = [.user, .command, .adminAPI(), .console, .operator]
+        let known: [AuditActor] = [.user, .command, .adminAPI(), .console, .store, .operator]
         let words = rawValue.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         guard let actor = known.first(where: { $0.kind == words[0] }) else { return nil }
         if words.count == 1 { self = actor } else if actor == .adminAPI() { self = .adminAPI(token: words[1]) } else { return nil }

@@ -1,0 +1,125 @@
+package import Wire
+
+/// Why a store is not asked for a purchase, or an event is not read again.
+package enum InquiryRefusal: Sendable, Equatable {
+    case noSuchPurchase
+    case noSuchEvent
+    /// The configuration has no line for this store.
+    case noLine(PurchaseSource)
+    /// The line of this store has no key to ask it with.
+    case noKey(PurchaseSource)
+    /// The store was asked, or the event was read, and this came of it.
+    case store(PurchaseSource, StorefrontFault)
+}
+
+/// Purchases and the events of stores for the operator, by command, admin API or console.
+package struct PurchaseAdministration: Sendable {
+    private let context: AccountContext
+    private let records: any PurchaseRecords
+    /// Those of the configuration in force.
+    private let stores: @Sendable () -> Stores
+    /// How the operator asks, for the audit log.
+    package var actor: AuditActor
+
+    /// `records`: those of the context's store, unless a test has others.
+    package init(
+        context: AccountContext, records: (any PurchaseRecords)? = nil, stores: @escaping @Sendable () -> Stores, actor: AuditActor
+    ) {
+        self.context = context
+        self.records = records ?? context.store
+        self.stores = stores
+        self.actor = actor
+    }
+
+    // MARK: reading
+
+    /// By id behind `after`, of an account and a state, or of all with nil.
+    package func purchases(
+        of account: UUID?, _ state: PurchaseState?, after: UUID? = nil, limit: Int = 100
+    ) async throws(AccountFailure) -> [Purchase] {
+        try await context.ask(await records.purchases(of: account, state, after: after, limit: limit))
+    }
+
+    /// All of an account, the newest first.
+    package func purchases(of account: UUID) async throws(AccountFailure) -> [Purchase] {
+        try await context.ask(await records.purchases(of: account))
+    }
+
+    package func purchase(_ id: UUID) async throws(AccountError<InquiryRefusal>) -> Purchase {
+        try await context.value(orRefuse: InquiryRefusal.noSuchPurchase) { () throws(AccountFailure) in
+            try await context.ask(await records.purchase(id))
+        }
+    }
+
+    /// The newest first, older than `before`.
+    package func events(
+        _ source: PurchaseSource? = nil, _ verdict: StoreEvent.Verdict? = nil, before: UUID? = nil, limit: Int = 100
+    ) async throws(AccountFailure) -> [KeptStoreEvent] {
+        try await context.ask(await records.storeEvents(source, verdict, before: before, limit: limit))
+    }
+
+    /// When each source's newest event came.
+    package func newestEvents() async throws(AccountFailure) -> [PurchaseSource: WallTime] {
+        try await context.ask(await records.newestStoreEvents())
+    }
+
+    // MARK: asking
+
+    /// Asks the store for the newest state of a purchase, and applies its answer.
+    package func sync(_ id: UUID) async throws(AccountError<InquiryRefusal>) -> Purchase {
+        let purchase = try await purchase(id)
+        let changed = try await ask(purchase)
+        if let found = changed.first(where: { $0.id == id }) { return found }
+        return try await self.purchase(id)
+    }
+
+    /// Reads a kept event again, and applies what it says by the product lines in force. What was known later stays.
+    package func replay(_ id: UUID) async throws(AccountError<InquiryRefusal>) -> ReplayedEvent {
+        let kept = try await context.value(orRefuse: InquiryRefusal.noSuchEvent) { () throws(AccountFailure) in
+            try await context.ask(await records.storeEvent(id))
+        }
+        guard let storefront = stores()[kept.source] else { throw .refused(.noLine(kept.source)) }
+        let event: StoreEvent
+        do throws(StorefrontFault) {
+            event = try await storefront.replay(kept.body, now: context.storeTime)
+        } catch {
+            throw .refused(.store(kept.source, error))
+        }
+        return ReplayedEvent(event: kept, purchases: try await apply(event.effects, storefront))
+    }
+
+    /// Asks the store for one purchase, and applies its answer; returns the purchases that the answer is about.
+    func ask(_ purchase: Purchase) async throws(AccountError<InquiryRefusal>) -> [Purchase] {
+        let source = purchase.key.source
+        guard let storefront = stores()[source] else { throw .refused(.noLine(source)) }
+        let effects: [PurchaseEffect]?
+        do throws(StorefrontFault) {
+            effects = try await storefront.newest(purchase, now: context.storeTime)
+        } catch {
+            throw .refused(.store(source, error))
+        }
+        guard let effects else { throw .refused(.noKey(source)) }
+        return try await apply(effects, storefront)
+    }
+
+    private func apply(
+        _ effects: [PurchaseEffect], _ storefront: any Storefront
+    ) async throws(AccountError<InquiryRefusal>) -> [Purchase] {
+        guard !effects.isEmpty else { return [] }
+        let changed: [Purchase]
+        do throws(AccountFailure) {
+            changed = try await context.ask(await records.apply(effects, stores().products, context.audit(by: actor)))
+        } catch {
+            throw .failed(error)
+        }
+        await storefront.committed(changed)
+        return changed
+    }
+}
+
+/// A kept event that was read again.
+package struct ReplayedEvent: Sendable {
+    package let event: KeptStoreEvent
+    /// The purchases that it is about, as they are now; none for an event without effect.
+    package let purchases: [Purchase]
+}
