@@ -183,8 +183,8 @@ let package = Package(
         .testTarget(
             name: "MailTests", dependencies: ["Mail", "Accounts", "TestServers", "TestThreads", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(
-            name: "PurchasesTests", dependencies: ["Accounts", "Credentials", "Fetch", "Purchases", "Threads", "Wire"], swiftSettings: tests
-        ),
+            name: "PurchasesTests", dependencies: ["Accounts", "Credentials", "Fetch", "Purchases", "Threads", "Wire", "Workbench"],
+            swiftSettings: tests),
         // Test support: what clients of HTTP/2 send and what must come of it, from case documents.
         .target(name: "HTTP2Cases", path: "Tests/HTTP2Cases", exclude: ["Documents"], swiftSettings: tests),
         .testTarget(name: "TidyTests", swiftSettings: tests),

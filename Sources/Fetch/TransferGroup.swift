@@ -128,12 +128,14 @@ package struct EndedTransfer: Sendable {
     private let outcome: Int32
 
     /// A transfer that was not begun, or one for a test.
-    package init(status: Int = 0, body: [UInt8] = [], failure: String? = nil) {
+    package init(status: Int = 0, body: [UInt8] = [], failure: String? = nil, date: String? = nil, retryAfter: String? = nil) {
         (id, isTooLarge, outcome) = (0, false, 0)
-        (cacheControl, date, age, contentType, retryAfter) = (nil, nil, nil, nil, nil)
+        (cacheControl, age, contentType) = (nil, nil, nil)
         self.status = status
         self.body = body
         self.failure = failure
+        self.date = date
+        self.retryAfter = retryAfter
     }
 
     /// The error of the transfer; nil for a complete response.

@@ -1,0 +1,72 @@
+internal import Accounts
+internal import Fetch
+internal import Threads
+package import Wire
+
+/// Sends requests to one store's API, again while time is left if the store fails.
+package struct StoreRequests: Sendable {
+    /// A store answers a notification's question within this time, or the notification comes again: they wait for 10 seconds.
+    static let milliseconds: UInt64 = 8_000
+    /// The time of one request, so that a slow one leaves room for another.
+    private static let requestMilliseconds: UInt64 = 3_000
+    private static let pauses: [UInt64] = [200, 600]
+
+    /// An answer that is not the store's failure.
+    struct Answer: Sendable {
+        let status: Int
+        let payload: StorePayload
+        /// When it was made, by the store's clock; nil without a valid `Date`.
+        let at: WallTime?
+
+        var isSuccess: Bool { (200..<300).contains(status) }
+    }
+
+    private let transport: StoreTransport
+    private let clock: @Sendable () -> Moment
+    private let wait: @Sendable (_ milliseconds: UInt64) async -> Void
+
+    /// `wait` and `clock` are the system's, or a test's.
+    package init(
+        _ transport: @escaping StoreTransport, clock: @escaping @Sendable () -> Moment = SystemClock.now,
+        wait: @escaping @Sendable (_ milliseconds: UInt64) async -> Void = pause(milliseconds:)
+    ) {
+        self.transport = transport
+        self.clock = clock
+        self.wait = wait
+    }
+
+    /// The end of the time for what begins now.
+    var deadline: MonotonicTime { clock().monotonic.advanced(milliseconds: Self.milliseconds) }
+
+    var now: Moment { clock() }
+
+    /// A GET, or a POST of `body`. The answer's content is an object, or `null` where it is none.
+    func send(
+        _ url: String, _ fields: [String], body: [UInt8]? = nil, bodyType: String = "application/json", until deadline: MonotonicTime
+    ) async throws(StorefrontFault) -> Answer {
+        var failure = "no time is left"
+        for pause in Self.pauses.map(Optional.some) + [nil] {
+            let left = deadline.nanoseconds(since: clock().monotonic) / 1_000_000
+            guard left > 0 else { break }
+            var transfer = HTTPTransfer(
+                url: url, connectMilliseconds: 2_000, totalMilliseconds: Int(min(left, Self.requestMilliseconds)), largestBody: 1 << 20,
+                body: body, fields: fields)
+            transfer.bodyType = bodyType
+            let ended = await transport(transfer)
+            if let problem = ended.problem {
+                failure = problem
+            } else if ended.status == 429 || ended.status == 408 || ended.status >= 500 {
+                failure = "the answer has the status \(ended.status)"
+                if ended.status == 429 {
+                    throw .unavailable(
+                        reason: failure, retryAfterSeconds: ended.retryAfter.flatMap { Int($0) }.map { min(max($0, 1), 3_600) } ?? 5)
+                }
+            } else {
+                return Answer(
+                    status: ended.status, payload: StorePayload(ended.body.rawBytes) ?? .null, at: ended.date?.withRawBytes(HTTPDate.parse))
+            }
+            if let pause { await wait(pause) }
+        }
+        throw .unavailable(reason: failure, retryAfterSeconds: 5)
+    }
+}

@@ -1,0 +1,172 @@
+internal import Accounts
+internal import Wire
+
+/// The types of Stripe's events that say something of a purchase. All others are kept and have no effect.
+package enum StripeEventType: String, CaseIterable, Sendable {
+    case checkoutCompleted = "checkout.session.completed"
+    /// A payment that takes days, such as a bank transfer, has come in.
+    case checkoutPaid = "checkout.session.async_payment_succeeded"
+    case subscriptionCreated = "customer.subscription.created"
+    case subscriptionUpdated = "customer.subscription.updated"
+    case subscriptionDeleted = "customer.subscription.deleted"
+    case subscriptionPaused = "customer.subscription.paused"
+    case subscriptionResumed = "customer.subscription.resumed"
+    case invoicePaid = "invoice.paid"
+    case invoiceFailed = "invoice.payment_failed"
+    case chargeRefunded = "charge.refunded"
+    case refundFailed = "refund.failed"
+    case disputeCreated = "charge.dispute.created"
+    case disputeWithdrawn = "charge.dispute.funds_withdrawn"
+    case disputeReinstated = "charge.dispute.funds_reinstated"
+    case disputeClosed = "charge.dispute.closed"
+}
+
+/// What must be asked to know the effects of an event.
+enum StripeQuestion: Equatable, Sendable {
+    /// The price of a payment, which the event's session does not hold.
+    case session(String)
+    /// The invoice of a payment intent, which charges do not name from API version 2025-03-31 on.
+    case invoice(paymentIntent: String)
+}
+
+/// A notification of Stripe as it is read from its body.
+struct StripeEvent: Sendable {
+    let id: String
+    let type: String
+    let environment: StoreEnvironment
+    let at: WallTime
+    private let known: StripeEventType?
+    private let object: StorePayload
+
+    init(_ body: [UInt8]) throws(StorefrontFault) {
+        guard let payload = StorePayload(body.rawBytes), let id = payload["id"].id, let type = payload["type"].id,
+            let at = payload["created"].seconds ?? payload["created"].time, let isLive = payload["livemode"].bool
+        else { throw .malformed(reason: "event") }
+        self.id = id
+        self.type = type
+        environment = isLive ? .production : .sandbox
+        self.at = at
+        known = StripeEventType(rawValue: type)
+        object = payload["data"]["object"]
+        guard known == nil || object["id"].id != nil else { throw .malformed(reason: "object") }
+    }
+
+    var question: StripeQuestion? {
+        switch known {
+        case .checkoutCompleted, .checkoutPaid:
+            guard StripeSession(object).isPaidOnce, let id = object["id"].id else { return nil }
+            return .session(id)
+        case .chargeRefunded, .refundFailed, .disputeCreated, .disputeWithdrawn, .disputeReinstated, .disputeClosed:
+            guard takesEffect, object["invoice"].reference == nil else { return nil }
+            return object["payment_intent"].reference.map { .invoice(paymentIntent: $0) }
+        case .subscriptionCreated, .subscriptionUpdated, .subscriptionDeleted, .subscriptionPaused, .subscriptionResumed, .invoicePaid,
+            .invoiceFailed, nil:
+            return nil
+        }
+    }
+
+    /// `answer` is the one to `question`; nil without a question or without a key for the API.
+    func effects(_ answer: StorePayload?) throws(StorefrontFault) -> [PurchaseEffect] {
+        switch known {
+        case .checkoutCompleted, .checkoutPaid:
+            try StripeSession(answer ?? object).effects(environment, at: at)
+        case .subscriptionCreated, .subscriptionUpdated, .subscriptionDeleted, .subscriptionPaused, .subscriptionResumed:
+            try StripeSubscription(object).effects(environment, at: at)
+        case .invoicePaid: StripeSubscription.paid(object, environment)
+        case .chargeRefunded, .refundFailed, .disputeCreated, .disputeWithdrawn, .disputeReinstated, .disputeClosed: ended(answer)
+        // The subscription's own event says that it is past due.
+        case .invoiceFailed, nil: []
+        }
+    }
+
+    /// Whether money went back, or comes again: not with a refund of a part, and not with a bank's mere question.
+    private var takesEffect: Bool {
+        switch known {
+        case .chargeRefunded: object["refunded"].bool == true
+        case .disputeCreated: object["status"].text?.hasPrefix("warning_") != true
+        case .disputeClosed: ["won", "lost", "warning_closed"].contains(object["status"].text)
+        case .refundFailed, .disputeWithdrawn, .disputeReinstated: true
+        case .checkoutCompleted, .checkoutPaid, .subscriptionCreated, .subscriptionUpdated, .subscriptionDeleted, .subscriptionPaused,
+            .subscriptionResumed, .invoicePaid, .invoiceFailed, nil:
+            false
+        }
+    }
+
+    /// The end of a payment under each of its names, of which a purchase knows one.
+    private func ended(_ answer: StorePayload?) -> [PurchaseEffect] {
+        guard takesEffect else { return [] }
+        let state: PurchaseState? =
+            switch known {
+            case .chargeRefunded: .refunded
+            case .disputeCreated, .disputeWithdrawn: .revoked
+            case .disputeClosed: object["status"].text == "lost" ? .revoked : nil
+            case _: nil
+            }
+        // The charge is the object itself in its own event.
+        let charge = known == .chargeRefunded ? object["id"].id : object["charge"].reference
+        let invoice = object["invoice"].reference ?? answer?["data"].elements.first?["invoice"].reference
+        return [charge, object["payment_intent"].reference, invoice].compactMap { $0 }.map {
+            .ended(EndedTransaction(.stripe, environment, $0, state, at: at))
+        }
+    }
+}
+
+extension StorePayload {
+    /// The id of another object, which stands there whole if it was asked for.
+    var reference: String? { self["id"].id ?? id }
+
+    /// The account that a session or a subscription names.
+    fileprivate var namedAccount: UUID? { self["client_reference_id"].uuid ?? self["metadata"]["account_id"].uuid }
+}
+
+/// A checkout session: a subscription's, or one of a payment that is made once.
+struct StripeSession {
+    private let session: StorePayload
+
+    init(_ session: StorePayload) { self.session = session }
+
+    var isPaid: Bool {
+        session["status"].text == "complete" && ["paid", "no_payment_required"].contains(session["payment_status"].text)
+    }
+
+    var isPaidOnce: Bool { session["mode"].text == "payment" && isPaid }
+
+    /// A subscription's id, or that of the payment; of the session itself where nothing was to pay.
+    private var original: String? {
+        switch session["mode"].text {
+        case "subscription": session["subscription"].reference
+        case "payment": session["payment_intent"].reference ?? session["id"].id
+        case _: nil
+        }
+    }
+
+    func key(_ environment: StoreEnvironment) -> PurchaseKey? { original.map { PurchaseKey(.stripe, environment, $0) } }
+
+    /// The owner by the session, and the state as far as it is known: by the line items of a payment, by a subscription that stands there
+    /// whole. `at` is when Stripe said so.
+    func effects(_ environment: StoreEnvironment, at: WallTime) throws(StorefrontFault) -> [PurchaseEffect] {
+        guard let key = key(environment) else { return [] }
+        var effects: [PurchaseEffect] = []
+        if let account = session.namedAccount { effects.append(.owner(key, account, at: session["created"].seconds ?? at)) }
+        if session["subscription"].isObject {
+            effects += try StripeSubscription(session["subscription"]).effects(environment, at: at)
+        } else if isPaidOnce, let product = session["line_items"]["data"].elements.first?["price"]["id"].id {
+            let transactions = [session["payment_intent"].reference, session["invoice"].reference, session["id"].id].compactMap { $0 }
+            let status = PurchaseStatus(
+                .active, product: product, until: nil, renews: false, transactions: transactions, periodStart: .beginning, at: at)
+            effects.append(.status(key, status))
+            if session["payment_intent"]["latest_charge"]["refunded"].bool == true {
+                effects.append(.ended(EndedTransaction(.stripe, environment, key.original, .refunded, at: at)))
+            }
+        }
+        return effects
+    }
+}
+
+extension WallTime {
+    /// The begin of all periods of a source whose statuses are ordered by their time alone.
+    static let beginning = WallTime(seconds: 0)
+
+    /// This second with a rank in it: of two things that a store says in one second, the one with the higher rank counts as later.
+    func ranked(_ rank: Int64) -> WallTime { WallTime(microseconds: microseconds - microseconds % 1_000_000 + rank) }
+}
