@@ -93,7 +93,8 @@ package protocol OperatorRecords: Sendable {
     func accounts(after: UUID?, limit: Int) async throws(StoreFault) -> [Account]
     /// The accounts that `search` names in full, then those that have its text in part.
     func accounts(matching search: AccountSearch) async throws(StoreFault) -> AccountMatches
-    /// Deletes an account, ends its sessions and erases the addresses in its audit events; nil if there is none.
+    /// Deletes an account, ends its sessions and erases the addresses in its audit events, and what stores sent of its purchases; these
+    /// stay without an account, and another one may claim them. nil if there is none.
     func delete(_ user: UUID, _ audit: AuditContext) async throws(StoreFault) -> [EndedSession]?
     /// nil if there is no such account.
     func standing(of user: UUID) async throws(StoreFault) -> AccountStanding?
@@ -124,8 +125,8 @@ package protocol OperatorRecords: Sendable {
     /// The events of one account, or of all with nil, that are older than the event `before`; newest first.
     func auditEvents(of user: UUID?, before: UUID?, limit: Int) async throws(StoreFault) -> [AuditEvent]
     /// Removes expired sessions, codes and reset tokens, ended sessions whose access tokens have all expired, old entries of the
-    /// change log, and the addresses of audit events that are older than `AuditEvent.addressSeconds`, by `now` or the database's clock
-    /// if that is earlier. Where gateways and database share a machine and its clock, no sweep goes further than `stride` seconds beyond
-    /// the last one.
+    /// change log, the addresses of audit events that are older than `AuditEvent.addressSeconds`, and store events that are older than
+    /// `KeptStoreEvent.keptSeconds`, by `now` or the database's clock if that is earlier. Where gateways and database share a machine and
+    /// its clock, no sweep goes further than `stride` seconds beyond the last one.
     func sweep(now: WallTime, stride: Int64) async throws(StoreFault)
 }

@@ -59,29 +59,3 @@ package enum ClaimOutcome: Sendable, Equatable {
     /// The claiming account was deleted meanwhile.
     case noAccount
 }
-
-extension AccountStore {
-    package func record(
-        _ event: StoreEvent, body: [UInt8], digest: [UInt8], _ products: Products, _ audit: AuditContext
-    ) async throws(StoreFault) -> RecordedEvent { throw .failed("no purchases") }
-    package func claim(
-        _ key: PurchaseKey, _ effects: [PurchaseEffect], by account: UUID, transfers: Bool, _ products: Products, _ audit: AuditContext
-    ) async throws(StoreFault) -> ClaimOutcome { throw .failed("no purchases") }
-    package func apply(_ effects: [PurchaseEffect], _ products: Products, _ audit: AuditContext) async throws(StoreFault) -> [Purchase] {
-        throw .failed("no purchases")
-    }
-    package func adopt(_ products: Products, limit: Int, _ audit: AuditContext) async throws(StoreFault) -> Int { 0 }
-    package func purchase(_ id: UUID) async throws(StoreFault) -> Purchase? { nil }
-    package func purchase(_ key: PurchaseKey) async throws(StoreFault) -> Purchase? { nil }
-    package func purchases(of account: UUID) async throws(StoreFault) -> [Purchase] { [] }
-    package func purchases(
-        of account: UUID?, _ state: PurchaseState?, after: UUID?, limit: Int
-    ) async throws(StoreFault) -> [Purchase] { [] }
-    package func purchasesInDoubt(from: WallTime, to: WallTime, limit: Int) async throws(StoreFault) -> [Purchase] { [] }
-    package func storeEvents(
-        _ source: PurchaseSource?, _ verdict: StoreEvent.Verdict?, before: UUID?, limit: Int
-    ) async throws(StoreFault) -> [KeptStoreEvent] { [] }
-    package func storeEvent(_ id: UUID) async throws(StoreFault) -> KeptStoreEvent? { nil }
-    package func newestStoreEvents() async throws(StoreFault) -> [PurchaseSource: WallTime] { [:] }
-    package func hold(_ lease: String, by holder: UUID, seconds: Int64) async throws(StoreFault) -> Bool { false }
-}

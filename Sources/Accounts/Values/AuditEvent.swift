@@ -19,6 +19,7 @@ package struct AuditEvent: Sendable, Equatable {
         case refreshReuse = "refresh-reuse"
         case refreshAhead = "refresh-ahead"
         case tierChanged = "tier-changed"
+        case purchaseChanged = "purchase-changed"
         case actorGranted = "actor-granted"
         case actorRevoked = "actor-revoked"
     }

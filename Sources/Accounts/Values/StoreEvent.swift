@@ -49,10 +49,13 @@ package struct KeptStoreEvent: Hashable, Sendable {
     package let verdict: StoreEvent.Verdict
     /// SHA-256 of the body as it came.
     package let digest: [UInt8]
-    /// The body as it came, from which it can be replayed.
+    /// The body as it came, from which it can be replayed; empty once an account of its purchases was deleted.
     package let body: [UInt8]
     /// The purchases that it was about.
     package let purchases: [UUID]
+
+    /// How long events are kept, in seconds.
+    package static let keptSeconds: Int64 = 400 * 86_400
 
     package init(
         id: UUID, event: String, source: PurchaseSource, type: String, environment: StoreEnvironment, at: WallTime, receivedAt: WallTime,

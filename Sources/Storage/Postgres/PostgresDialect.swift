@@ -85,13 +85,18 @@ extension SQLDialect {
                 END
                 $$
                 """,
-                """
-                CREATE TRIGGER accounts_tier_logged AFTER UPDATE OF tier, tier_until ON accounts
-                FOR EACH ROW EXECUTE FUNCTION tollgate_log_tier()
-                """,
+                tierLog(of: "tier, tier_until"),
             ],
+            grantLog: ["DROP TRIGGER accounts_tier_logged ON accounts", tierLog(of: "tier, tier_until, grants")],
             commitMarks: [
                 "CREATE TABLE commit_marks (id BYTEA PRIMARY KEY, at BIGINT NOT NULL)", "CREATE INDEX commit_marks_at ON commit_marks (at)",
             ])
+    }
+
+    private static func tierLog(of columns: String) -> String {
+        """
+        CREATE TRIGGER accounts_tier_logged AFTER UPDATE OF \(columns) ON accounts
+        FOR EACH ROW EXECUTE FUNCTION tollgate_log_tier()
+        """
     }
 }

@@ -121,9 +121,10 @@ extension SQLTransaction {
         try change(.account(account), "UPDATE accounts SET password_hash = $2 WHERE id = $1", [.id(account), .text(hash)])
     }
 
-    /// Removes the data and credentials of the user who created an account, except its email, with its sessions, codes and
-    /// reset tokens. The caller must write `account` back.
-    func strip(_ account: inout Account, _ audit: AuditContext) throws(SQLFault) -> [EndedSession] {
+    /// Removes the data and credentials of the user who created an account, except its email, with its sessions, codes,
+    /// reset tokens, and the purchases that the user claimed. The caller must write `account` back.
+    mutating func strip(_ account: inout Account, _ audit: AuditContext) throws(SQLFault) -> [EndedSession] {
+        try releasePurchases(claimedBy: &account, audit)
         try dropCodes(of: account)
         account.strip(at: audit.now)
         try setPasswordHash(nil, of: account.id)

@@ -4,13 +4,17 @@ internal import Wire
 
 /// The table `audit_events`.
 extension SQLTransaction {
+    /// Its number in the transaction follows the millisecond, so that ids sort in the order of what they name.
+    mutating func newID(at now: WallTime) -> UUID {
+        let words = SecureRandom.bytes(16)
+        defer { events += 1 }
+        return UUID(at: now, random: (events << 52, words.rawBytes.load64(8)))
+    }
+
     mutating func log(
         _ kind: AuditEvent.Kind, _ account: UUID?, _ audit: AuditContext, session: UUID? = nil, detail: String? = nil
     ) throws(SQLFault) {
-        // The event's number in its transaction follows the millisecond, so that ids sort in the order of events.
-        let words = SecureRandom.bytes(16)
-        let id = UUID(at: audit.now, random: (events << 52, words.rawBytes.load64(8)))
-        events += 1
+        let id = newID(at: audit.now)
         try changeLater(
             """
             INSERT INTO audit_events (id, kind, at, account, session, address, detail, actor)

@@ -9,12 +9,14 @@ extension SQLStore {
 
     package func delete(_ user: UUID, _ audit: AuditContext) async throws(StoreFault) -> [EndedSession]? {
         try await database.write(locking: .account(user)) { sql throws(SQLFault) in
+            try sql.lockPurchases()
             guard let account = try sql.lockedAccount(user) else { return nil }
             let ended = try sql.endSessions(of: user, .accountDeleted, at: audit.now)
             try sql.dropCodes(of: account)
             try sql.dropIdentities(of: user, at: audit.now)
             try sql.refuseSubject(IdentityKey.ofID(user), at: audit.now)
             try sql.change(.account(user), "DELETE FROM accounts WHERE id = $1", [.id(user)])
+            try sql.releasePurchases(ofDeleted: user, audit)
             try sql.log(.accountDeleted, user, audit)
             try sql.eraseAddresses(of: user)
             return ended
@@ -84,6 +86,7 @@ extension SQLStore {
                 [.time(oldestEnd), .time(now)])
             try sql.change(.unlogged, "DELETE FROM codes WHERE expires_at <= $1", [.time(now)])
             try sql.change(.unlogged, "DELETE FROM reset_tokens WHERE expires_at <= $1", [.time(now)])
+            try sql.change(.unlogged, "DELETE FROM leases WHERE ends_at <= (SELECT \(sql.dialect.clock))", [])
             try sql.shortenChangeLog()
             return now
         }
@@ -91,6 +94,10 @@ extension SQLStore {
         let oldestAddress = WallTime(seconds: swept.seconds - AuditEvent.addressSeconds)
         while try await database.write({ sql throws(SQLFault) in try sql.eraseAddresses(before: oldestAddress) })
             == SQLTransaction.maxErased
+        {}
+        let oldestEvent = WallTime(seconds: swept.seconds - KeptStoreEvent.keptSeconds)
+        while try await database.write({ sql throws(SQLFault) in try sql.deleteStoreEvents(before: oldestEvent) })
+            == SQLTransaction.maxDeletedEvents
         {}
     }
 }

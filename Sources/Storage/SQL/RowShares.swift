@@ -9,6 +9,8 @@ enum LockedRow: Hashable, Sendable {
     /// The account with this email or phone, by its key.
     case contact(String)
     case identity(IdentityKey)
+    /// The purchases of a store, which change one after the other.
+    case purchases(PurchaseSource)
 }
 
 /// The share of a pool's connections that calls for one row may hold. While another program keeps a row locked, its calls wait for it at

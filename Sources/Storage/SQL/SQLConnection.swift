@@ -72,7 +72,7 @@ extension SQLConnection {
 /// Statements inside one transaction.
 struct SQLTransaction {
     private let connection: any SQLConnection
-    /// Number of audit events written so far, which keeps their ids in order.
+    /// Number of ids made so far, which keeps them in order.
     var events: UInt64 = 0
 
     init(_ connection: any SQLConnection) { self.connection = connection }

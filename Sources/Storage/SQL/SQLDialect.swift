@@ -27,6 +27,8 @@ struct SQLDialect: Sendable {
     /// Statements that create the triggers that log the identities of outside issuers: when one is linked, unlinked or
     /// relinked, and when the tier of its account changes.
     let identityLog: [String]
+    /// Statements that have the last of those fire for all grants of an account.
+    let grantLog: [String]
     /// Statements that create `commit_marks` (see `CommitMark`); none where a commit is always answered.
     let commitMarks: [String]
 }

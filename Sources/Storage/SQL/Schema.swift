@@ -14,6 +14,7 @@ enum Schema {
         { _ in ["CREATE TABLE sweeps (id BIGINT PRIMARY KEY, at BIGINT NOT NULL)"] },
         { _ in ["CREATE INDEX audit_events_addresses ON audit_events (at) WHERE address IS NOT NULL"] },
         { _ in carriedSignIns },
+        { dialect in purchases + dialect.grantLog },
     ]
     static var newest: Int64 { Int64(steps.count) }
 
@@ -81,6 +82,109 @@ enum Schema {
     private static let carriedSignIns =
         ["password", "email", "phone"].map { "ALTER TABLE accounts ADD COLUMN \($0)_carried_at BIGINT" }
         + ["ALTER TABLE identities ADD COLUMN carried_at BIGINT"]
+
+    /// Purchases have no foreign keys: they outlive accounts, and stores tell of them before they are whole. `named` and `named_at`, the
+    /// columns of `status_`, `ended_payments` and `purchase_transfers` are registers; the columns behind `claimed` follow from them.
+    private static let purchases = [
+        // The grants of an account but the operator's, which are `tier` and `tier_until`.
+        "ALTER TABLE accounts ADD COLUMN grants TEXT",
+        """
+        CREATE TABLE purchases (
+            id BYTEA PRIMARY KEY,
+            source TEXT NOT NULL,
+            environment TEXT NOT NULL,
+            original TEXT NOT NULL,
+            named BYTEA,
+            named_at BIGINT,
+            status_state TEXT,
+            status_product TEXT,
+            status_until BIGINT,
+            status_renews BIGINT,
+            status_transactions TEXT,
+            status_start BIGINT,
+            status_at BIGINT,
+            status_paid_until BIGINT,
+            claimed BYTEA,
+            account BYTEA,
+            state TEXT,
+            ends_at BIGINT,
+            product TEXT,
+            tier TEXT,
+            grace BIGINT,
+            gives BIGINT NOT NULL,
+            created_at BIGINT NOT NULL,
+            updated_at BIGINT NOT NULL,
+            UNIQUE (source, environment, original)
+        )
+        """,
+        "CREATE INDEX purchases_account ON purchases (account)",
+        "CREATE INDEX purchases_named ON purchases (named)",
+        "CREATE INDEX purchases_claimed ON purchases (claimed)",
+        "CREATE INDEX purchases_product ON purchases (source, status_product, product, tier, grace)",
+        "CREATE INDEX purchases_ends_at ON purchases (ends_at)",
+        "CREATE INDEX purchases_state ON purchases (state, id)",
+        // Which purchases a payment belongs to, of this period or an earlier one.
+        """
+        CREATE TABLE purchase_payments (
+            source TEXT NOT NULL,
+            environment TEXT NOT NULL,
+            payment TEXT NOT NULL,
+            purchase BYTEA NOT NULL,
+            PRIMARY KEY (source, environment, payment, purchase)
+        )
+        """,
+        "CREATE INDEX purchase_payments_purchase ON purchase_payments (purchase)",
+        """
+        CREATE TABLE ended_payments (
+            source TEXT NOT NULL,
+            environment TEXT NOT NULL,
+            payment TEXT NOT NULL,
+            state TEXT,
+            at BIGINT NOT NULL,
+            PRIMARY KEY (source, environment, payment)
+        )
+        """,
+        // Those of merged accounts have an empty source: they are of all stores, and behind all others.
+        """
+        CREATE TABLE purchase_transfers (
+            giver BYTEA NOT NULL,
+            at BIGINT NOT NULL,
+            taker BYTEA NOT NULL,
+            source TEXT NOT NULL,
+            environment TEXT NOT NULL,
+            PRIMARY KEY (giver, at, taker, source, environment)
+        )
+        """,
+        "CREATE INDEX purchase_transfers_taker ON purchase_transfers (taker)",
+        """
+        CREATE TABLE store_events (
+            id BYTEA PRIMARY KEY,
+            source TEXT NOT NULL,
+            event TEXT NOT NULL,
+            type TEXT NOT NULL,
+            environment TEXT NOT NULL,
+            at BIGINT NOT NULL,
+            received_at BIGINT NOT NULL,
+            verdict TEXT NOT NULL,
+            digest BYTEA NOT NULL,
+            body BYTEA NOT NULL,
+            UNIQUE (source, event)
+        )
+        """,
+        "CREATE INDEX store_events_received_at ON store_events (received_at)",
+        """
+        CREATE TABLE store_event_purchases (
+            event BYTEA NOT NULL REFERENCES store_events (id) ON DELETE CASCADE,
+            purchase BYTEA NOT NULL,
+            PRIMARY KEY (event, purchase)
+        )
+        """,
+        "CREATE INDEX store_event_purchases_purchase ON store_event_purchases (purchase)",
+        // A row of a source is locked by whatever changes its purchases.
+        "CREATE TABLE purchase_sources (source TEXT PRIMARY KEY, newest_event_at BIGINT)",
+        "INSERT INTO purchase_sources (source) VALUES ('apple'), ('google'), ('stripe'), ('revenuecat')",
+        "CREATE TABLE leases (name TEXT PRIMARY KEY, holder BYTEA NOT NULL, ends_at BIGINT NOT NULL)",
+    ]
 
     private static let outsideSessions = [
         "ALTER TABLE accounts ADD COLUMN outside_ended_at BIGINT",

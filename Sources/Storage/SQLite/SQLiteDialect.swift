@@ -33,13 +33,16 @@ extension SQLDialect {
                 VALUES (4, \(row).provider, \(row).subject, \(microseconds));
             END
             """
-        } + [
-            """
-            CREATE TRIGGER accounts_tier_logged AFTER UPDATE OF tier, tier_until ON accounts BEGIN
-                INSERT INTO changes (kind, identity_provider, identity_subject, at)
-                SELECT 4, provider, subject, \(microseconds) FROM identities
-                WHERE account = NEW.id AND provider NOT IN ('apple', 'google');
-            END
-            """
-        ], commitMarks: [])
+        } + [tierLog(of: "tier, tier_until")],
+        grantLog: ["DROP TRIGGER accounts_tier_logged", tierLog(of: "tier, tier_until, grants")], commitMarks: [])
+
+    private static func tierLog(of columns: String) -> String {
+        """
+        CREATE TRIGGER accounts_tier_logged AFTER UPDATE OF \(columns) ON accounts BEGIN
+            INSERT INTO changes (kind, identity_provider, identity_subject, at)
+            SELECT 4, provider, subject, \(microseconds) FROM identities
+            WHERE account = NEW.id AND provider NOT IN ('apple', 'google');
+        END
+        """
+    }
 }

@@ -1,0 +1,256 @@
+package import Accounts
+package import Wire
+
+extension SQLStore {
+    package func claim(
+        _ key: PurchaseKey, _ effects: [PurchaseEffect], by account: UUID, transfers: Bool, _ products: Products, _ audit: AuditContext
+    ) async throws(StoreFault) -> ClaimOutcome {
+        try await database.write(locking: .purchases(key.source)) { sql throws(SQLFault) in
+            try sql.lockPurchases(of: effects.map(\.source) + [key.source])
+            // Whoever deletes an account locks the purchases first.
+            guard try sql.isAccount(account) else { return .noAccount }
+            var ledger = PurchaseLedger(products, audit)
+            try sql.apply(effects, to: &ledger)
+            let isClaimed = try sql.claim(key, by: account, transfers: transfers, in: &ledger)
+            try sql.settle(&ledger)
+            guard isClaimed else { return .ofOtherAccount }
+            guard let purchase = ledger[key]?.purchase, let owner = try sql.account(account) else {
+                throw .failed("a purchase is claimed of which its store said nothing")
+            }
+            return .bound(purchase, owner)
+        }
+    }
+
+    package func apply(
+        _ effects: [PurchaseEffect], _ products: Products, _ audit: AuditContext
+    ) async throws(StoreFault) -> [Purchase] {
+        guard let source = effects.first?.source else { return [] }
+        return try await database.write(locking: .purchases(source)) { sql throws(SQLFault) in
+            try sql.lockPurchases(of: effects.map(\.source))
+            var ledger = PurchaseLedger(products, audit)
+            try sql.apply(effects, to: &ledger)
+            try sql.settle(&ledger)
+            return ledger.purchases
+        }
+    }
+
+    package func adopt(_ products: Products, limit: Int, _ audit: AuditContext) async throws(StoreFault) -> Int {
+        // Most often there is nothing to do, which needs no lock.
+        guard try await !database.read({ sql throws(SQLFault) in try sql.unadopted(products, limit: 1) }).isEmpty else { return 0 }
+        return try await database.write(locking: .purchases(.apple)) { sql throws(SQLFault) in
+            try sql.lockPurchases()
+            var ledger = PurchaseLedger(products, audit)
+            let found = try sql.unadopted(products, limit: limit)
+            for row in try sql.purchaseRows(ids: found) { ledger.take(row) }
+            try sql.settle(&ledger)
+            return found.count
+        }
+    }
+
+    package func purchase(_ id: UUID) async throws(StoreFault) -> Purchase? {
+        try await database.read(isBrief: true) { sql throws(SQLFault) in try sql.purchaseRows(ids: [id]).first?.purchase }
+    }
+
+    package func purchase(_ key: PurchaseKey) async throws(StoreFault) -> Purchase? {
+        try await database.read(isBrief: true) { sql throws(SQLFault) in try sql.purchaseRow(key)?.purchase }
+    }
+
+    package func purchases(of account: UUID) async throws(StoreFault) -> [Purchase] {
+        try await database.read(isBrief: true) { sql throws(SQLFault) in
+            try sql.purchases("WHERE account = $1 AND state IS NOT NULL ORDER BY id DESC", [.id(account)])
+        }
+    }
+
+    package func purchases(
+        of account: UUID?, _ state: PurchaseState?, after: UUID?, limit: Int
+    ) async throws(StoreFault) -> [Purchase] {
+        var (condition, values): (String, [SQLValue]) = ("id > $2", [.integer(Int64(limit)), .id(after ?? UUID(high: 0, low: 0))])
+        if let account {
+            values.append(.id(account))
+            condition += " AND account = $\(values.count)"
+        }
+        if let state { values.append(.text(state.rawValue)) }
+        condition += state == nil ? " AND state IS NOT NULL" : " AND state = $\(values.count)"
+        let (clauses, parameters) = ("WHERE \(condition) ORDER BY id LIMIT $1", values)
+        return try await database.read { sql throws(SQLFault) in try sql.purchases(clauses, parameters) }
+    }
+
+    package func purchasesInDoubt(from: WallTime, to: WallTime, limit: Int) async throws(StoreFault) -> [Purchase] {
+        try await database.read { sql throws(SQLFault) in
+            try sql.purchases(
+                """
+                WHERE (status_renews = 1 AND state IN ('active', 'expired') AND ends_at BETWEEN $1 AND $2) OR state IN ('grace', 'retry')
+                ORDER BY ends_at, id LIMIT $3
+                """,
+                [.time(from), .time(to), .integer(Int64(limit))])
+        }
+    }
+
+    package func hold(_ lease: String, by holder: UUID, seconds: Int64) async throws(StoreFault) -> Bool {
+        try await database.write { sql throws(SQLFault) in
+            let clock = "(SELECT \(sql.dialect.clock))"
+            return try sql.change(
+                .unlogged,
+                """
+                INSERT INTO leases (name, holder, ends_at) VALUES ($1, $2, \(clock) + $3)
+                ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, ends_at = excluded.ends_at
+                WHERE leases.holder = excluded.holder OR leases.ends_at <= \(clock)
+                """,
+                [.text(lease), .id(holder), .integer(seconds * 1_000_000)]) == 1
+        }
+    }
+}
+
+/// The purchases that a transaction is about, as they are stored and as they will be.
+struct PurchaseLedger {
+    fileprivate let products: Products
+    fileprivate let audit: AuditContext
+    fileprivate var rows: [PurchaseRow] = []
+    fileprivate var stored: [UUID: PurchaseRow] = [:]
+    /// Accounts that get purchases by a transfer.
+    fileprivate var takers: Set<UUID> = []
+    /// Whether a purchase, or a transfer, names an account that is not there, and nothing else binds the purchase.
+    fileprivate(set) var isNamedMissing = false
+
+    init(_ products: Products, _ audit: AuditContext) {
+        self.products = products
+        self.audit = audit
+    }
+
+    subscript(key: PurchaseKey) -> PurchaseRow? { rows.first { $0.facts.key == key } }
+    var purchases: [Purchase] { rows.compactMap(\.purchase) }
+
+    mutating func take(_ row: PurchaseRow) {
+        rows.append(row)
+        stored[row.id] = row
+    }
+}
+
+extension SQLTransaction {
+    /// Applies effects to the registers, and gathers the purchases that they are about. The caller has locked the purchases of their
+    /// sources, and settles the ledger.
+    mutating func apply(_ effects: [PurchaseEffect], to ledger: inout PurchaseLedger) throws(SQLFault) {
+        for effect in effects {
+            switch effect {
+            case .status(let key, let status): try change(key, in: &ledger) { $0.take(status) }
+            case .owner(let key, let owner, let time): try change(key, in: &ledger) { $0.take(owner: owner, at: time) }
+            case .ended(let ended):
+                try put(ended)
+                for key in try purchases(paidBy: ended) { try change(key, in: &ledger) }
+            case .transfer(let source, let environment, let givers, let taker, let time):
+                ledger.takers.insert(taker)
+                for giver in givers {
+                    try putTransfer(from: giver, to: taker, at: time, source, environment)
+                    for key in try purchases(passing: giver) where key.source == source && key.environment == environment {
+                        try change(key, in: &ledger)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Claims a purchase for an account; false if it is another one's.
+    mutating func claim(
+        _ key: PurchaseKey, by account: UUID, transfers: Bool, in ledger: inout PurchaseLedger
+    ) throws(SQLFault) -> Bool {
+        try change(key, in: &ledger)
+        guard let facts = ledger[key]?.facts,
+            try PurchaseRule.mayClaim(account, named(facts), claimed: facts.claimed, transfers: transfers)
+        else { return false }
+        try change(key, in: &ledger) { $0.claimed = account }
+        return true
+    }
+
+    /// Finds a purchase, or begins one, and changes what is known of it.
+    private mutating func change(
+        _ key: PurchaseKey, in ledger: inout PurchaseLedger, _ body: (inout PurchaseFacts) -> Void = { _ in }
+    ) throws(SQLFault) {
+        if ledger[key] == nil {
+            if let row = try purchaseRow(key) {
+                ledger.take(row)
+            } else {
+                ledger.rows.append(PurchaseRow(key, id: newID(at: ledger.audit.now), now: ledger.audit.now))
+            }
+        }
+        for index in ledger.rows.indices where ledger.rows[index].facts.key == key { body(&ledger.rows[index].facts) }
+    }
+
+    /// Writes what follows from the registers, and the grants of all accounts that are concerned.
+    mutating func settle(_ ledger: inout PurchaseLedger) throws(SQLFault) {
+        var accounts: Set<UUID> = []
+        for index in ledger.rows.indices {
+            var row = ledger.rows[index]
+            let before = ledger.stored[row.id]
+            if row.facts.status != before?.facts.status { try putPayments(of: row) }
+            let named = try named(row.facts)
+            row.outcome = try row.facts.status.map { status throws(SQLFault) in
+                PurchaseRule.outcome(of: row.facts, status, named, ended: try ended(of: row), ledger.products, at: ledger.audit.now)
+            }
+            if named == .unknown || (named == .deleted && row.outcome?.account == nil) { ledger.isNamedMissing = true }
+            if row != before {
+                row.updatedAt = ledger.audit.now
+                try put(row)
+                try log(row, before: before, ledger.audit)
+                accounts.formUnion([before?.outcome?.account, row.outcome?.account].compactMap { $0 })
+            }
+            ledger.rows[index] = row
+        }
+        for taker in ledger.takers where try !isAccount(taker) { ledger.isNamedMissing = true }
+        // In the order of their ids, so that two transactions wait for each other in one direction.
+        for account in accounts.sorted() { try rewriteGrants(of: account, at: ledger.audit.now) }
+    }
+
+    /// Writes the audit events of a purchase that changed.
+    mutating func log(_ row: PurchaseRow, before: PurchaseRow?, _ audit: AuditContext) throws(SQLFault) {
+        guard let outcome = row.outcome, outcome != before?.outcome else { return }
+        let product = outcome.product ?? row.facts.status?.product ?? ""
+        let until = outcome.until.map { " until \(ISO8601.text($0))" } ?? ""
+        let detail = "\(row.facts.key.source.rawValue) \(product) \(outcome.state.rawValue)\(until), \(row.id.text)"
+        if let account = outcome.account { try log(.purchaseChanged, account, audit, detail: detail) }
+        if let former = before?.outcome?.account, former != outcome.account {
+            try log(.purchaseChanged, former, audit, detail: "\(detail), no longer of this account")
+        }
+    }
+
+    fileprivate func purchases(_ clauses: String, _ values: [SQLValue]) throws(SQLFault) -> [Purchase] {
+        try purchaseRows(clauses, values).compactMap(\.purchase)
+    }
+
+    /// Purchases that have another name, tier or grace than their product's line, at most `limit`.
+    fileprivate func unadopted(_ products: Products, limit: Int) throws(SQLFault) -> [UUID] {
+        let kinds = try rows(
+            "SELECT DISTINCT source, status_product, product, tier, grace FROM purchases WHERE status_product IS NOT NULL", []
+        ) { row throws(SQLFault) in
+            (
+                source: try row.word(PurchaseSource.self), sold: try row.text(), name: try row.optionalText(), tier: try row.optionalText(),
+                grace: try row.optionalInteger()
+            )
+        }
+        var found: [UUID] = []
+        for kind in kinds where found.count < limit {
+            let line = products.line(kind.source, kind.sold)
+            guard (line?.name, line?.tier, line?.graceSeconds) != (kind.name, kind.tier, kind.grace) else { continue }
+            found += try rows(
+                """
+                SELECT id FROM purchases WHERE source = $1 AND status_product = $2
+                AND COALESCE(product, '') = $3 AND COALESCE(tier, '') = $4 AND COALESCE(grace, -1) = $5 ORDER BY id LIMIT $6
+                """,
+                [
+                    .text(kind.source.rawValue), .text(kind.sold), .text(kind.name ?? ""), .text(kind.tier ?? ""),
+                    .integer(kind.grace ?? -1), .integer(Int64(limit - found.count)),
+                ]
+            ) { row throws(SQLFault) in try row.id() }
+        }
+        return found
+    }
+}
+
+extension PurchaseEffect {
+    var source: PurchaseSource {
+        switch self {
+        case .status(let key, _), .owner(let key, _, _): key.source
+        case .ended(let ended): ended.source
+        case .transfer(let source, _, _, _, _): source
+        }
+    }
+}
