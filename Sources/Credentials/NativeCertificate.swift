@@ -3,7 +3,7 @@ import Wire
 
 /// Owner of an OpenSSL `X509`.
 @safe final class NativeCertificate {
-    private let pointer: OpaquePointer
+    @unsafe let pointer: OpaquePointer
 
     /// Takes ownership of the reference.
     @unsafe init(adopting pointer: OpaquePointer) { unsafe self.pointer = pointer }

@@ -71,8 +71,13 @@ package struct SigningKey: Sendable {
 
     /// The token with this payload, which is JSON; `type` becomes its `typ`.
     func sign(_ payload: RawSpan, type: StaticString) throws(KeyFault) -> [UInt8] {
+        try sign(payload, header: headerJSON(type).readable)
+    }
+
+    /// The token with this payload and header, which are JSON; the header must name the key's algorithm.
+    package func sign(_ payload: RawSpan, header: RawSpan) throws(KeyFault) -> [UInt8] {
         var token = ByteBuffer(capacity: 1024)
-        Base64URL.encode(headerJSON(type).readable, into: &token)
+        Base64URL.encode(header, into: &token)
         token.append(UInt8(ascii: "."))
         Base64URL.encode(payload, into: &token)
         guard let signature = verificationKey.material.sign(token.readable, algorithm) else {

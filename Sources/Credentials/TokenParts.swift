@@ -14,8 +14,10 @@ struct TokenParts {
     /// The signing input (RFC 7515 §5.1): header, dot, payload.
     var signed: Slice { Slice(start: 0, count: payload.end) }
 
-    init(_ token: RawSpan) throws(TokenFault) {
-        guard token.byteCount <= Self.maximumBytes else { throw .tooLarge }
+    init(
+        _ token: RawSpan, maximumBytes: Int = Self.maximumBytes, maximumHeaderBytes: Int = Self.maximumHeaderBytes
+    ) throws(TokenFault) {
+        guard token.byteCount <= maximumBytes else { throw .tooLarge }
         let dot = UInt8(ascii: ".")
         guard let first = token.firstIndex(of: dot), let second = token.firstIndex(of: dot, from: first + 1),
             token.firstIndex(of: dot, from: second + 1) == nil
@@ -23,7 +25,7 @@ struct TokenParts {
         header = Slice(start: 0, count: first)
         payload = Slice(start: first + 1, count: second - first - 1)
         signature = Slice(start: second + 1, count: token.byteCount - second - 1)
-        guard Base64URL.decodedCount(first) <= Self.maximumHeaderBytes else { throw .tooLarge }
+        guard Base64URL.decodedCount(first) <= maximumHeaderBytes else { throw .tooLarge }
     }
 }
 
