@@ -127,7 +127,9 @@ let package = Package(
             swiftSettings: tests),
         .testTarget(
             name: "ClusterTests",
-            dependencies: ["Cluster", "Accounts", "Credentials", "Gate", "MemoryStore", "Storage", "Threads", "Transport", "Wire"],
+            dependencies: [
+                "Cluster", "Accounts", "Credentials", "Gate", "MemoryStore", "Storage", "TestServers", "Threads", "Transport", "Wire",
+            ],
             swiftSettings: tests),
         .testTarget(
             name: "IssuersTests",

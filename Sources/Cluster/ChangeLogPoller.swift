@@ -29,6 +29,7 @@ final class ChangeLogPoller: Sendable {
     private let cache: AccountCache
     private let tiers: TierLookups
     private let subjects: SubjectLookups
+    private let presence: GatewayPresence
     private let events: ClusterEvents
     private let executor: (any TaskExecutor)?
     private let now: @Sendable () -> Moment
@@ -39,14 +40,15 @@ final class ChangeLogPoller: Sendable {
     private let thread = Mutex<WorkerThread?>(nil)
 
     init(
-        directory: AccountDirectory, cache: AccountCache, tiers: TierLookups, subjects: SubjectLookups, events: ClusterEvents,
-        on executor: (any TaskExecutor)?, now: @escaping @Sendable () -> Moment, patience: UInt64
+        directory: AccountDirectory, cache: AccountCache, tiers: TierLookups, subjects: SubjectLookups, presence: GatewayPresence,
+        events: ClusterEvents, on executor: (any TaskExecutor)?, now: @escaping @Sendable () -> Moment, patience: UInt64
     ) throws(SystemFault) {
         self.executor = executor
         self.directory = directory
         self.cache = cache
         self.tiers = tiers
         self.subjects = subjects
+        self.presence = presence
         self.events = events
         self.now = now
         state = Mutex(State(patience: patience))
@@ -116,6 +118,7 @@ final class ChangeLogPoller: Sendable {
             }
             release(late, isApplied: false)
             if isOver { return }
+            presence.renewIfDue(at: now)
             if begins { beginReadings(now) }
             waker.wait(milliseconds: Int32(pause))
         }
@@ -150,6 +153,7 @@ final class ChangeLogPoller: Sendable {
 
     /// Reads the log and applies what is new; false if the store cannot be asked, which the directory has logged.
     private func read(_ start: MonotonicTime) async -> Bool {
+        if !presence.isCertain(at: start) { await presence.renew() }
         do throws(AccountFailure) {
             guard let position = position.withLock({ $0 }),
                 start.nanoseconds(since: position.readAt) < Self.maxGap * 1_000_000,
@@ -158,7 +162,9 @@ final class ChangeLogPoller: Sendable {
                 try await readAll(start)
                 return true
             }
-            apply(reading.changes.filter { !position.applied.contains($0.id) }, since: start)
+            let new = reading.changes.filter { !position.applied.contains($0.id) }
+            apply(new, since: start)
+            if let fence = new.last(where: { isOfAnother($0.change) })?.id { presence.read(upTo: fence) }
             reached(Position(mark: reading.next, applied: Set(reading.changes.map(\.id)), readAt: start))
             return true
         } catch {
@@ -169,14 +175,20 @@ final class ChangeLogPoller: Sendable {
     /// Drops every cache, and reads all ended sessions.
     private func readAll(_ start: MonotonicTime) async throws(AccountFailure) {
         // The mark first: a session that ends in between is then in the list, in the next reading, or in both.
-        let mark = try await directory.changes(since: nil).next
+        let end = try await directory.changes(since: nil)
         let ended = try await directory.endedSessions()
         if !ended.isEmpty { events.broadcast(.ended(ended.map { RevokedSession($0) })) }
         cache.evictAll()
         subjects.forgetAll()
         tiers.forgetAll()
         events.secretsChanged()
-        reached(Position(mark: mark, readAt: start))
+        reached(Position(mark: end.next, readAt: start))
+        presence.read(upTo: end.newest ?? 0)
+    }
+
+    /// Whether this is a fence before which another gateway waits.
+    private func isOfAnother(_ change: StoreChange) -> Bool {
+        if case .fence(let gateway) = change { gateway != presence.id } else { false }
     }
 
     private func reached(_ next: Position) {
@@ -197,6 +209,7 @@ final class ChangeLogPoller: Sendable {
             case .accountDeleted(let user): accounts.append((user, nil))
             case .identity(let key): identities.append(TokenUser(key.subject, of: key.source.name))
             case .secrets: hasSecrets = true
+            case .fence: break
             }
         }
         for (user, _) in accounts { cache.evict(user) }

@@ -4,15 +4,19 @@ package import Gate
 package struct ClusterEvents: Sendable {
     /// Posts an update to every worker; updates arrive in the order of the calls.
     package var broadcast: @Sendable (WorkerUpdate) -> Void
+    /// Suspends until every worker has taken what was broadcast before.
+    package var confirmed: @Sendable () async -> Void
     /// The signing keys that gateways share may have changed in the store.
     package var secretsChanged: @Sendable () -> Void
     package var report: @Sendable (ClusterReport) -> Void
 
     package init(
-        broadcast: @escaping @Sendable (WorkerUpdate) -> Void, secretsChanged: @escaping @Sendable () -> Void = {},
+        broadcast: @escaping @Sendable (WorkerUpdate) -> Void, confirmed: @escaping @Sendable () async -> Void = {},
+        secretsChanged: @escaping @Sendable () -> Void = {},
         report: @escaping @Sendable (ClusterReport) -> Void = { _ in }
     ) {
         self.broadcast = broadcast
+        self.confirmed = confirmed
         self.secretsChanged = secretsChanged
         self.report = report
     }
@@ -44,4 +48,6 @@ package enum ClusterReport: Sendable {
     case storeAnswered(clockSkew: Int64?)
     /// The tier server of the trust line was asked; `problem` tells why it gave no tier, nil if it did.
     case tierAsked(issuer: String, problem: String?)
+    /// These gateways have not said in time that a change counts there.
+    case gatewaysLate([String])
 }

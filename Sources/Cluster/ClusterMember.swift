@@ -7,16 +7,21 @@ package final class ClusterMember: Sendable {
     package let cache: AccountCache
     package let tiers: TierLookups
     package let subjects: SubjectLookups
+    private let presence: GatewayPresence
     private let poller: ChangeLogPoller
+    private let fence: ChangeFence
     private let sweep: AccountSweep
     private let plan: ClusterPlan
     private let events: ClusterEvents
     /// nil until `start`.
     private let bus = Mutex<ChangeBus?>(nil)
 
-    /// A write waits for its change to be applied for `patience` milliseconds, and half a second more at most. Throws if the
+    /// A write waits for its change to be applied for `patience` milliseconds, and half a second more at most; `everywhere` waits for
+    /// `fencePatience`. Throws if the
     /// system gives no descriptor. Nothing is read before `start`.
-    package init(_ plan: ClusterPlan, _ context: AccountContext, _ events: ClusterEvents, patience: UInt64 = 2_000) throws {
+    package init(
+        _ plan: ClusterPlan, _ context: AccountContext, _ events: ClusterEvents, patience: UInt64 = 2_000, fencePatience: UInt64 = 1_000
+    ) throws {
         let directory = AccountDirectory(context: context)
         let now = context.clock.now
         self.plan = plan
@@ -24,9 +29,17 @@ package final class ClusterMember: Sendable {
         cache = AccountCache(store: context.store, now: now)
         tiers = TierLookups(plan, directory: directory, now: now, events)
         subjects = SubjectLookups(directory: directory, now: now, broadcast: events.broadcast)
-        poller = try ChangeLogPoller(
-            directory: directory, cache: cache, tiers: tiers, subjects: subjects, events: events, on: context.executor,
+        presence = GatewayPresence(context, name: plan.name, confirmed: events.confirmed)
+        let poller = try ChangeLogPoller(
+            directory: directory, cache: cache, tiers: tiers, subjects: subjects, presence: presence, events: events, on: context.executor,
             now: now, patience: patience)
+        self.poller = poller
+        let appliedHere: @Sendable () async -> Bool = {
+            guard await poller.applied() else { return false }
+            await events.confirmed()
+            return true
+        }
+        fence = ChangeFence(of: presence.id, context, patience: fencePatience, appliedHere: appliedHere, report: events.report)
         sweep = AccountSweep(context: context)
     }
 
@@ -59,6 +72,14 @@ package final class ClusterMember: Sendable {
         guard await !poller.applied() else { return }
         for account in accounts { cache.evict(account) }
     }
+
+    /// Whether every change that was committed before the call counts for the next request at each live gateway of the database; false if
+    /// one has not said so within a second, and unless this is started. Those who ask at once share one entry of the change log.
+    package func everywhere() async -> Bool { await fence.isPassed { [self] in bus.withLock { $0 }?.publish() } }
+
+    /// Tells the other gateways that this one has ended, once it is stopped and its workers answer nothing any more. Until then a change
+    /// waits for it, and otherwise until its row is old.
+    package func leave() async { await presence.leave() }
 
     /// Ends every thread. Blocks until the reading under way has ended.
     package func stop() {

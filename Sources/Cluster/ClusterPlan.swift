@@ -5,6 +5,8 @@ package typealias StartHints = @Sendable (_ report: @escaping @Sendable (HintEve
 
 /// The configuration of a gateway's part in the cluster. Only the scale and the sources of tiers change on a reload.
 package struct ClusterPlan: Sendable {
+    /// Names this gateway to the operator of another one.
+    let name: String
     let scale: TierScale
     /// By the name of the trust line; issuers whose tokens carry the tier are not there.
     let tierSources: [String: IssuerTiers]
@@ -21,10 +23,11 @@ package struct ClusterPlan: Sendable {
     let redis: StartHints?
 
     package init(
-        scale: TierScale, tierSources: [String: IssuerTiers] = [:],
+        name: String = "gateway", scale: TierScale, tierSources: [String: IssuerTiers] = [:],
         askTier: @escaping TierQuestion = { _, _ in .failed("none is configured", isAway: true) },
         location: StoreLocation, notifications: StoreLocation? = nil, redis: StartHints? = nil
     ) {
+        self.name = name
         self.scale = scale
         self.tierSources = tierSources
         self.askTier = askTier

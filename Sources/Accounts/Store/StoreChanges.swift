@@ -10,6 +10,8 @@ package enum StoreChange: Sendable, Hashable {
     case identity(IdentityKey)
     /// The sealed signing keys that gateways share.
     case secrets
+    /// This gateway waits until the others have applied what was committed before.
+    case fence(by: UUID)
 }
 
 /// An entry of the change log.
@@ -60,14 +62,17 @@ package struct ChangeReading: Sendable, Equatable {
     package let isWhole: Bool
     /// The clock of the store's server at the reading; nil where that is the gateway's.
     package let time: WallTime?
+    /// The highest id in the log; nil of a reading from a mark on.
+    package let newest: Int64?
 
     /// The most changes of a reading: what one reading costs in time and memory is bounded.
     package static let most = 10_000
 
-    package init(changes: [LoggedChange], next: ChangeMark, isWhole: Bool, time: WallTime? = nil) {
+    package init(changes: [LoggedChange], next: ChangeMark, isWhole: Bool, time: WallTime? = nil, newest: Int64? = nil) {
         self.changes = changes
         self.next = next
         self.isWhole = isWhole
         self.time = time
+        self.newest = newest
     }
 }

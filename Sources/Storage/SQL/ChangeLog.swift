@@ -11,6 +11,7 @@ private enum ChangeKind: Int64 {
     case ended = 2
     case secrets = 3
     case identity = 4
+    case fence = 5
 }
 
 extension SQLStore {
@@ -26,7 +27,9 @@ extension SQLStore {
         let (reading, unreadable) = try await database.read(isBrief: most == Self.fewChanges) { sql throws(SQLFault) in
             // Read before the changes: a transaction that commits in between is in this reading and in the next.
             let (next, time) = try sql.endOfLog()
-            guard let mark else { return (ChangeReading(changes: [], next: next, isWhole: true, time: time), [String]()) }
+            guard let mark else {
+                return (ChangeReading(changes: [], next: next, isWhole: true, time: time, newest: try sql.newestChange()), [String]())
+            }
             guard mark.server == next.server, mark <= next, let (changes, unreadable) = try sql.changes(since: mark, most) else {
                 return (ChangeReading(changes: [], next: next, isWhole: false, time: time), [])
             }
@@ -48,6 +51,11 @@ extension SQLTransaction {
         }
         let mark = ChangeMark(value: try row.integer(), server: try row.integer(), inProgress: try row.optionalText())
         return (mark, dialect.isClockShared ? try row.time() : nil)
+    }
+
+    fileprivate func newestChange() throws(SQLFault) -> Int64 {
+        var row = try first("SELECT MAX(id) FROM changes", [])
+        return try row?.optionalInteger() ?? 0
     }
 
     /// Changes from `mark` on, and why others cannot be read; nil if they are more than a reading has. A restored dump has those of the
@@ -95,6 +103,7 @@ extension SQLTransaction {
             return (.identity(IdentityKey(IdentitySource(stored: provider), stored: name)), age)
         }
         guard let kind, let subject = try row.optionalID() else { return nil }
+        if kind == .fence { return (.fence(by: subject), age) }
         let isKept = try row.flag()
         let ended = EndedSession(subject, &row, at: now)
         if kind == .ended { return isKept ? (.ended(ended), age) : nil }
@@ -121,10 +130,21 @@ extension SQLTransaction {
         _ = try rows("SELECT \(dialect.notice)", [])
     }
 
+    /// Logs a fence, and tells other gateways of it.
+    func logFence(by gateway: UUID) throws(SQLFault) -> Int64 {
+        let fence =
+            "INSERT INTO changes (kind, subject, at) VALUES (\(ChangeKind.fence.rawValue), $1, \(dialect.clock)) RETURNING id"
+        let rows = try firsts([SQLStatement("SELECT \(dialect.unsynced), \(dialect.notice)"), SQLStatement(fence, [.id(gateway)])])
+        guard var row = rows[1] else { throw .failed("the change log has not taken a fence") }
+        return try row.integer()
+    }
+
+    /// Removes old entries, and the rows of gateways that have not ended by themselves.
     func shortenChangeLog() throws(SQLFault) {
         // A query of its own is evaluated once; a clock that may differ from row to row could use no index.
         let oldest = "(SELECT \(dialect.clock) - $1)"
         try change(.unlogged, "DELETE FROM changes WHERE at < \(oldest)", [.integer(Self.keptMicroseconds)])
+        try change(.unlogged, "DELETE FROM gateways WHERE seen_at < \(oldest)", [.integer(Self.keptMicroseconds)])
         guard !dialect.commitMarks.isEmpty else { return }
         try change(.unlogged, "DELETE FROM commit_marks WHERE at < \(oldest)", [.integer(Self.keptMicroseconds)])
     }

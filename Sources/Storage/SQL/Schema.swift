@@ -15,6 +15,7 @@ enum Schema {
         { _ in ["CREATE INDEX audit_events_addresses ON audit_events (at) WHERE address IS NOT NULL"] },
         { _ in carriedSignIns },
         { dialect in purchases + dialect.grantLog },
+        { _ in liveGateways },
     ]
     static var newest: Int64 { Int64(steps.count) }
 
@@ -184,6 +185,11 @@ enum Schema {
         "CREATE TABLE purchase_sources (source TEXT PRIMARY KEY, newest_event_at BIGINT)",
         "INSERT INTO purchase_sources (source) VALUES ('apple'), ('google'), ('stripe'), ('revenuecat')",
         "CREATE TABLE leases (name TEXT PRIMARY KEY, holder BYTEA NOT NULL, ends_at BIGINT NOT NULL)",
+    ]
+
+    /// Gateways that serve requests, and the highest entry of the change log that each has acknowledged (`GatewayRecords`).
+    private static let liveGateways = [
+        "CREATE TABLE gateways (id BYTEA PRIMARY KEY, name TEXT NOT NULL, seen_at BIGINT NOT NULL, passed BIGINT NOT NULL)"
     ]
 
     private static let outsideSessions = [

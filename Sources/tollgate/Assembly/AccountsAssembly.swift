@@ -76,7 +76,7 @@ struct AccountsAssembly: Sendable {
         cluster = try ClusterMember(
             try ClusterPlan(configuration, primary: primary, redisDiscovery, tierClient), context,
             ClusterEvents(
-                broadcast: { workers.post(WorkerMessage($0)) },
+                broadcast: { workers.post(WorkerMessage($0)) }, confirmed: { await workers.confirmed() },
                 secretsChanged: { readings?.changed() },
                 report: { health.report($0) }))
         commits.follow(cluster)

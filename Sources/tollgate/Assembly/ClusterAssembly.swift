@@ -1,6 +1,7 @@
 internal import Cluster
 internal import Contracts
 internal import Gate
+internal import Glibc
 internal import Issuers
 internal import Proxy
 internal import Redis
@@ -25,7 +26,8 @@ extension ClusterPlan {
             }
         }
         self.init(
-            scale: TierScale(configuration), tierSources: IssuerTiers.all(configuration),
+            name: "\(RunningGateway.machineName())/\(getpid())", scale: TierScale(configuration),
+            tierSources: IssuerTiers.all(configuration),
             askTier: { await tierClient.tier(of: $1, at: $0) }, location: try StoreLocation(configuration),
             notifications: configuration.directDatabase, redis: redis)
         self.primary = primary

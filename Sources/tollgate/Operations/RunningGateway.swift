@@ -56,7 +56,7 @@ struct RunningGateway: OperatedGateway {
         try await explainer.explain(request, configuration, active.currentPolicy) { readiness() }
     }
 
-    private static func machineName() -> String {
+    static func machineName() -> String {
         var name = [CChar](repeating: 0, count: 256)
         guard unsafe gethostname(&name, name.count - 1) == 0 else { return "" }
         return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)

@@ -142,9 +142,15 @@ final class AccountsRuntime: Part, Sendable {
         }
     }
 
-    /// Finishes what was begun. Blocks for about 5 s at most.
+    /// How long the end waits until the others are told of it, in milliseconds.
+    private static let leaveMilliseconds: Int32 = 1_000
+
+    /// Finishes what was begun, after the workers have ended. Blocks for about 6 s at most.
     func stop() {
+        let cluster = cluster
         cluster.stop()
+        // Otherwise they wait for it until its row is old.
+        _ = try? blocking(atMost: Self.leaveMilliseconds) { await cluster.leave() }
         assembly.tierClient.stop()
         assembly.work.close()
         let store = assembly.store

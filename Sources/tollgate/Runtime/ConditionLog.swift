@@ -26,6 +26,7 @@ final class ConditionLog: Sendable {
     private let shortageInterval = LogInterval(milliseconds: 1_000)
     private let smsBudgetInterval = LogInterval(milliseconds: 60_000)
     private let tierInterval = LogInterval(milliseconds: 10_000)
+    private let gatewaysInterval = LogInterval(milliseconds: 10_000)
     private let redisInterval = LogInterval(milliseconds: 10_000)
     private let purchaseInterval = LogInterval(milliseconds: 1_000)
 
@@ -248,6 +249,10 @@ final class ConditionLog: Sendable {
             state.withLock { $0.counts.metrics.tierAsked(issuer: issuer, problem == nil ? .ok : .failed) }
             guard let problem, tierInterval.begins(at: EventLoop.now().monotonic) else { return }
             log.warning("a tier server does not answer, known tiers stay", ("issuer", issuer), ("error", problem))
+        case .gatewaysLate(let names):
+            guard gatewaysInterval.begins(at: EventLoop.now().monotonic) else { return }
+            log.warning(
+                "a change does not count yet at gateways that have not said so within a second", ("gateways", names.joined(separator: " ")))
         case .storeAnswered(let clockSkew):
             if let clockSkew { saw(Self.databaseClock, skew: clockSkew) }
             if state.withLock({ $0.board.store.answered() }) { log.info("account store available") }

@@ -1,0 +1,35 @@
+package import Wire
+
+/// A gateway that serves requests from the store, as its row there says.
+package struct LiveGateway: Sendable, Equatable {
+    /// A row counts for so many seconds after it was renewed, by the store's clock.
+    package static let lifeSeconds: Int64 = 6
+
+    /// Another one for each run of a gateway.
+    package let id: UUID
+    /// For the operator.
+    package let name: String
+    /// The highest fence that it has passed, and so all lower ones; 0 for none.
+    package let passed: Int64
+
+    package init(id: UUID, name: String, passed: Int64) {
+        self.id = id
+        self.name = name
+        self.passed = passed
+    }
+}
+
+/// The gateways that share a store, and the fences by which one learns that its change counts at all of them.
+///
+/// A fence is an entry of the change log. Ids of entries grow, and a fence gets its id after the commits that it stands behind: a gateway
+/// that has applied an entry has passed every fence whose id is not higher.
+package protocol GatewayRecords: Sendable {
+    /// Renews the row of a gateway; its `passed` never falls. False if it has no row, which is made only if it `joins`.
+    func renew(_ gateway: LiveGateway, joins: Bool) async throws(StoreFault) -> Bool
+    /// Removes the row of a gateway that has ended.
+    func remove(_ gateway: UUID) async throws(StoreFault)
+    /// The gateways that live, but for this one.
+    func gateways(besides gateway: UUID) async throws(StoreFault) -> [LiveGateway]
+    /// Adds a fence of this gateway to the change log, and hints to the others where the store can; returns its id.
+    func raiseFence(by gateway: UUID) async throws(StoreFault) -> Int64
+}
