@@ -16,6 +16,7 @@ package struct AdminAPI: Sendable {
     let scopedTokens: @Sendable () -> [ScopedToken]
     private let directory: AccountDirectory
     private var administration: Administration
+    private var purchases: PurchaseAdministration
     let plan: @Sendable () -> OperatorPlan
     let limiter: any AttemptLimiter
     let gateway: any AdminGateway
@@ -24,7 +25,8 @@ package struct AdminAPI: Sendable {
     /// `operations`: those beside `AdminOperation.own`.
     package init(
         token: @escaping @Sendable () -> AdminToken?, scopedTokens: @escaping @Sendable () -> [ScopedToken], directory: AccountDirectory,
-        administration: Administration, plan: @escaping @Sendable () -> OperatorPlan, limiter: any AttemptLimiter,
+        administration: Administration, purchases: PurchaseAdministration, plan: @escaping @Sendable () -> OperatorPlan,
+        limiter: any AttemptLimiter,
         gateway: any AdminGateway,
         operations: [AdminOperation]
     ) {
@@ -33,6 +35,7 @@ package struct AdminAPI: Sendable {
         self.scopedTokens = scopedTokens
         self.directory = directory
         self.administration = administration
+        self.purchases = purchases
         self.plan = plan
         self.limiter = limiter
         self.gateway = gateway
@@ -42,7 +45,9 @@ package struct AdminAPI: Sendable {
     func now() -> WallTime { gateway.time }
 
     /// The accounts, as the caller changes them.
-    var `operator`: Operator { Operator(directory: directory, administration: administration, plan: plan(), now: now()) }
+    var `operator`: Operator {
+        Operator(directory: directory, administration: administration, purchases: purchases, plan: plan(), now: now())
+    }
 
     package func answer(_ request: LocalRequest) async -> LocalResponse {
         do {
@@ -56,6 +61,8 @@ package struct AdminAPI: Sendable {
         } catch let refusal as OperatorRefusal {
             return AdminRefusal(refusal).response(request.requestID)
         } catch let error as AccountError<AdministrationRefusal> {
+            return AdminRefusal(error).response(request.requestID)
+        } catch let error as AccountError<InquiryRefusal> {
             return AdminRefusal(error).response(request.requestID)
         } catch let failure as AccountFailure {
             return AdminRefusal(failure).response(request.requestID)
@@ -76,7 +83,10 @@ package struct AdminAPI: Sendable {
         try actor.mayUse(operation)
         let query = try AdminQuery(request.query, knows: operation.query.map(\.name))
         var api = self
-        if let author = actor.author { api.administration.actor = author }
+        if let author = actor.author {
+            api.administration.actor = author
+            api.purchases.actor = author
+        }
         return try await operation.run(api, AdminCall(request: request, arguments: arguments, query: query, actor: actor))
     }
 }

@@ -36,12 +36,16 @@ package enum OperatorRefusal: Error {
 package struct Operator: Sendable {
     package let directory: AccountDirectory
     package let administration: Administration
+    package let purchases: PurchaseAdministration
     package let plan: OperatorPlan
     package let now: WallTime
 
-    package init(directory: AccountDirectory, administration: Administration, plan: OperatorPlan, now: WallTime) {
+    package init(
+        directory: AccountDirectory, administration: Administration, purchases: PurchaseAdministration, plan: OperatorPlan, now: WallTime
+    ) {
         self.directory = directory
         self.administration = administration
+        self.purchases = purchases
         self.plan = plan
         self.now = now
     }
@@ -105,6 +109,13 @@ package struct Operator: Sendable {
             !matches.accounts.contains(where: { $0.id == account.id })
         else { return matches }
         return AccountMatches(accounts: [account] + matches.accounts.prefix(AccountSearch.most - 1), isWhole: matches.isWhole)
+    }
+
+    /// The purchases of the account that a name stands for, or of all accounts with nil, by their ids.
+    package func purchases(of name: String?, _ state: PurchaseState?, after: UUID?, limit: Int) async throws -> [Purchase] {
+        var id: UUID?
+        if let name { id = try await account(name).id }
+        return try await purchases.purchases(of: id, state, after: after, limit: limit)
     }
 
     // MARK: changes

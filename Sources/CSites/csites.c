@@ -63,6 +63,9 @@ static const unsigned char console_parts_css[] = {
 static const unsigned char console_people_js[] = {
 #embed "../Admin/Console/people.js"
 };
+static const unsigned char console_purchases_js[] = {
+#embed "../Admin/Console/purchases.js"
+};
 static const unsigned char console_rates_js[] = {
 #embed "../Admin/Console/rates.js"
 };
@@ -118,6 +121,7 @@ static const csites_file console_files[] = {
     FILE_OF("outbox.js", console_outbox_js),
     FILE_OF("parts.css", console_parts_css),
     FILE_OF("people.js", console_people_js),
+    FILE_OF("purchases.js", console_purchases_js),
     FILE_OF("rates.js", console_rates_js),
     FILE_OF("refusals.js", console_refusals_js),
     FILE_OF("routes.js", console_routes_js),

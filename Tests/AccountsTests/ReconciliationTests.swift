@@ -156,7 +156,7 @@ import Wire
     }
 }
 
-/// What the operator has a store asked for.
+/// The operator has a store asked, and events read again.
 @Suite struct PurchaseAdministrationTests {
     private static let now = WallTime(seconds: 1_800_000_000)
 

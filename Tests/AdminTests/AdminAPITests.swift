@@ -56,7 +56,8 @@ import Wire
 
     /// The operations that each scope opens. A new operation is added here.
     private static let opened: [AdminScope?: Set<String>] = [
-        .usersRead: ["listUsers", "getUser", "listAuditEvents"], .usersWrite: [], .tier: ["setTier", "forgetTier"],
+        .usersRead: ["listUsers", "getUser", "listAuditEvents", "listPurchases", "getPurchase", "listStoreEvents"], .usersWrite: [],
+        .tier: ["setTier", "forgetTier", "syncPurchase", "replayStoreEvent"],
         .sessions: ["revokeUser", "revokeSession"], .delete: ["deleteUser"],
         .gatewayRead: ["getNow", "watch", "listUpstreams", "listDecisions"],
         nil: ["getDescription", "signIn", "getSession", "signOut"],

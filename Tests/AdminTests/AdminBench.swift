@@ -44,6 +44,7 @@ struct AdminBench {
     static let token = [("Authorization", "Bearer the-admin-token")]
 
     let store = MemoryStore()
+    let purchases = ScriptedPurchases()
     let now = Now()
     let api: AdminAPI
 
@@ -52,7 +53,10 @@ struct AdminBench {
         "POST", "pretend/{id}", "pretend", "Does nothing", access: .operator, answers: .list("done")
     ) { _, call in call.arguments }
 
-    init(tiers: TierList = .standard, issuers: [SubjectIssuer] = [], _ change: (inout PretendGateway) -> Void = { _ in }) throws {
+    init(
+        tiers: TierList = .standard, issuers: [SubjectIssuer] = [], storefronts: [ScriptedStorefront] = [],
+        _ change: (inout PretendGateway) -> Void = { _ in }
+    ) throws {
         let context = AccountContext(store: store, clock: AccountClock(now: { EventLoop.now() }, pause: pause), notice: { _ in })
         let work = try #require(PasswordWork(threads: 1, queue: 1, start: WorkerThread.start))
         let now = now
@@ -61,6 +65,8 @@ struct AdminBench {
         api = AdminAPI(
             token: { now.token.withLock { $0.map { AdminToken(bytes: $0, isNew: false) } } }, scopedTokens: { now.scoped.withLock { $0 } },
             directory: AccountDirectory(context: context), administration: Administration(context: context, work: work, actor: .adminAPI()),
+            purchases: PurchaseAdministration(
+                context: context, records: purchases, stores: { Stores(storefronts, .none) }, actor: .adminAPI()),
             plan: { OperatorPlan(tiers: tiers, tierGraceSeconds: 0, issuers: issuers) }, limiter: StrictLimiter(), gateway: gateway,
             operations: [Self.further])
     }

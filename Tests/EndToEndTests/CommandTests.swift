@@ -9,6 +9,7 @@ import Testing
             ["serve"], ["check"], ["explain"], ["token", "mint"], ["token", "inspect"], ["keys", "list"], ["keys", "rotate"],
             ["keys", "jwks"], ["user", "list"], ["user", "show"], ["user", "create"], ["user", "set-tier"], ["user", "revoke"],
             ["user", "delete"], ["actor", "grant"], ["actor", "revoke"], ["pin"], ["outbox"], ["echo"], ["settings"],
+            ["purchases", "list"], ["purchases", "show"], ["purchases", "sync"], ["purchases", "replay"],
         ]
         let all = try Tollgate.run(["--help"])
         #expect(all.code == 0)

@@ -111,7 +111,7 @@ import Testing
             ("GET", "now", "now", nil), ("GET", "routes", "routes", nil), ("GET", "upstreams", "upstreams", nil),
             ("GET", "users", "users?search=ADA", nil), ("GET", "audit", "audit", nil), ("GET", "keys", "keys", nil),
             ("POST", "keys/rotate", "keys/rotate", nil), ("GET", "limits", "limits", nil), ("GET", "configuration", "configuration", nil),
-            ("GET", "outbox", "outbox", nil),
+            ("GET", "outbox", "outbox", nil), ("GET", "purchases", "purchases", nil), ("GET", "store-events", "store-events", nil),
             ("GET", "decisions", "decisions", nil), ("POST", "explain", "explain", explained), ("GET", "users", "users", nil),
             ("GET", "users/{id}", "users/\(ada.user)", nil), ("PUT", "users/{id}/tier", "users/\(ada.user)/tier", #"{"tier":"premium"}"#),
             ("POST", "users/{id}/revoke", "users/\(ada.user)/revoke", nil), ("DELETE", "users/{id}", "users/\(ada.user)", nil),

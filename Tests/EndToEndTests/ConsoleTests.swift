@@ -8,7 +8,9 @@ import Testing
     nonisolated(unsafe) private static let browser = Result { try Browser() }
 
     private static let token = "a-token-that-was-set"
-    private static let pages = ["now", "routes", "refusals", "people", "people/audit", "keys", "limits", "outbox", "configuration"]
+    private static let pages = [
+        "now", "routes", "refusals", "people", "people/audit", "purchases", "keys", "limits", "outbox", "configuration",
+    ]
 
     private let upstream: Upstream
     private let gateway: Gateway

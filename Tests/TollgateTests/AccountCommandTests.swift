@@ -1,5 +1,6 @@
 import Accounts
 import Credentials
+import MemoryStore
 import Storage
 import System
 import Testing
@@ -519,6 +520,36 @@ import Workbench
         try await create("ada@example.org")
         #expect(TemporaryFolder.names(folder.path).contains("other.db"))
         #expect(!TemporaryFolder.names(folder.path).contains("accounts.db"))
+    }
+
+    @Test func purchasesAreNamedByTheirIDs() async throws {
+        #expect(try await run("purchases list").output == "There is no such purchase.\n")
+        #expect(try await run("purchases list --json").output == "[]\n")
+        #expect(try await run("purchases list --account ada@example.org").exitCode == 1)
+        for line in ["list --state x", "list --limit 0", "list --after x", "show x", "sync x", "replay x", "show"] {
+            let result = try await run("purchases " + line)
+            #expect(result.exitCode == 2 && result.output.isEmpty, "\(line)")
+        }
+        for (line, word) in [("show", "purchase"), ("sync", "purchase"), ("replay", "store event")] {
+            let result = try await run("purchases \(line) \(nobody)")
+            #expect(result.exitCode == 1 && result.errorOutput.contains("there is no \(word) with this id"), "\(result.errorOutput)")
+        }
+    }
+
+    @Test func aPurchaseIsShownWithItsNotifications() {
+        let now = WallTime(seconds: 1_800_000_000)
+        var purchase = Purchase.sample(1, until: nil, at: now)
+        purchase.product = nil
+        let event = KeptStoreEvent(
+            id: UUID(high: 1, low: 2), event: "e1", source: .apple, type: "REFUND", environment: .production, at: now, receivedAt: now,
+            verdict: .unknownProduct, digest: [], body: Array("a secret body".utf8), purchases: [purchase.id])
+        let text = PurchaseDetails(purchase: purchase, events: [event]).text
+        for part in [
+            "com.example.premium, which no TOLLGATE_PRODUCT_ line has", "without end", "none yet",
+            "00000000-0000-0001-0000-000000000002  REFUND", "unknown-product",
+        ] { #expect(text.contains(part), "\(text)") }
+        #expect(!text.contains("secret"))
+        #expect(PurchaseDetails(purchase: purchase, events: []).text.hasSuffix("No kept notification is about it.\n"))
     }
 
     @Test func aFaultyConfigurationIsReportedBeforeTheStoreIsOpened() async throws {

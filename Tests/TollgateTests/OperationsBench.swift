@@ -57,6 +57,7 @@ struct OperationsBench {
                 AdminScope.allCases.map { ScopedToken(name: "for-\($0)", bytes: Array("a-token-with-\($0.rawValue)".utf8), scopes: [$0]) }
             },
             directory: AccountDirectory(context: context), administration: Administration(context: context, work: work, actor: .adminAPI()),
+            purchases: PurchaseAdministration(context: context, stores: { .none }, actor: .adminAPI()),
             plan: { OperatorPlan(configuration.settings) }, limiter: StrictLimiter(), gateway: gateway,
             operations: AdminOperation.ofGateway(gateway))
     }

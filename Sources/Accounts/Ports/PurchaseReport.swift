@@ -1,6 +1,6 @@
 package import Wire
 
-/// What came of a claim, a notification, a fence or a question to a store: for the metrics, and for the log where the operator should
+/// The outcome of a claim, a notification, a fence or a question to a store: for the metrics, and for the log where the operator should
 /// look. It never holds a body, a token or an account's address.
 package enum PurchaseReport: Sendable, Equatable {
     /// A claim was answered.
@@ -32,7 +32,7 @@ package enum PurchaseReport: Sendable, Equatable {
         /// The store, or the store of accounts, cannot be asked.
         case unavailable
 
-        /// What a storefront's refusal counts as.
+        /// The verdict for a storefront's fault.
         package init(_ fault: StorefrontFault) {
             switch fault {
             case .notAuthentic, .malformed, .foreign: self = .invalid
@@ -56,7 +56,7 @@ package enum PurchaseReport: Sendable, Equatable {
         /// The store, or the store of accounts, cannot be asked, so the notification comes again.
         case unavailable
 
-        /// What a storefront's refusal counts as.
+        /// The refusal for a storefront's fault.
         package init(_ fault: StorefrontFault) {
             switch fault {
             case .notAuthentic: self = .notAuthentic

@@ -51,6 +51,17 @@ package struct PurchaseAdministration: Sendable {
         }
     }
 
+    /// A purchase, with those of its store's newest events that are about it.
+    package func details(_ id: UUID) async throws(AccountError<InquiryRefusal>) -> PurchaseDetails {
+        let purchase = try await purchase(id)
+        do throws(AccountFailure) {
+            let events = try await events(purchase.key.source, limit: PurchaseDetails.maxEvents)
+            return PurchaseDetails(purchase: purchase, events: events.filter { $0.purchases.contains(id) })
+        } catch {
+            throw .failed(error)
+        }
+    }
+
     /// The newest first, older than `before`.
     package func events(
         _ source: PurchaseSource? = nil, _ verdict: StoreEvent.Verdict? = nil, before: UUID? = nil, limit: Int = 100
@@ -114,6 +125,21 @@ package struct PurchaseAdministration: Sendable {
         }
         await storefront.committed(changed)
         return changed
+    }
+}
+
+/// A purchase and what its store said of it.
+package struct PurchaseDetails: Sendable {
+    /// So many events of the store are looked through.
+    package static let maxEvents = 1_000
+
+    package let purchase: Purchase
+    /// The newest first.
+    package let events: [KeptStoreEvent]
+
+    package init(purchase: Purchase, events: [KeptStoreEvent]) {
+        self.purchase = purchase
+        self.events = events
     }
 }
 

@@ -52,8 +52,9 @@ package final class Reconciliation: Sendable {
     package func start() {
         state.withLock { state in
             guard state.task == nil else { return }
-            // Unstructured: `stop` cancels it. Gateways that start together do not go for the lease together.
+            // Gateways that start together do not go for the lease together.
             let first = UInt64(context.random(2).reduce(0) { Int($0) << 8 | Int($1) }) * Self.passMilliseconds / 65_536
+            // Unstructured: `stop` cancels it.
             state.task = Task {
                 await context.clock.pause(first)
                 while !Task.isCancelled {

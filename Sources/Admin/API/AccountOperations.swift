@@ -4,7 +4,7 @@ internal import HTTP
 internal import Wire
 
 extension AdminOperation {
-    private static let page = Parameter("limit", "At most so many", .range(1...1_000))
+    static let page = Parameter("limit", "At most so many", .range(1...1_000))
 
     /// Accounts, their sessions and the audit log.
     static let accounts = [

@@ -6,6 +6,7 @@ import { deviceName } from "./device.js";
 import { Complaint, confirm } from "./dialog.js";
 import { badge, empty, facts, faultNotice, fill, h, loading, none, panel, setText, toast, verbatim } from "./dom.js";
 import { count, when } from "./format.js";
+import { purchaseList } from "./purchases.js";
 import { table } from "./table.js";
 
 /// How an account is called: its email, phone or username, else its id.
@@ -106,7 +107,7 @@ function sessionTable(user, changed) {
   return list.element;
 }
 
-function show(user, log, changed) {
+function show(user, log, purchases, changed) {
   const tierButton = h("button", {
     type: "button", id: "change-tier", async onclick() { if (await changeTier(user)) changed("change-tier"); },
   }, "Change the tier");
@@ -132,6 +133,7 @@ function show(user, log, changed) {
         ["Subscription", user.has_active_subscription ? badge("active", "good") : "none active"],
       ]))),
     panel("Sessions", { id: "sessions", tools: [endButton], note: `${count(user.sessions.length)} open` }, sessionTable(user, changed)),
+    panel("Purchases", { id: "purchases" }, purchases.element),
     panel("Audit log", { id: "audit", note: "newest first" }, log.element),
   ];
 }
@@ -152,7 +154,7 @@ export function showAccount(root, id) {
       document.title = `${title.textContent} · Tollgate`;
       log?.end();
       log = auditLog({ user: user.id });
-      fill(place, show(user, log, load));
+      fill(place, show(user, log, purchaseList({ account: user.id, signal: stop.signal }), load));
       if (typeof focus !== "string") return;
       const target = document.getElementById(focus);
       if (target?.tagName === "H2") target.setAttribute("tabindex", "-1");

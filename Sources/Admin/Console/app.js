@@ -10,6 +10,7 @@ import { page as limits } from "./limits.js";
 import { page as now } from "./now.js";
 import { page as outbox } from "./outbox.js";
 import { page as people } from "./people.js";
+import { page as purchases } from "./purchases.js";
 import { page as refusals } from "./refusals.js";
 import { page as routes } from "./routes.js";
 
@@ -20,6 +21,7 @@ const pages = [
   ["routes", "Routes", "M6 4v10a4 4 0 0 0 4 4h8m-4-4 4 4-4 4M6 4l-3 3m3-3 3 3", routes],
   ["refusals", "Refusals", "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zM5.6 5.6l12.8 12.8", refusals],
   ["people", "People", "M9 11a4 4 0 1 0 0-8 4 4 0 0 0 0 8zm-7 10a7 7 0 0 1 14 0M16 3.5a4 4 0 0 1 0 7M18.5 14.5a7 7 0 0 1 3.5 6.5", people],
+  ["purchases", "Purchases", "M5 8h14l-1 13H6zM9 8V6a3 3 0 0 1 6 0v2", purchases],
   ["keys", "Keys", "M8 20a5 5 0 1 0 0-10 5 5 0 0 0 0 10zm3.5-8.5L20 3m-4 4 3 3", keys],
   ["limits", "Limits", "M4 18a9 9 0 1 1 16 0M12 13l4-5", limits],
   ["outbox", "Outbox", "M3 7h18v12H3zm0 0 9 7 9-7", outbox],

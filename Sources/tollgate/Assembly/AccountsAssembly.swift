@@ -34,6 +34,8 @@ struct AccountsAssembly: Sendable {
     let tierClient = TierClient()
     let health: ConditionLog
     let context: AccountContext
+    /// The stores of the configuration in force.
+    let stores: @Sendable () -> Stores = { .none }
     /// nil where gateways share no signing keys.
     let keyReadings: SharedKeyReadings?
     private let courier: any Courier

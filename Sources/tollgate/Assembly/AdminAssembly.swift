@@ -20,6 +20,7 @@ extension AccountsAssembly {
             token: { active.adminToken }, scopedTokens: { active.configuration.settings.scopedAdminTokens.map(\.token) },
             directory: AccountDirectory(context: context),
             administration: Administration(context: context, work: work, actor: .adminAPI()),
+            purchases: PurchaseAdministration(context: context, stores: stores, actor: .adminAPI()),
             plan: { OperatorPlan(active.configuration.settings) }, limiter: limiter, gateway: gateway,
             operations: AdminOperation.ofGateway(gateway))
     }

@@ -1,4 +1,5 @@
 internal import Admin
+internal import Settings
 internal import Wire
 
 /// A command of the binary: help, completions, the manual, usage faults and the run follow from its row.
@@ -58,7 +59,7 @@ struct Command: Sendable {
     ) -> Self { Self(usage, summary, options, readsSettings: true, .accounts(understand)) }
 
     /// All commands, in the order of the help. A new group is added here.
-    static let all: [Command] = service + tokens + keys + users + actors + deployment + reference
+    static let all: [Command] = service + tokens + keys + users + actors + purchases + deployment + reference
 
     static func named(_ name: String) -> Command? { all.first { $0.name == name } }
 
@@ -100,6 +101,15 @@ struct CommandOption: Hashable, Sendable {
         "reads settings from FILE, whose relative paths begin at its folder (those of the environment at the working directory); later files win; \(ConfigurationLoader.usualFile) by default where it exists",
         isRepeatable: true)
     static let until = Self("until", "TIME", "the end of the tier, like 2027-01-01T00:00:00Z, for a subscription")
+
+    /// The options of a list that is shown page by page.
+    static func page(of things: String) -> [Self] {
+        [
+            Self("limit", "N", "the maximum number, up to \(maxPage); 100 by default"),
+            Self("after", "ID", "the \(things) after this one"),
+        ]
+    }
+    static let maxPage = 1_000
     static let json = Self("json", nil, "prints JSON")
     static let help = Self("help", nil, "explains the command")
 }
@@ -126,6 +136,24 @@ struct CommandCall: Sendable {
     func value<Value>(_ name: String, _ parse: (String) throws(UsageFault) -> Value) throws(UsageFault) -> Value? {
         guard let text = value(name) else { return nil }
         return try parse(text)
+    }
+
+    /// The values of the options of `CommandOption.page`.
+    func page() throws(UsageFault) -> (after: UUID?, limit: Int) {
+        let after = try value("after") { text throws(UsageFault) in
+            guard let id = UUID(parsing: text) else {
+                throw UsageFault("--after \(quoted(text)) is no id, give the last one of the list before")
+            }
+            return id
+        }
+        let limit = try value("limit") { text throws(UsageFault) in
+            do throws(ParseError) {
+                return try TypedText.count(text, 1...CommandOption.maxPage)
+            } catch {
+                throw UsageFault("--limit \(quoted(text)) \(error.text)")
+            }
+        }
+        return (after, limit ?? 100)
     }
 
     /// The answer in JSON, or as `text` for people.

@@ -21,6 +21,7 @@ struct AccountCommandFault: Error {
 struct OfflineAccounts: Sendable {
     private let directory: AccountDirectory
     private let administration: Administration
+    private let purchases: PurchaseAdministration
     private let plan: OperatorPlan
     let trusts: [TrustDeclaration]
     private let store: any AccountStore
@@ -70,6 +71,7 @@ struct OfflineAccounts: Sendable {
         let context = AccountContext(store: store, clock: clock, notice: { reason.note($0) })
         directory = AccountDirectory(context: context)
         administration = Administration(context: context, work: work, actor: .command)
+        purchases = PurchaseAdministration(context: context, stores: { .none }, actor: .command)
         plan = OperatorPlan(configuration.settings)
         trusts = configuration.settings.trusts
         self.store = store
@@ -88,7 +90,9 @@ struct OfflineAccounts: Sendable {
             }, pause: pause)
     }
 
-    var `operator`: Operator { Operator(directory: directory, administration: administration, plan: plan, now: clock.now().wall) }
+    var `operator`: Operator {
+        Operator(directory: directory, administration: administration, purchases: purchases, plan: plan, now: clock.now().wall)
+    }
 
     private func result<Answer: Sendable>(
         of question: @Sendable (OfflineAccounts) async throws -> Answer
@@ -106,6 +110,8 @@ struct OfflineAccounts: Sendable {
         } catch let error as AccountError<CreationRefusal> {
             return .failure(AccountCommandFault(message: error.sentence(reason.last)))
         } catch let error as AccountError<AdministrationRefusal> {
+            return .failure(AccountCommandFault(message: error.sentence(reason.last)))
+        } catch let error as AccountError<InquiryRefusal> {
             return .failure(AccountCommandFault(message: error.sentence(reason.last)))
         } catch let failure as AccountFailure {
             return .failure(AccountCommandFault(message: failure.sentence(reason.last)))
@@ -168,6 +174,17 @@ extension AccountError<AdministrationRefusal> {
     fileprivate func sentence(_ reason: String?) -> String {
         switch self {
         case .refused(.noSuchAccount): "the account was deleted meanwhile"
+        case .failed(let failure): failure.sentence(reason)
+        }
+    }
+}
+
+extension AccountError<InquiryRefusal> {
+    fileprivate func sentence(_ reason: String?) -> String {
+        switch self {
+        case .refused(.noSuchPurchase): "there is no purchase with this id, `tollgate purchases list` shows them"
+        case .refused(.noSuchEvent): "there is no store event with this id; events are kept for 400 days"
+        case .refused: sentence ?? ""
         case .failed(let failure): failure.sentence(reason)
         }
     }

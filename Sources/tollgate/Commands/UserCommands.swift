@@ -11,10 +11,8 @@ extension Command {
         Command.overAccounts(
             "user list", "lists the accounts in the order of their creation",
             options: [
-                CommandOption("email", "EMAIL", "only the account with this email"),
-                CommandOption("limit", "N", "the maximum number, up to 1000; 100 by default"),
-                CommandOption("after", "ID", "the accounts after this one"),
-            ]
+                CommandOption("email", "EMAIL", "only the account with this email")
+            ] + CommandOption.page(of: "accounts")
         ) { call throws(UsageFault) in
             let list = try UserListCommand(call)
             return { try await list.run($0, call) }
@@ -159,28 +157,13 @@ extension AccountDetails {
 
 /// `tollgate user list`.
 private struct UserListCommand {
-    private static let largestLimit = 1_000
-
     let email: String?
     let after: UUID?
     let limit: Int
 
     init(_ call: CommandCall) throws(UsageFault) {
         email = call.value("email")
-        after = try call.value("after") { text throws(UsageFault) in
-            guard let id = UUID(parsing: text) else {
-                throw UsageFault("--after \(quoted(text)) is no id, give the last one of the list before")
-            }
-            return id
-        }
-        limit =
-            try call.value("limit") { text throws(UsageFault) in
-                do throws(ParseError) {
-                    return try TypedText.count(text, 1...Self.largestLimit)
-                } catch {
-                    throw UsageFault("--limit \(quoted(text)) \(error.text)")
-                }
-            } ?? 100
+        (after, limit) = try call.page()
     }
 
     func run(_ accounts: OfflineAccounts, _ call: CommandCall) async throws -> CommandResult {

@@ -21,6 +21,7 @@ final class AccountsRuntime: Part, Sendable {
     private let assembly: AccountsAssembly
     let cluster: ClusterMember
     let confirmations: TokenConfirmations
+    private let reconciliation: Reconciliation
     /// Replaced by a reload.
     private let contracts: Mutex<MountedContracts>
     /// Whether the store was opened: a gateway without accounts leaves it alone until a reload mounts some.
@@ -32,6 +33,8 @@ final class AccountsRuntime: Part, Sendable {
         cluster = assembly.cluster
         let contracts = try assembly.contracts(configuration)
         confirmations = TokenConfirmations(sessions: contracts.sessions)
+        let health = assembly.health
+        reconciliation = Reconciliation(context: assembly.context, stores: assembly.stores) { health.report($0) }
         self.contracts = Mutex(contracts)
     }
 
@@ -47,6 +50,7 @@ final class AccountsRuntime: Part, Sendable {
             throw StartFault(description: "the accounts cannot be opened: \(reason)")
         }
         try cluster.start()
+        reconciliation.start()
         isStarted.withLock { $0 = true }
         if case .success? = opening {
             // Twice the patience of a write: a long list of ended sessions may take its time.
@@ -148,6 +152,7 @@ final class AccountsRuntime: Part, Sendable {
     /// Finishes what was begun, after the workers have ended. Blocks for about 6 s at most.
     func stop() {
         let cluster = cluster
+        reconciliation.stop()
         cluster.stop()
         // Otherwise they wait for it until its row is old.
         _ = try? blocking(atMost: Self.leaveMilliseconds) { await cluster.leave() }

@@ -3,7 +3,7 @@ internal import Telemetry
 internal import Wire
 
 extension PurchaseMetrics {
-    /// What a report adds. Pure.
+    /// Counts a report. Pure.
     mutating func add(_ report: PurchaseReport, at now: WallTime) {
         switch report {
         case .claim(let source, let verdict, _): claimed(source: source.rawValue, verdict: verdict.rawValue)
