@@ -66,14 +66,14 @@ final class ChangeFence: Sendable {
     private func serve(_ hint: @Sendable () -> Void) async {
         var length = Self.pauses.lowerBound
         while true {
-            do throws(AccountFailure) {
+            do throws(StoreFault) {
                 if let newest = state.withLock({ $0.unfenced }) {
                     length = Self.pauses.lowerBound
                     try await raise(upTo: newest, hint)
                 }
                 try await lookForAnswers()
             } catch {
-                // It is logged. The store is asked again until the time of all who wait is over.
+                // The store is asked again until the time of all waiters is over.
             }
             if state.withLock({ $0.isOver() }) { return }
             await pause(milliseconds: length)
@@ -81,22 +81,22 @@ final class ChangeFence: Sendable {
         }
     }
 
-    private func raise(upTo newest: UInt64, _ hint: @Sendable () -> Void) async throws(AccountFailure) {
+    private func raise(upTo newest: UInt64, _ hint: @Sendable () -> Void) async throws(StoreFault) {
         late.withLock { $0 = [] }
-        let fence = try await others().isEmpty ? nil : context.ask(await context.store.raiseFence(by: id))
+        let fence = try await others().isEmpty ? nil : context.store.raiseFence(by: id)
         if fence != nil { hint() }
         guard await appliedHere() else { return release(state.withLock { $0.answered(upTo: newest) }, false) }
         if let fence { state.withLock { $0.raised(fence, upTo: newest) } } else { release(state.withLock { $0.answered(upTo: newest) }) }
     }
 
-    private func lookForAnswers() async throws(AccountFailure) {
+    private func lookForAnswers() async throws(StoreFault) {
         guard let oldest = state.withLock({ $0.oldestFence }) else { return }
         let others = try await others()
         late.withLock { $0 = others.filter { $0.passed < oldest }.map(\.name).sorted() }
         release(state.withLock { $0.passed(others.map(\.passed).min() ?? .max) })
     }
 
-    private func others() async throws(AccountFailure) -> [LiveGateway] {
-        try await context.ask(await context.store.gateways(besides: id))
+    private func others() async throws(StoreFault) -> [LiveGateway] {
+        try await context.store.gateways(besides: id)
     }
 }

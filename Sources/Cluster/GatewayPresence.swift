@@ -59,7 +59,7 @@ final class GatewayPresence: Sendable {
         }
     }
 
-    /// Renews the row. Failures are logged; the next time comes soon.
+    /// Renews the row. The store reports its failures, after which the next renewal comes soon.
     func renew() async {
         let began = context.clock.now().monotonic
         let row = state.withLock { state -> (gateway: LiveGateway, joins: Bool)? in
@@ -68,8 +68,8 @@ final class GatewayPresence: Sendable {
             return (LiveGateway(id: id, name: name, passed: state.passed), !state.isJoined)
         }
         guard let row else { return }
-        do throws(AccountFailure) {
-            let isThere = try await context.ask(await context.store.renew(row.gateway, joins: row.joins))
+        do throws(StoreFault) {
+            let isThere = try await context.store.renew(row.gateway, joins: row.joins)
             state.withLock { state in
                 // It was swept while this process was stopped, and comes back with the next renewal.
                 state.isJoined = isThere
@@ -113,7 +113,7 @@ final class GatewayPresence: Sendable {
             return state.isJoined
         }
         guard wasJoined else { return }
-        // After a failure, which is logged, others wait for this gateway until its row is old.
-        _ = try? await context.ask(await context.store.remove(id))
+        // After a failure others wait for this gateway until its row is old.
+        _ = try? await context.store.remove(id)
     }
 }

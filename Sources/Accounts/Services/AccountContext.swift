@@ -99,7 +99,7 @@ extension AccountContext {
 
 extension AccountContext {
     /// Calls the store. Its faults are logged, and thrown as failures.
-    package func ask<Value: Sendable>(
+    func ask<Value: Sendable>(
         _ question: @autoclosure () async throws(StoreFault) -> Value
     ) async throws(AccountFailure) -> Value {
         do throws(StoreFault) {
