@@ -7,7 +7,7 @@ extension PurchaseMetrics {
     mutating func add(_ report: PurchaseReport, at now: WallTime) {
         switch report {
         case .claim(let source, let verdict, _): claimed(source: source.rawValue, verdict: verdict.rawValue)
-        case .event(let source, let type, let verdict, let lag):
+        case .event(let source, let type, let verdict, let lag, _):
             notified(source: source.rawValue, type: type, verdict: verdict.name)
             guard verdict != .repeated else { return }
             kept(lagMilliseconds: lag)
@@ -27,10 +27,14 @@ extension ServerLog {
         switch report {
         case .claim(let source, .unavailable, let reason):
             warning("a purchase cannot be verified now", ("source", source.rawValue), ("reason", reason ?? "-"))
+        case .claim(let source, .unknownProduct, let product):
+            warning("a purchase is of a product without a line", ("source", source.rawValue), ("product", product ?? "-"))
         case .claim(let source, let verdict, let reason?) where isCalm():
             info("a purchase was refused", ("source", source.rawValue), ("verdict", verdict.rawValue), ("reason", reason))
-        case .event(let source, let type, let verdict, _) where verdict.givesNothing:
-            warning("a store event gives nothing", ("source", source.rawValue), ("type", type), ("verdict", verdict.name))
+        case .event(let source, let type, let verdict, _, let product) where verdict.givesNothing:
+            warning(
+                "a store event gives nothing", ("source", source.rawValue), ("type", type), ("verdict", verdict.name),
+                ("product", product ?? "-"))
         case .refusedEvent(let source, .unavailable, let reason):
             warning("a store event was not kept, the store sends it again", ("source", source.rawValue), ("reason", reason))
         case .refusedEvent(let source, let refusal, let reason) where isCalm():
