@@ -1,3 +1,4 @@
+internal import Accounts
 internal import Admin
 internal import Settings
 internal import System
@@ -10,17 +11,20 @@ struct DoctorCommand {
 
     let loader: ConfigurationLoader
     let now: WallTime
+    /// The stores of a configuration.
+    var stores: (GatewayConfiguration) throws -> Stores = { _ in .none }
 
     func run(json: Bool) -> CommandResult {
         let loaded = loader.load(now: now)
         guard let configuration = loaded.configuration else { return .refused(loaded.findings) }
         let local = LocalProbes(configuration: configuration, loader: loader, now: now)
         let reports: [ProbeReport]
-        do throws(SystemFault) {
+        do {
             let gateway = ProbeRun.Probe(name: "gateway") { local.gateway }
-            reports = try ProbeRun.all([gateway] + RemoteProbes.all(configuration), milliseconds: Self.milliseconds)
+            let stores = StoreProbes(configuration: configuration, stores: try stores(configuration), now: now)
+            reports = try ProbeRun.all([gateway] + RemoteProbes.all(configuration) + stores.all, milliseconds: Self.milliseconds)
         } catch {
-            return .failed(error.description)
+            return .failed("\(error)")
         }
         // An expired certificate is a warning of `check` and a finding here.
         let warnings = loaded.findings.warnings.filter { $0.name != Setting.tlsCert.name }
@@ -29,6 +33,7 @@ struct DoctorCommand {
         findings += reports.first?.findings ?? []
         findings += LocalJudgements.clock(reports.flatMap(\.clocks), skewSeconds: configuration.settings.clockSkewSeconds)
         findings += LocalJudgements.combinations(configuration) + LocalJudgements.examples(configuration.settings.effective)
+        findings += StoreJudgements.sandbox(configuration.settings.effective, publicURL: configuration.settings.publicURL)
         findings += local.findings + reports.dropFirst().flatMap(\.findings)
         return json ? Self.report(findings) : Self.describe(findings)
     }

@@ -1,0 +1,66 @@
+internal import Accounts
+internal import Admin
+internal import Settings
+internal import Wire
+
+/// The judgements of `tollgate doctor` about the stores of apps: facts in, findings out.
+enum StoreJudgements {
+    private static let silentSeconds: Int64 = 3 * 86_400
+
+    /// `answer`: whether the store was asked with a key, and accepted it.
+    static func credentials(_ source: PurchaseSource, _ answer: Result<Bool, StorefrontFault>?) -> Diagnosis {
+        let subject = "store \(source.rawValue)"
+        switch (answer, source) {
+        case (.success(true), _): return .ok(subject, "answers and accepts the key")
+        case (.success(false), .revenuecat): return .ok(subject, "sends notifications; the gateway does not ask it")
+        case (.success(false), _):
+            return .warn(
+                subject,
+                "has no key in \(source.setting), so it is not asked for purchases whose notification was lost: give the line its key")
+        case (.failure(let fault), _): return .fail(subject, "cannot be asked (\(fault.reason)): correct the key in \(source.setting)")
+        case (nil, _): return .fail(subject, "cannot be asked: this process has no descriptor left")
+        }
+    }
+
+    static func history(_ history: StoreHistory, _ stores: Stores, now: WallTime) -> [Diagnosis] {
+        stores.storefronts.map { newest($0.source, history.newest[$0.source], now) } + products(history, stores)
+    }
+
+    private static func newest(_ source: PurchaseSource, _ time: WallTime?, _ now: WallTime) -> Diagnosis {
+        let subject = "notifications of \(source.rawValue)"
+        guard let time else {
+            return .warn(subject, "have never come: enter the address …/notifications/\(source.rawValue) in the console of the store")
+        }
+        let text = "the newest came at \(ISO8601.text(time))"
+        guard now.seconds - time.seconds > silentSeconds else { return .ok(subject, text) }
+        return .warn(subject, "\(text): see whether the console of the store still has the right address")
+    }
+
+    /// Products of lines that were never bought, at stores where something was.
+    private static func products(_ history: StoreHistory, _ stores: Stores) -> [Diagnosis] {
+        stores.products.lines.compactMap { line in
+            let unsold = stores.storefronts.map(\.source).flatMap { source in
+                let bought = history.bought[source] ?? []
+                return bought.isEmpty
+                    ? [] : (line.products[source] ?? []).filter { !bought.contains($0) }.map { "\(source.rawValue)=\($0)" }
+            }
+            guard !unsold.isEmpty else { return nil }
+            return .warn(
+                "product \(line.name)", "was never bought as \(unsold.joined(separator: " ")): see whether the store's console spells it so"
+            )
+        }
+    }
+
+    /// Stores whose sandbox counts at a public address.
+    static func sandbox(_ settings: [EffectiveSetting], publicURL: String) -> [Diagnosis] {
+        guard publicURL.hasPrefix("https://") else { return [] }
+        return settings.filter { setting in
+            let environments = setting.value?.split(separator: " ").first { $0.hasPrefix("environments=") }
+            return setting.name.hasPrefix("TOLLGATE_PURCHASES_") && environments?.hasSuffix("sandbox") == true
+        }.map { setting in
+            .warn(
+                "sandbox",
+                "\(setting.name) has environments= with sandbox, and TOLLGATE_PUBLIC_URL is https: testers get tiers without paying")
+        }
+    }
+}

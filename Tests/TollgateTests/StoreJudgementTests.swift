@@ -1,0 +1,63 @@
+import Accounts
+import MemoryStore
+import Testing
+import Wire
+
+@testable import Settings
+@testable import tollgate
+
+/// The judgements of `tollgate doctor` about stores of apps: what it says of facts.
+@Suite struct StoreJudgementTests {
+    private static let now = WallTime(seconds: 1_800_000_000)
+
+    @Test func credentialsAreTriedOnAPurchaseThatThereIsNot() {
+        let cases: [(PurchaseSource, ScriptedStorefront.Answer, asked: Int, Diagnosis.Level, String)] = [
+            (.apple, .success([]), 1, .ok, "accepts the key"), (.apple, .success(nil), 2, .warn, "no key in TOLLGATE_PURCHASES_APPLE"),
+            (.revenuecat, .success(nil), 2, .ok, "does not ask it"),
+            (.google, .failure(.unavailable(reason: "status 403", retryAfterSeconds: 1)), 1, .fail, "(status 403): correct the key in"),
+            (.stripe, .failure(.notAuthentic(reason: "chain")), 1, .fail, "(chain)"),
+        ]
+        for (source, answer, asked, level, text) in cases {
+            let storefront = ScriptedStorefront(source) { _ in answer }
+            let finding = StoreJudgements.credentials(source, StoreProbes.ask(storefront, Self.now))
+            #expect(finding.level == level && finding.text.contains(text), "\(finding)")
+            #expect(storefront.asked.count == asked, "\(source)")
+        }
+        // A key may be for the sandbox alone.
+        let sandbox = ScriptedStorefront(.apple) { $0.key.environment == .sandbox ? .success([]) : .success(nil) }
+        #expect(StoreJudgements.credentials(.apple, StoreProbes.ask(sandbox, Self.now)).level == .ok)
+    }
+
+    @Test func silenceAndUnsoldProductsAreNamed() {
+        let lines = [
+            ProductLine(
+                name: "monthly", tier: "premium", products: [.apple: ["a", "b"], .google: ["g"], .stripe: ["s"]], graceSeconds: nil),
+            ProductLine(name: "lifetime", tier: "premium", products: [.apple: ["a2"]], graceSeconds: nil),
+        ]
+        let stores = Stores([ScriptedStorefront(.apple), ScriptedStorefront(.google), ScriptedStorefront(.revenuecat)], Products(lines))
+        let history = StoreHistory(
+            newest: [.apple: Self.now.advanced(seconds: -60), .google: Self.now.advanced(seconds: -4 * 86_400)],
+            bought: [.apple: ["a", "a2"]])
+        let findings = StoreJudgements.history(history, stores, now: Self.now)
+        #expect(findings.map(\.level) == [.ok, .warn, .warn, .warn])
+        #expect(findings[1].text.contains("right address") && findings[2].text.contains("/notifications/revenuecat"))
+        #expect(findings[3].subject == "product monthly" && findings[3].text.hasPrefix("was never bought as apple=b:"))
+        #expect(StoreJudgements.history(StoreHistory(newest: [:]), stores, now: Self.now).map(\.level) == [.warn, .warn, .warn])
+    }
+
+    @Test func aSandboxAtAPublicAddressIsRemarkedOn() {
+        func judge(_ value: String, _ url: String = "https://api.test", name: String = "TOLLGATE_PURCHASES_APPLE") -> [Diagnosis.Level] {
+            let setting = EffectiveSetting(name: name, value: value, origin: .builtIn, isSecret: false, needsRestart: false)
+            return StoreJudgements.sandbox([setting], publicURL: url).map(\.level)
+        }
+        #expect(judge("bundle-ids=a environments=production,sandbox") == [.warn] && judge("environments=sandbox bundle-ids=a") == [.warn])
+        #expect(judge("bundle-ids=sandbox environments=production") == [] && judge("bundle-ids=a.sandbox") == [])
+        #expect(judge("environments=sandbox", "http://localhost:8000") == [] && judge("environments=sandbox", name: "TOLLGATE_X") == [])
+    }
+
+    @Test func theKeysOfStoresAreFilesWithSecrets() {
+        let line = "secret-file=a,/b api-key-file=c roots=r service-account=d authorization-file=e packages=f=g"
+        let entry = EnvEntry(name: "TOLLGATE_PURCHASES_X", value: line, origin: .environment)
+        #expect(LocalProbes.keys(of: entry).map { String($0.split(separator: "/").last ?? "") } == ["a", "b", "c", "d", "e"])
+    }
+}
