@@ -26,14 +26,16 @@ struct TokenHeader: ~Copyable {
         do throws(JSONMembers.Fault) { try members.load(base64URL: letters) } catch { throw TokenFault(error) }
         algorithm = try Self.algorithm(members)
         try Self.refuseExtensions(members)
-        try Self.refuseIdentityToken(members)
+        try Self.refuseOtherTypes(members)
         try loadKeyID()
     }
 
-    /// Refuses the tokens that gateways sign for upstreams, whatever their keys and claims (RFC 8725 §3.11).
-    private static func refuseIdentityToken(_ members: borrowing JSONMembers) throws(TokenFault) {
+    /// Refuses the tokens that gateways sign for upstreams and apps, whatever their keys and claims (RFC 8725 §3.11).
+    private static func refuseOtherTypes(_ members: borrowing JSONMembers) throws(TokenFault) {
         guard case .string(let type)? = members["typ"] else { return }
-        if members.text(type, equals: IdentityToken.type.rawBytes) { throw .notAnAccessToken }
+        if members.text(type, equals: IdentityToken.type.rawBytes) || members.text(type, equals: EntitlementToken.type.rawBytes) {
+            throw .notAnAccessToken
+        }
     }
 
     /// `alg`, which is checked before anything else.

@@ -155,7 +155,7 @@ import Wire
         defer { bench.end() }
         let store = bench.store
         let ada = try await store.opened("a@x").account.id
-        let actors: [AuditActor] = [.user, .command, .adminAPI(), .adminAPI(token: "billing"), .console, .operator]
+        let actors: [AuditActor] = [.user, .command, .adminAPI(), .adminAPI(token: "billing"), .console, .store, .operator]
         for actor in actors {
             _ = try await store.setTier("plus", until: nil, of: ada, AuditContext(now: at(1).now, address: nil, actor: actor))
         }

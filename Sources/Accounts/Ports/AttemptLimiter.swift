@@ -18,6 +18,8 @@ package struct AttemptBucket: Sendable, Hashable {
         case addressUnjudged = "address-unjudged"
         /// Tokens sent to be revoked from one address that were none.
         case addressRevocations = "address-revocations"
+        /// Claims of purchases and notifications of stores from one address that were not authentic.
+        case addressPurchases = "address-purchases"
         /// Codes and reset tokens sent to one recipient.
         case recipientMessages = "recipient-messages"
         /// Codes and reset tokens requested from one address.
@@ -87,6 +89,7 @@ package struct AttemptRates: Sendable, Equatable {
         case .addressFailures: AttemptRate(burst: 150, perHour: 1_800)
         case .addressUnjudged: AttemptRate(burst: 150, perHour: 1_800)
         case .addressRevocations: AttemptRate(burst: 150, perHour: 1_800)
+        case .addressPurchases: AttemptRate(burst: 150, perHour: 1_800)
         case .recipientMessages: AttemptRate(burst: 6, perHour: 12)
         case .addressMessages: AttemptRate(burst: 100, perHour: 1_800)
         case .identitySignIns: AttemptRate(burst: 1_000, perHour: 120)

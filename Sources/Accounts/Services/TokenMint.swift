@@ -86,6 +86,25 @@ package struct TokenMint: Sendable {
         return try signingKey().issue(claims)
     }
 
+    private static let entitlementSeconds: Int64 = 86_400
+
+    /// What an account has, for an app that is offline; nil where tokens are signed with a secret.
+    func entitlement(
+        of account: UUID, now: WallTime, until: WallTime?, _ write: (inout JSONWriter) -> Void
+    ) throws(KeyFault) -> String? {
+        var json = JSONWriter()
+        json.beginObject()
+        json.field("iss", issuer)
+        json.field("sub", account.text)
+        json.field("iat", Int(now.seconds))
+        json.field("exp", Int(min(now.seconds + Self.entitlementSeconds, until?.seconds ?? .max)))
+        write(&json)
+        json.endObject()
+        let claims = json.finish()
+        guard let token = try signingKey().entitlementToken(claims.readable) else { return nil }
+        return token.rawBytes.text
+    }
+
     private func claims(
         _ session: Session, _ account: Account, seconds: Int64, counter: UInt64, _ now: WallTime, _ storeSkew: Int64
     ) -> TokenClaims {

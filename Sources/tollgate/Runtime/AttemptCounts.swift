@@ -113,7 +113,9 @@ extension AttemptBucket.Kind {
         case .accountFailures, .accountNewcomers, .newcomerFailures, .familiarFailures, .recipientMessages, .passwordChanges,
             .identitySignIns:
             .attemptName
-        case .addressFailures, .addressUnjudged, .addressRevocations, .addressMessages, .addressOpenings, .adminFailures: .attemptAddress
+        case .addressFailures, .addressUnjudged, .addressRevocations, .addressPurchases, .addressMessages, .addressOpenings,
+            .adminFailures:
+            .attemptAddress
         case .smsBudget: .deployment
         }
     }

@@ -1,0 +1,138 @@
+import Accounts
+import MemoryStore
+import Synchronization
+import Testing
+import Wire
+
+/// Claims and notifications, over stores of apps that believe what they are sent.
+@Suite struct PurchaseTests {
+    private let office: AccountsFixture
+    private let records: GrantingPurchases
+    private let apple = TrustingStorefront(.apple)
+    private let stripe = TrustingStorefront(.stripe)
+    private let reports = Reports()
+    private let ada: UUID
+    private let bob: UUID
+
+    private final class Reports: Sendable {
+        private let all = Mutex<[PurchaseReport]>([])
+        func add(_ report: PurchaseReport) { all.withLock { $0.append(report) } }
+        /// But those of fences.
+        var taken: [PurchaseReport] {
+            all.withLock { all in
+                defer { all = [] }
+                return all.filter { if case .fence = $0 { false } else { true } }
+            }
+        }
+    }
+
+    init() async throws {
+        office = try AccountsFixture()
+        records = GrantingPurchases(office.store)
+        ada = try await office.signUp("ada@x.org").account.id
+        bob = try await office.signUp("bob@x.org").account.id
+    }
+
+    private func purchases(
+        _ lines: [String] = ["monthly"], transfers: Bool = false, fence: @escaping @Sendable () async -> Bool = { true }
+    ) -> Purchases {
+        let products = lines.map {
+            ProductLine(name: "\($0)-line", tier: "premium", products: [.apple: [$0], .stripe: [$0]], graceSeconds: nil)
+        }
+        return Purchases(
+            context: office.context, mint: office.mint, records: records, stores: Stores([apple, stripe], Products(products)),
+            transfers: transfers,
+            limiter: office.limiter, fence: fence, report: { [reports] in reports.add($0) })
+    }
+
+    private func claim(_ text: String, by account: UUID, _ purchases: Purchases) async -> String {
+        do throws(AccountError<PurchaseRefusal>) {
+            let claimed = try await purchases.claim(.apple(transaction: text), by: account, caller: office.caller)
+            let tier = claimed.account.entitlement.tier(at: office.clock.now) ?? "free"
+            return "\(claimed.purchase.state) \(tier) \(claimed.isEverywhere)"
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    private func refused(_ refusal: PurchaseRefusal) -> String { "\(AccountError<PurchaseRefusal>.refused(refusal))" }
+
+    @Test func aClaimHasOneAnswerHoweverOftenItIsMade() async {
+        let (strict, open) = (purchases(), purchases(transfers: true) { false })
+        let cases: [(text: String, account: UUID, by: Purchases, answer: String, report: PurchaseReport)] = [
+            ("o-1 monthly active 60", ada, strict, "active premium true", .claim(.apple, .bound)),
+            ("o-1 monthly active 60", ada, strict, "active premium true", .claim(.apple, .bound)),
+            ("o-1 monthly active 60", bob, strict, refused(.ofOtherAccount), .claim(.apple, .otherAccount)),
+            ("o-1 monthly active 60", bob, open, "active premium false", .claim(.apple, .bound)),
+            ("o-1 monthly expired", bob, strict, "expired free true", .claim(.apple, .bound)),
+            ("o-2 yearly active 60", ada, strict, refused(.productUnknown), .claim(.apple, .unknownProduct)),
+            (
+                "forged", ada, strict, refused(.store(.notAuthentic(reason: "signature"))),
+                .claim(.apple, .invalid, reason: "signature")
+            ),
+            ("sandbox", ada, strict, refused(.store(.environmentRefused)), .claim(.apple, .environment, reason: "environment")),
+            (
+                "away", ada, strict, refused(.store(.unavailable(reason: "timeout", retryAfterSeconds: 7))),
+                .claim(.apple, .unavailable, reason: "timeout")
+            ),
+        ]
+        for (text, account, by, answer, report) in cases {
+            #expect(await claim(text, by: account, by) == answer && reports.taken == [report], "\(text)")
+        }
+        records.fail(.unavailable("away"))
+        #expect(await claim("o-1 monthly active 60", by: ada, strict).contains("unavailable"))
+    }
+
+    /// The purchase of a product without a line is kept, and gives its tier once a line names it.
+    @Test func aLateProductLineGivesItsTier() async throws {
+        _ = await claim("o-2 yearly active 60", by: ada, purchases())
+        #expect(try await purchases().adoptProducts(by: .operator) == 0)
+        #expect(try await purchases(["monthly", "yearly"]).adoptProducts(by: .operator) == 1)
+        let held = try #require(try await purchases().held(by: ada))
+        #expect(held.purchases.map(\.product) == ["yearly-line"] && held.account.entitlement.tier == "premium")
+        #expect(try await purchases().held(by: UUID(high: 1, low: 1)) == nil)
+    }
+
+    /// Only what proves to be made up counts, and against its address alone.
+    @Test func aForgerFillsTheBucketOfItsAddress() async throws {
+        let purchases = purchases()
+        for text in ["o-1 monthly active", "away", "sandbox"] { _ = await claim(text, by: ada, purchases) }
+        #expect(office.limiter.counted(.addressPurchases) == 0)
+        let burst = StrictLimiter.rates[.addressPurchases].burst
+        for _ in 0..<burst { #expect(await claim("forged", by: ada, purchases).contains("signature")) }
+        #expect(await claim("o-1 monthly active", by: ada, purchases).contains("tooManyAttempts"))
+        let caller = Caller(address: IPAddress(parsing: "192.0.2.8"), device: nil)
+        _ = try await purchases.notify(.apple, Array("o-1 monthly active".utf8), caller: caller) { _ in nil }
+    }
+
+    @Test func aNotificationIsKeptOnce() async throws {
+        let purchases = purchases()
+        func notify(_ text: String, signature: String? = nil) async -> String {
+            do throws(AccountError<StorefrontFault>) {
+                let recorded = try await purchases.notify(.stripe, Array(text.utf8), caller: office.caller) { _ in signature }
+                return "\(recorded.verdict) \(recorded.isRepeated)"
+            } catch {
+                return "\(error)"
+            }
+        }
+        _ = try await purchases.claim(.stripe(session: "s-1 monthly active 60"), by: ada, caller: office.caller)
+        _ = reports.taken
+        #expect(await notify("s-1 monthly refunded") == "applied false")
+        #expect(await notify("s-1 monthly refunded") == "applied true")
+        #expect(await notify("TEST") == "kept false")
+        #expect(await notify("TEST", signature: "forged").contains("signature"))
+        #expect(await notify("foreign").contains("bundle"))
+        records.fail(.unavailable("away"))
+        #expect(await notify("s-1 monthly active").contains("unavailable"))
+        records.fail(nil)
+        #expect(
+            reports.taken == [
+                .event(.stripe, type: "CHANGE", .kept(.applied), lagMilliseconds: 0),
+                .event(.stripe, type: "CHANGE", .repeated, lagMilliseconds: 0),
+                .event(.stripe, type: "TEST", .kept(.kept), lagMilliseconds: 0),
+                .refusedEvent(.stripe, .notAuthentic, reason: "signature"), .refusedEvent(.stripe, .foreign, reason: "bundle"),
+                .refusedEvent(.stripe, .unavailable, reason: "accounts"),
+            ])
+        #expect(try await purchases.held(by: ada)?.account.entitlement.tier == nil)
+    }
+}
