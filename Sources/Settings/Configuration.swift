@@ -48,6 +48,11 @@ package struct Configuration: Sendable {
     /// Paths of the `dlauth` contract, each with the full name of its variable.
     package var dlauthPaths: [EnvEntry] = []
     package var providers: [ProviderDeclaration] = []
+    package var products: [ProductDeclaration] = []
+    package var appleStore: AppleStoreDeclaration?
+    package var googleStore: GoogleStoreDeclaration?
+    package var stripeStore: StripeStoreDeclaration?
+    package var revenueCatStore: RevenueCatStoreDeclaration?
     /// `TOLLGATE_DATABASE_URL`, `DATABASE_URL` and the same with `_DIRECT`, unparsed; they may contain a password.
     var ownDatabaseURL: String?
     var commonDatabaseURL: String?

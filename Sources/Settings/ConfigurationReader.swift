@@ -45,6 +45,7 @@ struct ConfigurationReader {
         checkListeners()
         checkInternals()
         checkIssuers()
+        checkPurchases()
         resolveRoutes()
         checkSignedIdentities()
         checkUse()

@@ -23,7 +23,7 @@ extension OptionTarget {
     package static var isSecret: Bool { false }
 
     /// Its variable.
-    package var variable: String { Self.family.name + lineName.uppercased() }
+    package var variable: String { Self.family.isFamily ? Self.family.name + lineName.uppercased() : Self.family.name }
 }
 
 extension Findings {

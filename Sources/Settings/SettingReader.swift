@@ -132,6 +132,18 @@ struct SettingReader: Sendable {
         }
     }
 
+    /// A line on its own; none if it is empty.
+    static func line<Declaration: OptionTarget>(_ path: Path<Declaration?>) -> Self {
+        Self { reader, setting in
+            let entry = reader.values.entry(setting)
+            guard !entry.value.isEmpty else { return }
+            let context = OptionContext(origin: entry.origin, tiers: reader.configuration.tiers, sources: reader.sources)
+            var line = OptionLine(entry, Declaration.self, context)
+            reader.configuration[keyPath: path] = Declaration(&line, name: "")
+            reader.findings.add(line.findings)
+        }
+    }
+
     /// A family whose values another target parses.
     static func entries(_ path: Path<[EnvEntry]>) -> Self {
         Self { reader, setting in

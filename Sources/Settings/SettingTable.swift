@@ -115,6 +115,13 @@ package struct PlainSettings: Sendable {
     package let tierGraceSeconds = ValueSetting<Int64>(
         "TOLLGATE_TIER_GRACE", .duration(0...2_678_400_000, unit: 1_000), default: "0s",
         "The time for which a tier stays in force after its end (`until`), for subscriptions that renew late; up to 31 days.")
+    package let purchasesPath = ValueSetting<String>(
+        "TOLLGATE_PURCHASES", .text, shown: "`/purchases` as soon as a product or a store is set",
+        "The base path of the endpoints of purchases.")
+    package let transfersPurchases = ValueSetting<Bool>(
+        "TOLLGATE_PURCHASE_TRANSFER", .flag(), default: "off",
+        "Whether a purchase that an account has claimed moves to another one that claims it, and the first loses its tier. A purchase that names its account itself never moves."
+    )
     package let hasConsoleOnMain = ValueSetting<Bool>(
         "TOLLGATE_CONSOLE_ON_MAIN", .flag([("false", false), ("true", true)]), default: "false",
         "Whether the console and the admin API are served on the main listeners, too, under addresses, `localhost`, the host of `TOLLGATE_PUBLIC_URL` and the names in `TOLLGATE_ADMIN_HOSTS`."
@@ -209,6 +216,26 @@ extension Setting {
         "TOLLGATE_PROVIDER_", .lines(\.providers),
         "Sign-in with ID tokens of `APPLE` or `GOOGLE`: `client-ids=A,B` are the accepted audiences; `issuer=… jwks=URL-or-file` override the provider's own."
     )
+    package static let product = Setting(
+        "TOLLGATE_PRODUCT_", .lines(\.products),
+        "Products of stores that give a tier: `tier=premium apple=ID,ID google=ID stripe=price_… revenuecat=ID`; `grace=16d` keeps the tier for that time while a payment is late, in place of the store's."
+    )
+    package static let appleStore = Setting(
+        "TOLLGATE_PURCHASES_APPLE", .line(\.appleStore),
+        "Purchases of the App Store: `bundle-ids=A,B app-apple-id=N`; `environments=production,sandbox` lets those count that cost nothing; `api-key-file=F key-id=… issuer-id=…` let the gateway ask Apple for purchases in doubt; `roots=FILE` and `api-url=URL` are for tests."
+    )
+    package static let googleStore = Setting(
+        "TOLLGATE_PURCHASES_GOOGLE", .line(\.googleStore),
+        "Purchases of Google Play: `packages=A,B service-account=FILE push-email=NAME@PROJECT.iam.gserviceaccount.com`; `audience=` is that of the pushes; `jwks=URL token-url=URL api-url=URL` are for tests."
+    )
+    package static let stripeStore = Setting(
+        "TOLLGATE_PURCHASES_STRIPE", .line(\.stripeStore),
+        "Purchases by Stripe: `secret-file=F,F` is the signing secret of the webhook, `api-key-file=F` lets the gateway ask Stripe; `environments=production,sandbox` lets test payments count; `api-url=URL` is for tests."
+    )
+    package static let revenueCatStore = Setting(
+        "TOLLGATE_PURCHASES_REVENUECAT", .line(\.revenueCatStore),
+        "Purchases by RevenueCat: `authorization-file=F` holds the `Authorization` of its webhooks; `environments=production,sandbox` lets those count that cost nothing."
+    )
     package static let ownDatabaseURL = Setting(
         "TOLLGATE_DATABASE_URL", .secretText(\.ownDatabaseURL), shown: "`DATABASE_URL`", secret: true, restart: true,
         "The database of accounts, where `DATABASE_URL` is another program's: it wins.")
@@ -262,7 +289,9 @@ extension Setting {
             listen, listenTLS, tlsCert, tlsKey, adminListen, checkListen, adminToken, scopedAdminToken, adminHosts, workers,
             plain.dataDirectory.row, plain.publicURL.row, plain.issuer.row, plain.audience.row, jwtSecret, plain.signingAlgorithm.row,
             plain.clockSkewSeconds.row, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, plain.rateLimitFailure.row,
-            plain.redisTimeoutMilliseconds.row, plain.tokenCacheEntries.row, contracts, dlauthPath, provider, databaseURL,
+            plain.redisTimeoutMilliseconds.row, plain.tokenCacheEntries.row, contracts, dlauthPath, provider, plain.purchasesPath.row,
+            product,
+            appleStore, googleStore, stripeStore, revenueCatStore, plain.transfersPurchases.row, databaseURL,
             databaseDirectURL,
             ownDatabaseURL, ownDatabaseDirectURL, plain.databaseSchema.row, plain.mustConfirmEmail.row, maxSessions,
             plain.signUpLimit.row, accessLifetime, refreshLifetime, plain.refreshGraceSeconds.row, plain.tierGraceSeconds.row,

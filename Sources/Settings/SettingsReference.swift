@@ -25,6 +25,8 @@ package enum SettingsReference {
         [
             keys(RouteDeclaration.self, "[METHODS] [HOST]/PATH key=value …"), keys(UpstreamDeclaration.self, "URL… key=value …"),
             keys(TrustDeclaration.self), keys(InternalDeclaration.self), keys(ProviderDeclaration.self), keys(AdminTokenDeclaration.self),
+            keys(ProductDeclaration.self), keys(AppleStoreDeclaration.self), keys(GoogleStoreDeclaration.self),
+            keys(StripeStoreDeclaration.self), keys(RevenueCatStoreDeclaration.self),
         ].joined(separator: "\n")
     }
 

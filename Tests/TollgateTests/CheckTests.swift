@@ -71,9 +71,40 @@ import Workbench
         ("token-file=t", ""), ("scope=users:read,tier", #""scope":["users:read","tier"]"#),
     ]
 
-    /// A line of each of these three families with all of its options.
+    static let product: [(option: String, json: String)] = [
+        ("tier=premium", #""tier":"premium""#), ("apple=a1,a2", #""apple":["a1","a2"]"#), ("google=g1", #""google":["g1"]"#),
+        ("stripe=price_1", #""stripe":["price_1"]"#), ("revenuecat=r1", #""revenuecat":["r1"]"#), ("grace=16d", #""grace":"16d""#),
+    ]
+
+    static let apple: [(option: String, json: String)] = [
+        ("bundle-ids=b.one,b.two", #""bundle_ids":["b.one","b.two"]"#),
+        ("environments=production,sandbox", #""environments":["production","sandbox"]"#), ("app-apple-id=4711", #""app_apple_id":4711"#),
+        ("roots=s", #""roots":"s""#), ("api-key-file=t", #""api_key_file":"t""#), ("key-id=K1", #""key_id":"K1""#),
+        ("issuer-id=I1", #""issuer_id":"I1""#), ("api-url=https://apple.test", #""api_url":"https://apple.test""#),
+    ]
+
+    static let google: [(option: String, json: String)] = [
+        ("packages=p.one,p.two", #""packages":["p.one","p.two"]"#), ("service-account=s", #""service_account":"s""#),
+        ("audience=https://aud.test", #""audience":"https://aud.test""#), ("push-email=push@p.test", #""push_email":"push@p.test""#),
+        ("jwks=https://keys.test", #""jwks":"https://keys.test""#), ("token-url=https://token.test", #""token_url":"https://token.test""#),
+        ("api-url=https://google.test", #""api_url":"https://google.test""#),
+    ]
+
+    static let stripe: [(option: String, json: String)] = [
+        ("secret-file=t,s", #""secret_file":["t","s"]"#), ("api-key-file=t", #""api_key_file":"t""#),
+        ("api-url=https://stripe.test", #""api_url":"https://stripe.test""#), ("environments=sandbox", #""environments":["sandbox"]"#),
+    ]
+
+    static let revenueCat: [(option: String, json: String)] = [
+        ("authorization-file=t", #""authorization_file":"t""#), ("environments=sandbox", #""environments":["sandbox"]"#),
+    ]
+
+    /// A line of each of these with all of its options.
     static var otherLines: String {
-        [("INTERNAL_I", internalCaller), ("PROVIDER_GOOGLE", provider), ("ADMIN_TOKEN_T", adminToken)].map { name, samples in
+        [
+            ("INTERNAL_I", internalCaller), ("PROVIDER_GOOGLE", provider), ("ADMIN_TOKEN_T", adminToken), ("PRODUCT_P", product),
+            ("PURCHASES_APPLE", apple), ("PURCHASES_GOOGLE", google), ("PURCHASES_STRIPE", stripe), ("PURCHASES_REVENUECAT", revenueCat),
+        ].map { name, samples in
             "TOLLGATE_\(name)=\"\(samples.map(\.option).joined(separator: " "))\"\n"
         }.joined() + "TOLLGATE_TLS_CLIENT_CA=ca.pem\n"
     }
@@ -151,6 +182,24 @@ import Workbench
         let provider = try #require(settings.providers.first)
         #expect(provider.name == .google && provider.clientIDs == ["p.app", "p.web"] && provider.issuers == ["https://p.test"])
         #expect(provider.keySource == .url("https://p.test/keys"))
+        let product = try #require(settings.products.first)
+        #expect(product.products.map { $0.products.joined(separator: " ") } == ["a1 a2", "g1", "price_1", "r1"])
+        #expect(product.tier == "premium" && product.graceSeconds == 16 * 86_400)
+        let apple = try #require(settings.appleStore), google = try #require(settings.googleStore)
+        #expect(apple.bundleIDs == ["b.one", "b.two"] && apple.environments == [.production, .sandbox] && apple.appAppleID == 4_711)
+        #expect(
+            [apple.roots?.path, apple.apiKey?.path, apple.keyID, apple.issuerID, apple.apiURL] == [
+                "s", "t", "K1", "I1", "https://apple.test",
+            ])
+        #expect(google.packages == ["p.one", "p.two"] && google.serviceAccount?.bytes == sharedSecret)
+        #expect(
+            [google.audience, google.pushEmail, google.jwks, google.tokenURL, google.apiURL] == [
+                "https://aud.test", "push@p.test", "https://keys.test", "https://token.test", "https://google.test",
+            ])
+        let stripe = try #require(settings.stripeStore), revenueCat = try #require(settings.revenueCatStore)
+        #expect(
+            stripe.secrets.map(\.path) == ["t", "s"] && stripe.apiKey?.bytes == Self.files["t"] && stripe.apiURL == "https://stripe.test")
+        #expect(stripe.environments == [.sandbox] && revenueCat.environments == [.sandbox] && revenueCat.authorization?.path == "t")
         #expect(settings.scopedAdminTokens.map(\.token) == [ScopedToken(name: "t", bytes: Self.files["t"]!, scopes: [.usersRead, .tier])])
     }
 
@@ -170,6 +219,11 @@ import Workbench
         #expect(keys(Self.internalCaller) == Set(InternalDeclaration.options.map(\.key)))
         #expect(keys(Self.provider) == Set(ProviderDeclaration.options.map(\.key)))
         #expect(keys(Self.adminToken) == Set(AdminTokenDeclaration.options.map(\.key)))
+        #expect(keys(Self.product) == Set(ProductDeclaration.options.map(\.key)))
+        #expect(keys(Self.apple) == Set(AppleStoreDeclaration.options.map(\.key)))
+        #expect(keys(Self.google) == Set(GoogleStoreDeclaration.options.map(\.key)))
+        #expect(keys(Self.stripe) == Set(StripeStoreDeclaration.options.map(\.key)))
+        #expect(keys(Self.revenueCat) == Set(RevenueCatStoreDeclaration.options.map(\.key)))
         let text =
             "TOLLGATE_UPSTREAM_U=http://h\n" + lines("ROUTE", "/a", Array(Self.route.prefix { $0.option != "" }))
             + "TOLLGATE_ROUTE_W=\"/w upstream=u websocket=on websocket-max=7\"\n" + lines("UPSTREAM", "https://h", Self.upstream)
@@ -182,10 +236,11 @@ import Workbench
             #expect(json.contains(member), "\(member)")
             #expect(table.contains(option) != Self.columns.contains(String(option.prefix { $0 != "=" })), "\(option)")
         }
-        for (option, member) in Self.internalCaller + Self.provider + Self.adminToken {
+        let purchases = Self.product + Self.apple + Self.google + Self.stripe + Self.revenueCat
+        for (option, member) in Self.internalCaller + Self.provider + Self.adminToken + purchases {
             #expect(json.contains(member) || member == "", "\(member)")
             let shown = option.hasPrefix("key-sha256=") ? "key-sha256=abababab…" : option
-            #expect(table.contains(shown) == (member != ""), "\(option)")
+            #expect(table.contains(shown) == (member != "" && option != "tier=premium"), "\(option)")
         }
         // The description of the admin API has every member of a route.
         let names = RouteDeclaration.options.map { String($0.jsonName.prefix { $0 != "." }) }

@@ -30,7 +30,11 @@ import Workbench
         let kept = ["#TOLLGATE_", "#REDIS_", "#SMTP_URL", "#DATABASE_URL", "#OTEL_"]
         let text = lines.map { line in kept.contains { line.hasPrefix($0) } ? line.dropFirst() : line }.joined(separator: "\n")
             .replacing("TOLLGATE_SIGNING_ALGORITHM=ES256", with: "TOLLGATE_SIGNING_ALGORITHM=HS256")
-        let secrets = ["/etc/tollgate/admin-token", "/etc/tollgate/jwt-secret", "/etc/tollgate/legacy-secret", "/etc/tollgate/key-secret"]
+        let stores = ["apple-api-key.p8", "google-service-account.json", "stripe-secret", "stripe-api-key", "revenuecat-authorization"]
+        let secrets =
+            stores.map { "/etc/tollgate/\($0)" } + [
+                "/etc/tollgate/admin-token", "/etc/tollgate/jwt-secret", "/etc/tollgate/legacy-secret", "/etc/tollgate/key-secret",
+            ]
         var files = Dictionary(uniqueKeysWithValues: secrets.map { ($0, sharedSecret) })
         files["/etc/tollgate/billing-token"] = Array("token-of-billing".utf8)
         let loaded = load(text, files: files)

@@ -43,6 +43,11 @@ enum CheckCommand {
         json.lines("upstreams", settings.upstreams, settings.tiers, [.has("addresses") { $0.target.bases.map(\.text) }])
         json.lines("issuers", settings.trusts, settings.tiers)
         json.lines("providers", settings.providers, settings.tiers)
+        json.lines("products", settings.products, settings.tiers)
+        json.lines("purchases_apple", settings.appleStore.list, settings.tiers)
+        json.lines("purchases_google", settings.googleStore.list, settings.tiers)
+        json.lines("purchases_stripe", settings.stripeStore.list, settings.tiers)
+        json.lines("purchases_revenuecat", settings.revenueCatStore.list, settings.tiers)
         json.lines("internal_callers", settings.internals, settings.tiers)
         json.lines("admin_tokens", settings.scopedAdminTokens, settings.tiers)
         ShownRoutes.plain.writeMembers(ShownRoutes(configuration), &json)
@@ -72,6 +77,10 @@ extension GatewayConfiguration {
     }
 }
 
+extension Optional {
+    fileprivate var list: [Wrapped] { map { [$0] } ?? [] }
+}
+
 extension RedisEndpoint.Topology {
     /// The servers of `seeds` in a word or two.
     var name: String {
@@ -97,7 +106,10 @@ enum CheckTable {
             text += "\n" + table(["ISSUER", "ISS", "AUD", "KEYS", "ALGORITHMS", "TIER FROM", "MORE"], rows)
         }
         text +=
-            lines("PROVIDER", settings.providers, tiers) + lines("INTERNAL CALLER", settings.internals, tiers)
+            lines("PROVIDER", settings.providers, tiers) + products(settings.products, tiers)
+            + lines("STORE", settings.appleStore.list, tiers) + lines("STORE", settings.googleStore.list, tiers)
+            + lines("STORE", settings.stripeStore.list, tiers) + lines("STORE", settings.revenueCatStore.list, tiers)
+            + lines("INTERNAL CALLER", settings.internals, tiers)
             + lines("ADMIN TOKEN", settings.scopedAdminTokens, tiers)
         let routes = settings.routes.map { route($0, configuration) } + configuration.endpoints.map { endpoint($0, settings.corsRule) }
         text += "\n" + table(["ROUTE", "MATCHES", "UPSTREAM", "AUTH", "TIER", "LIMIT", "MORE"], routes)
@@ -147,6 +159,11 @@ enum CheckTable {
         targets.isEmpty ? "" : "\n" + table([head, "MORE"], targets.map { [$0.lineName, $0.furtherOptions(tiers)] })
     }
 
+    private static func products(_ products: [ProductDeclaration], _ tiers: TierList) -> String {
+        products.isEmpty
+            ? "" : "\n" + table(["PRODUCT", "TIER", "MORE"], products.map { [$0.lineName, $0.tier, $0.furtherOptions(tiers)] })
+    }
+
     private static func upstream(_ upstream: UpstreamDeclaration, _ tiers: TierList) -> [String] {
         [
             upstream.name, upstream.bases.map(\.text).joined(separator: " "), upstream.speaksHTTP2 ? "HTTP/2" : "HTTP/1.1",
@@ -173,7 +190,7 @@ enum CheckTable {
     /// A row for an endpoint of a contract or page, with its mount in place of an upstream.
     private static func endpoint(_ place: MountedEndpoint, _ cors: CORSRule?) -> [String] {
         let more = cors.map { "cors=\($0.origins.text)" } ?? ""
-        return [place.endpoint.name, place.rule.pattern, place.mount.text, place.endpoint.auth.name, "", "", more]
+        return [place.endpoint.name, place.rule.pattern, place.mount, place.endpoint.auth.name, "", "", more]
     }
 
     /// A text table: columns as wide as their widest cell, separated by two spaces.
