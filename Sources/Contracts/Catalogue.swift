@@ -1,15 +1,15 @@
-import Accounts
+package import Accounts
 package import Credentials
 import Gate
 import HTTP
 
-/// All endpoints of contracts and account page. A new contract is one more value here; `dlauth`, of which no two endpoints are alike, is
+/// All endpoints of contracts, account page and purchases. A new contract is one more value here; `dlauth`, of which no two endpoints are alike, is
 /// code.
 package enum Catalogue {
     static let contracts = [password, provider, apple, dlauth, anonymous]
 
     package static let endpoints: [CatalogueEndpoint] = {
-        var endpoints = contracts.flatMap(\.rows) + WebAccount.rows + [WebPage.endpoint]
+        var endpoints = contracts.flatMap(\.rows) + WebAccount.rows + [WebPage.endpoint] + PurchaseEndpoints.rows
         for index in endpoints.indices { endpoints[index].number = firstNumber + UInt16(index) }
         return endpoints
     }()
@@ -18,11 +18,19 @@ package enum Catalogue {
     package static let firstNumber: UInt16 = 64
 
     package static func endpoints(of contract: ContractID) -> [CatalogueEndpoint] {
-        endpoints.filter { $0.contract == contract }
+        endpoints.filter { $0.owner == .contract(contract) }
     }
 
     /// The account page and its API.
-    package static let pageEndpoints = endpoints.filter { $0.contract == nil }
+    package static let pageEndpoints = endpoints.filter { $0.owner == .page }
+
+    /// Those of purchases where these stores are set up.
+    package static func purchaseEndpoints(of stores: Set<PurchaseSource>) -> [CatalogueEndpoint] {
+        endpoints.filter { endpoint in
+            guard case .purchases(let store) = endpoint.owner else { return false }
+            return store.map(stores.contains) ?? true
+        }
+    }
 
     private static func contract(_ id: ContractID) -> Contract {
         guard let contract = contracts.first(where: { $0.id == id }) else { preconditionFailure("\(id.name) is not in the catalogue") }

@@ -1,20 +1,38 @@
+package import Accounts
 package import Credentials
 package import Gate
 package import HTTP
 
-/// An endpoint of a contract or of the account page.
+/// A part of the program that endpoints belong to.
+package enum EndpointOwner: Hashable, Sendable {
+    case contract(ContractID)
+    /// The account page.
+    case page
+    /// Those of one store are there if it is set up.
+    case purchases(PurchaseSource?)
+
+    fileprivate var name: String {
+        switch self {
+        case .contract(let contract): contract.name
+        case .page: "web"
+        case .purchases: "purchases"
+        }
+    }
+}
+
+/// An endpoint of a contract, of the account page, or of purchases.
 package struct CatalogueEndpoint: Sendable {
     /// The response to a request that succeeds.
     typealias Handler = @Sendable (ContractServices, ContractRequest) async throws(Failure) -> LocalResponse
 
-    /// nil for the account page.
-    package let contract: ContractID?
-    /// Its name within the contract.
+    package let owner: EndpointOwner
+    /// Its name within its owner.
     package let shortName: String
+    /// Purchases answer in the dialect of the bearer's contract, and in this one without.
     package let dialect: Dialect
     /// A GET endpoint answers HEAD as well.
     package let method: HTTP.Method
-    /// Relative to the mount's base; from the root for the account page. Begins with a slash and does not end in one.
+    /// Relative to the mount's base; from the root for the account page. Begins with a slash and does not end in one, or is empty.
     package let path: String
     /// Whether it also answers paths below its own.
     package let isPrefix: Bool
@@ -25,15 +43,18 @@ package struct CatalogueEndpoint: Sendable {
     package let auth: AuthMode
     /// Whether it renews an app's tokens: such requests must not wait for sign-ins.
     package let isRefresh: Bool
+    /// Whether servers send to it, which sign the body as it stands, and no page of a browser.
+    package let isForServers: Bool
     private let handler: Handler
     /// The target of its route in the policy. The same in every configuration, so requests in flight survive a reload.
     package var number: UInt16 = 0
 
     init(
-        contract: ContractID?, name: String, dialect: Dialect, method: HTTP.Method = .post, path: String, isPrefix: Bool = false,
-        hasSettablePath: Bool = false, auth: AuthMode = .none, isRefresh: Bool = false, handler: @escaping Handler
+        owner: EndpointOwner, name: String, dialect: Dialect, method: HTTP.Method = .post, path: String, isPrefix: Bool = false,
+        hasSettablePath: Bool = false, auth: AuthMode = .none, isRefresh: Bool = false, isForServers: Bool = false,
+        handler: @escaping Handler
     ) {
-        self.contract = contract
+        self.owner = owner
         shortName = name
         self.dialect = dialect
         self.method = method
@@ -42,18 +63,21 @@ package struct CatalogueEndpoint: Sendable {
         self.hasSettablePath = hasSettablePath
         self.auth = auth
         self.isRefresh = isRefresh
+        self.isForServers = isForServers
         self.handler = handler
     }
 
     /// Its name in logs and metrics. It has a hyphen, as no configured route has.
-    package var name: String { "\(contract?.name ?? "web")-\(shortName)" }
+    package var name: String { "\(owner.name)-\(shortName)" }
 
     package var methods: [String] { method == .get ? ["GET", "HEAD"] : [method.text.description] }
 
     /// Answers a request that the gate let through. Any thread.
     package func answer(_ request: LocalRequest, _ services: ContractServices) async -> LocalResponse {
+        var dialect = dialect
+        if case .purchases = owner { dialect = await services.dialect(of: request.caller) ?? dialect }
         do throws(Failure) {
-            return try await handler(services, ContractRequest(request, in: dialect))
+            return try await handler(services, ContractRequest(request, in: dialect, readsBody: !isForServers))
         } catch {
             return error.response(in: dialect, requestID: request.requestID)
         }

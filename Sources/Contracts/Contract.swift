@@ -102,7 +102,8 @@ struct Contract: Sendable {
         code
             + endpoints.map { endpoint in
                 CatalogueEndpoint(
-                    contract: id, name: endpoint.name, dialect: dialect, method: endpoint.method, path: endpoint.path, auth: endpoint.auth,
+                    owner: .contract(id), name: endpoint.name, dialect: dialect, method: endpoint.method, path: endpoint.path,
+                    auth: endpoint.auth,
                     isRefresh: endpoint.isRefresh
                 ) { services, request throws(Failure) in
                     try await ContractCall(contract: self, endpoint: endpoint, services: services, request: request).answer()

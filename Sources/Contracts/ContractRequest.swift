@@ -9,12 +9,12 @@ struct ContractRequest: Sendable {
     let caller: Caller
     let sent: LocalRequest
     private let body: RequestObject
-    private let dialect: Dialect
+    let dialect: Dialect
 
-    /// An empty body counts as an object without members.
-    init(_ request: LocalRequest, in dialect: Dialect) throws(Failure) {
+    /// An empty body counts as an object without members, and so does one that is not read.
+    init(_ request: LocalRequest, in dialect: Dialect, readsBody: Bool = true) throws(Failure) {
         // Content in a GET request has no meaning (RFC 9110 §9.3.1).
-        let hasBody = !request.body.isEmpty && request.method != "GET" && request.method != "HEAD"
+        let hasBody = readsBody && !request.body.isEmpty && request.method != "GET" && request.method != "HEAD"
         do throws(RequestObject.Fault) {
             body = hasBody ? try RequestObject(request.body) : .empty
         } catch {

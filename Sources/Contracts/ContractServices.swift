@@ -1,5 +1,6 @@
 package import Accounts
 package import Gate
+import HTTP
 import Wire
 
 /// The services and settings that contracts use.
@@ -18,11 +19,13 @@ package struct ContractServices: Sendable {
     /// Whether an account of `dlauth` gets a session only when its email is proven (`TOLLGATE_REQUIRE_CONFIRMED_EMAIL`).
     package var mustConfirmEmail: Bool
     package let clock: AccountClock
+    /// nil without `TOLLGATE_PURCHASES`.
+    package let purchases: Purchases?
 
     package init(
         passwords: PasswordAccounts, resets: PasswordReset, codes: Codes, providers: ProviderSignIn,
         anonymous: AnonymousAccounts, sessions: Sessions, accounts: any AccountLookUp, page: WebPage, tiers: TierList,
-        tierGraceSeconds: Int64 = 0, mustConfirmEmail: Bool, clock: AccountClock
+        tierGraceSeconds: Int64 = 0, mustConfirmEmail: Bool, clock: AccountClock, purchases: Purchases? = nil
     ) {
         self.passwords = passwords
         self.resets = resets
@@ -36,6 +39,19 @@ package struct ContractServices: Sendable {
         self.tierGraceSeconds = tierGraceSeconds
         self.mustConfirmEmail = mustConfirmEmail
         self.clock = clock
+        self.purchases = purchases
+    }
+
+    /// That of the contract whose session the caller has; nil if that cannot be known.
+    func dialect(of caller: LocalCaller?) async -> Dialect? {
+        guard let caller, caller.isOwn, let user = UUID(parsing: caller.userID), let session = UUID(parsing: caller.sessionID) else {
+            return nil
+        }
+        do throws(AccountFailure) {
+            return try await sessions.open(CallerSession(user: user, session: session))?.session.map { Dialect($0.contract) }
+        } catch {
+            return nil
+        }
     }
 
     /// The tier in force; a tier that the gateway no longer has counts as the lowest.

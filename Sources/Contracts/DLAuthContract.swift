@@ -26,7 +26,8 @@ struct DLAuthContract: AccountCalls {
         _ answer: @escaping @Sendable (Self) -> (ContractRequest) async throws(Failure) -> LocalResponse
     ) -> CatalogueEndpoint {
         CatalogueEndpoint(
-            contract: id, name: name, dialect: dialect, method: method, path: path, hasSettablePath: true, auth: auth, isRefresh: isRefresh
+            owner: .contract(id), name: name, dialect: dialect, method: method, path: path, hasSettablePath: true, auth: auth,
+            isRefresh: isRefresh
         ) { services, request throws(Failure) in try await answer(Self(services: services))(request) }
     }
 

@@ -1,3 +1,4 @@
+package import Accounts
 package import Credentials
 package import Gate
 import HTTP
@@ -50,6 +51,7 @@ package struct MountTable: Sendable, Equatable {
     package var mounts: [Mount] = []
     /// Paths that the operator has set, relative to the base, by endpoint name. Only for endpoints with `hasSettablePath`.
     package var paths: [String: String] = [:]
+    package var purchases: PurchaseMount?
 
     package init() {}
 
@@ -65,7 +67,7 @@ package struct MountTable: Sendable, Equatable {
     /// endpoint replaces that endpoint, and one with the path of the page replaces them all.
     package func pages(beside routes: [RouteRule]) throws(RouteFault) -> [MountedEndpoint] {
         guard let mount = pageMount else { return [] }
-        let endpoints = Catalogue.pageEndpoints.map { MountedEndpoint(mount: mount, endpoint: $0, path: $0.path) }
+        let endpoints = Catalogue.pageEndpoints.map { MountedEndpoint(mount: mount.text, base: mount.base, endpoint: $0, path: $0.path) }
         var taken: [String: [RouteRule]] = [:]
         for route in routes where route.host == nil {
             taken[Self.withoutSlash(try RouteTable.canonicalPath(route)), default: []].append(route)
@@ -80,18 +82,19 @@ package struct MountTable: Sendable, Equatable {
         String(decoding: path.last == UInt8(ascii: "/") ? path.dropLast() : path[...], as: UTF8.self)
     }
 
-    /// All endpoints of all mounts, in the order of the mounts.
+    /// All endpoints of all mounts, in the order of the mounts, and those of purchases.
     package var endpoints: [MountedEndpoint] {
         mounts.flatMap { mount in
             Catalogue.endpoints(of: mount.contract).map { endpoint in
-                MountedEndpoint(mount: mount, endpoint: endpoint, path: mount.base + (paths[endpoint.name] ?? endpoint.path))
+                MountedEndpoint(
+                    mount: mount.text, base: mount.base, endpoint: endpoint, path: mount.base + (paths[endpoint.name] ?? endpoint.path))
             }
-        }
+        } + (purchases?.endpoints ?? [])
     }
 
     /// Two mounts that answer the same request; nil if there are none.
-    package var clash: (first: Mount, second: Mount, request: String)? {
-        var taken: [String: Mount] = [:]
+    package var clash: (first: String, second: String, request: String)? {
+        var taken: [String: String] = [:]
         for mounted in endpoints {
             let path = mounted.path.last == "/" ? String(mounted.path.dropLast()) : mounted.path
             for method in mounted.endpoint.methods {
@@ -105,9 +108,31 @@ package struct MountTable: Sendable, Equatable {
     }
 }
 
+/// The endpoints of purchases and their base path, which begins with a slash and does not end in one.
+package struct PurchaseMount: Sendable, Equatable {
+    package let base: String
+    /// Those that are set up.
+    package let stores: Set<PurchaseSource>
+
+    /// nil for a base that is no path, or the root.
+    package init?(base: String, stores: Set<PurchaseSource>) {
+        guard Mount.isPath(base), base != "/" else { return nil }
+        self.base = base.last == "/" ? String(base.dropLast()) : base
+        self.stores = stores
+    }
+
+    fileprivate var endpoints: [MountedEndpoint] {
+        Catalogue.purchaseEndpoints(of: stores).map {
+            MountedEndpoint(mount: "purchases@\(base)", base: base, endpoint: $0, path: base + $0.path)
+        }
+    }
+}
+
 /// An endpoint at its full path.
 package struct MountedEndpoint: Sendable {
-    package let mount: Mount
+    /// The text of its mount, like `password@/api/v1`, and its base.
+    package let mount: String
+    package let base: String
     package let endpoint: CatalogueEndpoint
     package let path: String
 
@@ -117,7 +142,7 @@ package struct MountedEndpoint: Sendable {
             name: endpoint.name, methods: endpoint.methods, path: endpoint.isPrefix ? path + "/" : path,
             isPrefix: endpoint.isPrefix, target: .local(endpoint.number), auth: endpoint.auth)
         rule.errors = endpoint.dialect
-        rule.bodyLimit = 65_536
+        rule.bodyLimit = endpoint.isForServers ? 262_144 : 65_536
         rule.isEndpoint = !endpoint.isPrefix
         return rule
     }

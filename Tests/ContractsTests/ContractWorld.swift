@@ -39,6 +39,15 @@ final class ContractWorld: StoryWorld {
     private var head = RequestHead()
     private var decision = Decision()
 
+    /// Of apps: each believes what it is sent.
+    private static let stores = Stores(
+        PurchaseSource.allCases.map(TrustingStorefront.init),
+        Products([
+            ProductLine(
+                name: "monthly", tier: "premium", products: [.apple: ["monthly"], .google: ["monthly"], .stripe: ["monthly"]],
+                graceSeconds: nil)
+        ]))
+
     /// `accounts` is a store in place of the one in memory.
     init(
         mounts: String = "password@/api/v1 provider@/whateat/api/v1 apple@/ dlauth@/ anonymous@/", accounts: (any AccountStore)? = nil
@@ -56,6 +65,7 @@ final class ContractWorld: StoryWorld {
             issuer: Self.issuer, audience: "tollgate", signingKey: { key },
             refreshKeys: RefreshTokenKeys(secret: Self.secret), refreshJWTs: try RefreshJWTs(secret: Self.secret, issuer: Self.issuer))
         var table = MountTable()
+        table.purchases = PurchaseMount(base: "/purchases", stores: Set(PurchaseSource.allCases))
         table.mounts = try mounts.split(separator: " ").map { try Mount(parsing: String($0)) }
         services = ContractServices(
             passwords: PasswordAccounts(context: context, mint: mint, work: work, limiter: limiter),
@@ -67,7 +77,10 @@ final class ContractWorld: StoryWorld {
                 context: context, mint: mint,
                 outside: OutsideRefresh(secret: Self.secret, limiter: limiter) { [oldIssuer] token, _, _ in oldIssuer.redeem(token) }),
             accounts: AccountDirectory(context: context), page: WebPage(authBase: table.pageMount?.base ?? ""), tiers: .standard,
-            mustConfirmEmail: false, clock: clock.accountClock)
+            mustConfirmEmail: false, clock: clock.accountClock,
+            purchases: Purchases(
+                context: context, mint: mint, records: GrantingPurchases(store), stores: Self.stores, transfers: false, limiter: limiter,
+                fence: { true }))
         administration = Administration(context: context, work: work, actor: .command)
         directory = AccountDirectory(context: context)
         endpoints = try table.endpoints + table.pages(beside: [])

@@ -73,7 +73,7 @@ import Testing
         _ text: String, _ paths: [String: String], _ first: String, _ second: String, _ request: String
     ) throws {
         let clash = try #require(try Self.table(text, paths: paths).clash)
-        #expect(clash.first.text == first && clash.second.text == second && clash.request == request)
+        #expect(clash.first == first && clash.second == second && clash.request == request)
     }
 
     @Test func aPathThatIsSetReplacesItsDefaultBelowTheBase() throws {
@@ -88,9 +88,29 @@ import Testing
         #expect(Set(Catalogue.endpoints.map(\.number)).count == Catalogue.endpoints.count)
         #expect(Set(Catalogue.endpoints.map(\.name)).count == Catalogue.endpoints.count)
         #expect(Catalogue.endpoints.map(\.number).min() == Catalogue.firstNumber)
-        #expect(ContractID.allCases.flatMap(Catalogue.endpoints(of:)).count + Catalogue.pageEndpoints.count == Catalogue.endpoints.count)
-        #expect(Catalogue.endpoints.allSatisfy { $0.name.contains("-") && $0.path.hasPrefix("/") && !$0.path.hasSuffix("/") })
+        #expect(
+            ContractID.allCases.flatMap(Catalogue.endpoints(of:)).count + Catalogue.pageEndpoints.count
+                + Catalogue.purchaseEndpoints(of: Set(PurchaseSource.allCases)).count == Catalogue.endpoints.count)
+        #expect(
+            Catalogue.endpoints.allSatisfy {
+                $0.name.contains("-") && ($0.path.hasPrefix("/") || $0.name == "purchases-list") && !$0.path.hasSuffix("/")
+            })
         #expect(ContractID.allCases.allSatisfy { !Catalogue.endpoints(of: $0).isEmpty })
+    }
+
+    @Test func purchasesAreMountedWithTheStoresThatAreSetUp() throws {
+        var table = try Self.table("password@/buy")
+        table.purchases = PurchaseMount(base: "/buy/", stores: [.stripe, .revenuecat])
+        let mounted = table.endpoints.filter { $0.mount == "purchases@/buy" }
+        #expect(
+            mounted.map { "\($0.endpoint.methods[0]) \($0.path) \($0.rule.bodyLimit)" } == [
+                "GET /buy 65536", "POST /buy/stripe 65536", "POST /buy/notifications/stripe 262144",
+                "POST /buy/notifications/revenuecat 262144",
+            ])
+        #expect(table.clash == nil)
+        for (base, isGood) in [("/purchases", true), ("/", false), ("purchases", false), ("/a/../b", false), ("/a b", false)] {
+            #expect((PurchaseMount(base: base, stores: []) != nil) == isGood, "\(base)")
+        }
     }
 
     // MARK: the account page

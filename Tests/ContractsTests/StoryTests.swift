@@ -4,12 +4,16 @@ import Testing
 
 /// The case documents, followed over the contracts alone.
 @Suite struct StoryTests {
-    private static let stories: [Story] = {
-        let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Cases")
-        do { return try StoryReader.all(in: folder) } catch { preconditionFailure("\(error)") }
-    }()
+    private static let stories = stories("Cases")
+    /// Over stores that no gateway has.
+    private static let storiesOfPurchases = stories("Cases/Purchases")
 
-    @Test(arguments: stories)
+    private static func stories(_ folder: String) -> [Story] {
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: folder)
+        do { return try StoryReader.all(in: folder) } catch { preconditionFailure("\(error)") }
+    }
+
+    @Test(arguments: stories + storiesOfPurchases)
     func everyStoryPasses(_ story: Story) async throws {
         var differences: [String] = []
         let world = try ContractWorld()

@@ -91,7 +91,7 @@ struct SettingCase {
     private static let outcomes: [String: any WritableKeyPath<SettingCase, [String]> & Sendable] = [
         "fault": \.faults, "warning": \.warnings, "shows": \.shown, "json": \.members,
     ]
-    static let documents = ["routes.md", "settings.md", "trust.md", "upstreams.md"]
+    static let documents = ["purchases.md", "routes.md", "settings.md", "trust.md", "upstreams.md"]
 }
 
 /// Lines as an operator might write them, and just what `tollgate check` says of them.

@@ -20,7 +20,7 @@ struct WebAccount: AccountCalls {
         _ answer: @escaping @Sendable (Self) -> () async throws(Failure) -> LocalResponse
     ) -> CatalogueEndpoint {
         CatalogueEndpoint(
-            contract: nil, name: name, dialect: .password, method: method, path: path, isPrefix: isPrefix, auth: .required
+            owner: .page, name: name, dialect: .password, method: method, path: path, isPrefix: isPrefix, auth: .required
         ) { services, request throws(Failure) in
             try await answer(Self(services: services, request: request, session: try request.requiredSession()))()
         }

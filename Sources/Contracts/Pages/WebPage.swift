@@ -12,7 +12,7 @@ package struct WebPage: Sendable {
 
     /// Answers at and below the page's path. The endpoints of `WebAccount` lie below it too and are more specific.
     static let endpoint = CatalogueEndpoint(
-        contract: nil, name: "page", dialect: .password, method: .get, path: String(path.dropLast()), isPrefix: true
+        owner: .page, name: "page", dialect: .password, method: .get, path: String(path.dropLast()), isPrefix: true
     ) { services, request in services.page.answer(request.sent) }
 
     private let site: EmbeddedSite

@@ -20,6 +20,7 @@ struct MountedContracts: Sendable {
     let services: ContractServices
     let sessions: Sessions
     let oauth: OAuthEndpoints
+    let stores: Stores
 }
 
 /// The parts of the accounts that outlive a reload, and what is made of them and each configuration.
@@ -32,10 +33,11 @@ struct AccountsAssembly: Sendable {
     let limiter: AttemptCounts
     let cluster: ClusterMember
     let tierClient = TierClient()
+    let purchaseStores = PurchaseStores()
     let health: ConditionLog
     let context: AccountContext
     /// The stores of the configuration in force.
-    let stores: @Sendable () -> Stores = { .none }
+    var stores: @Sendable () -> Stores { { [purchaseStores] in purchaseStores.inForce } }
     /// nil where gateways share no signing keys.
     let keyReadings: SharedKeyReadings?
     private let courier: any Courier
@@ -114,6 +116,7 @@ struct AccountsAssembly: Sendable {
             refreshJWTs: try RefreshJWTs(
                 secret: secret, issuer: settings.issuer, clockSkewSeconds: settings.clockSkewSeconds),
             policies: configuration.sessionPolicies, tellsNames: settings.tellsNames)
+        let stores = try purchaseStores.stores(settings)
         let sessions = Sessions(
             context: context, mint: mint, rule: RefreshRule(graceSeconds: settings.refreshGraceSeconds),
             outside: outsideRefresh(configuration, secret))
@@ -125,12 +128,13 @@ struct AccountsAssembly: Sendable {
             anonymous: AnonymousAccounts(context: context, mint: mint, limiter: limiter),
             sessions: sessions, accounts: cluster.cache, page: WebPage(authBase: configuration.contracts.pageMount?.base ?? ""),
             tiers: settings.tiers,
-            tierGraceSeconds: settings.tierGraceSeconds, mustConfirmEmail: settings.mustConfirmEmail, clock: context.clock)
+            tierGraceSeconds: settings.tierGraceSeconds, mustConfirmEmail: settings.mustConfirmEmail, clock: context.clock,
+            purchases: purchases(configuration, context, mint, stores))
         let oauth = OAuthEndpoints(
             sessions: sessions, revocation: TokenRevocation(sessions: sessions, limiter: limiter),
             judge: TokenJudge(judging, sessions: sessions),
             refreshing: configuration.contracts.refreshingContracts)
-        return MountedContracts(services: services, sessions: sessions, oauth: oauth)
+        return MountedContracts(services: services, sessions: sessions, oauth: oauth, stores: stores)
     }
 
     /// nil unless a trust line has `accounts=on`: then a refresh token that is not ours is refused without a look into the store.

@@ -18,8 +18,9 @@ extension MountTable {
         }
         for entry in configuration.dlauthPaths { readPath(entry, &findings) }
         warnOfMissingProviders(configuration, &findings)
+        readPurchases(configuration, &findings)
         guard let clash else { return }
-        let message = "\(clash.first.text) and \(clash.second.text) both answer \(clash.request), mount one of them elsewhere"
+        let message = "\(clash.first) and \(clash.second) both answer \(clash.request), mount one of them elsewhere"
         findings.fault(Finding(origin, Setting.contracts.name, message))
     }
 
@@ -34,6 +35,18 @@ extension MountTable {
             let message =
                 "\(mount.text) refuses every sign-in, as none of its providers is set up: set \(names) to the client-ids= of your apps, or leave the contract out"
             findings.warn(Finding(origin, Setting.contracts.name, message))
+        }
+    }
+
+    private mutating func readPurchases(_ configuration: Configuration, _ findings: inout Findings) {
+        guard let base = configuration.purchaseBase else { return }
+        let setting = Setting.plain(\.purchasesPath), origin = configuration.origin(of: setting)
+        purchases = PurchaseMount(base: base, stores: Set(configuration.purchaseStores.compactMap(PurchaseSource.init(rawValue:))))
+        if purchases == nil {
+            findings.fault(Finding(origin, setting.name, "\(quoted(base)) is no path, write one like /purchases"))
+        } else if !configuration.hasAccounts {
+            let message = "is set and there are no accounts that could buy, mount a contract by \(Setting.contracts.name)"
+            findings.warn(Finding(origin, setting.name, message))
         }
     }
 

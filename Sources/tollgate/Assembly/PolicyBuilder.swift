@@ -29,8 +29,8 @@ enum PolicyBuilder {
     /// The bases of the mounted contracts but the root, below which all paths are; of several at one base the first.
     private static func contractBases(_ configuration: GatewayConfiguration) -> [ContractBase] {
         var seen: Set<String> = [""]
-        return configuration.endpoints.filter { $0.endpoint.contract != nil && seen.insert($0.mount.base).inserted }
-            .map { ContractBase(path: $0.mount.base, dialect: $0.endpoint.dialect) }
+        return configuration.contracts.endpoints.filter { seen.insert($0.base).inserted }
+            .map { ContractBase(path: $0.base, dialect: $0.endpoint.dialect) }
     }
 
     /// Every rule, in the policy's order.
@@ -38,7 +38,7 @@ enum PolicyBuilder {
         let cors = configuration.settings.corsRule
         let endpoints = configuration.endpoints.map { place in
             var rule = place.rule
-            rule.cors = cors
+            if !place.endpoint.isForServers { rule.cors = cors }
             return rule
         }
         let routes = configuration.settings.routes.map(\.rule)

@@ -57,7 +57,7 @@ struct RouteChecks {
         for (index, place) in mounted.enumerated() {
             guard case .route(let route) = alone.match(place), all.match(place) == .route(index) else { continue }
             let (owner, right) = takeBack(place)
-            let path = place.endpoint.contract == nil ? WebPage.path + "*" : place.path
+            let path = place.endpoint.owner == .page ? WebPage.path + "*" : place.path
             let name = routes[route].rule.name
             if let known = found.firstIndex(where: { $0.route.rule.name == name && $0.owner == owner }) {
                 if !found[known].paths.contains(path) { found[known].paths.append(path) }
@@ -86,11 +86,15 @@ struct RouteChecks {
 
     /// The owner of an endpoint, and what the operator does if the upstream should have its path.
     private func takeBack(_ place: MountedEndpoint) -> (owner: String, right: String) {
-        guard place.endpoint.contract == nil else {
+        switch place.endpoint.owner {
+        case .contract:
             let right = "mount the contract elsewhere or leave it out of \(Setting.contracts.name) if the upstream should answer"
-            return ("\(place.mount.text) of \(Setting.contracts.name)", right)
+            return ("\(place.mount) of \(Setting.contracts.name)", right)
+        case .page: return ("the account page", "give the upstream a route with the path \(WebPage.path)* if it should answer")
+        case .purchases:
+            let name = place.setting.name
+            return ("\(place.mount) of \(name)", "set \(name) to another path if the upstream should answer")
         }
-        return ("the account page", "give the upstream a route with the path \(WebPage.path)* if it should answer")
     }
 
     /// Reports all routes that repeat an earlier pattern, and returns the others.
@@ -136,7 +140,7 @@ struct RouteChecks {
             return "\(route.variable) (\(route.origin.text))"
         }
         guard let place = contracts.endpoints.first(where: { $0.endpoint.name == name }) else { return name }
-        return "\(place.rule.pattern) of \(place.mount.text) in \(Setting.contracts.name) (\(configuration.origin(of: .contracts).text))"
+        return "\(place.rule.pattern) of \(place.mount) in \(place.setting.name) (\(configuration.origin(of: place.setting).text))"
     }
 
     private mutating func report(_ name: String, _ message: String, _ routes: [RouteDeclaration]) -> String {
@@ -161,6 +165,14 @@ struct TakenPaths: Sendable {
 
     var message: String {
         "\(paths.joined(separator: " ")) never \(paths.count == 1 ? "reaches" : "reach") upstream=\(route.upstream): \(owner) answers there, \(right)"
+    }
+}
+
+extension MountedEndpoint {
+    /// The setting that mounts it.
+    fileprivate var setting: Setting {
+        if case .purchases = endpoint.owner { return .plain(\.purchasesPath) }
+        return .contracts
     }
 }
 

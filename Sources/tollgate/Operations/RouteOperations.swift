@@ -119,7 +119,7 @@ extension MountedEndpoint: Recorded {
     static let record = Record<Self>(
         "Endpoint",
         [
-            .has("name", \.endpoint.name), .has("mount", \.mount.text), .has("methods", \.endpoint.methods), .has("path", \.rule.shownPath),
+            .has("name", \.endpoint.name), .has("mount", \.mount), .has("methods", \.endpoint.methods), .has("path", \.rule.shownPath),
             .has("auth", \.endpoint.auth.name), .has("errors") { Catalogue.envelopes[$0.endpoint.dialect].name },
         ])
 }

@@ -26,6 +26,10 @@ final class AccountsRuntime: Part, Sendable {
     private let contracts: Mutex<MountedContracts>
     /// Whether the store was opened: a gateway without accounts leaves it alone until a reload mounts some.
     private let isStarted = Mutex(false)
+    /// The adoptions of product lines that were begun: only the newest goes on.
+    private let productAdoptions = Atomic<UInt64>(0)
+    /// Before a store that is away is asked again, in milliseconds.
+    private static let adoptionPause: UInt64 = 5_000
 
     /// Opens no database yet. Throws for a refresh secret that cannot be read.
     init(_ assembly: AccountsAssembly, _ configuration: GatewayConfiguration) throws {
@@ -36,6 +40,7 @@ final class AccountsRuntime: Part, Sendable {
         let health = assembly.health
         reconciliation = Reconciliation(context: assembly.context, stores: assembly.stores) { health.report($0) }
         self.contracts = Mutex(contracts)
+        assembly.purchaseStores.adopt(contracts.stores)
     }
 
     /// Opens the store and reads the ended sessions, once the configuration uses it. Blocks for 10 s at most. Throws if the store
@@ -52,6 +57,7 @@ final class AccountsRuntime: Part, Sendable {
         try cluster.start()
         reconciliation.start()
         isStarted.withLock { $0 = true }
+        adoptProducts()
         if case .success? = opening {
             // Twice the patience of a write: a long list of ended sessions may take its time.
             let isRead = try blocking { await cluster.applied() ? true : await cluster.applied() }
@@ -140,9 +146,29 @@ final class AccountsRuntime: Part, Sendable {
             assembly.limiter.adopt(AttemptRates(configuration))
             cluster.tiers.adopt(TierScale(configuration), IssuerTiers.all(configuration))
             contracts.withLock { $0 = mounted }
+            assembly.purchaseStores.adopt(mounted.stores)
         } published: { [self] in
             // Tiers that were learned by the policy before are looked up again.
             cluster.tiers.adopt(TierScale(configuration), IssuerTiers.all(configuration))
+            if isStarted.withLock({ $0 }) { adoptProducts() }
+        }
+    }
+
+    /// Gives stored purchases the tiers of the product lines in force.
+    private func adoptProducts() {
+        guard let purchases = contracts.withLock({ $0 }).services.purchases else { return }
+        let number = productAdoptions.add(1, ordering: .relaxed).newValue
+        // Unstructured, because neither the start nor a reload waits for it: it ends once the store was there, or with the next reload.
+        Task(executorPreference: assembly.store.executor()) { [self] in
+            while productAdoptions.load(ordering: .relaxed) == number {
+                do throws(AccountFailure) {
+                    let adopted = try await purchases.adoptProducts(by: .store)
+                    if adopted > 0 { assembly.health.log.info("product lines adopted", ("purchases", "\(adopted)")) }
+                    return
+                } catch {
+                    await pause(milliseconds: Self.adoptionPause)
+                }
+            }
         }
     }
 
@@ -151,12 +177,14 @@ final class AccountsRuntime: Part, Sendable {
 
     /// Finishes what was begun, after the workers have ended. Blocks for about 6 s at most.
     func stop() {
+        productAdoptions.add(1, ordering: .relaxed)
         let cluster = cluster
         reconciliation.stop()
         cluster.stop()
         // Otherwise they wait for it until its row is old.
         _ = try? blocking(atMost: Self.leaveMilliseconds) { await cluster.leave() }
         assembly.tierClient.stop()
+        assembly.purchaseStores.stop()
         assembly.work.close()
         let store = assembly.store
         // Past the limit nothing is lost: what the store acknowledged is on disk.
