@@ -86,8 +86,8 @@ package enum StorePayload: Sendable, Hashable {
     /// A number of seconds since 1970. This and the other times are nil outside the years 1970 to 9999.
     package var seconds: WallTime? { integer.flatMap { Self.time($0, unit: 1_000_000) } }
 
-    /// A number of milliseconds since 1970.
-    package var milliseconds: WallTime? { integer.flatMap { Self.time($0, unit: 1_000) } }
+    /// A number of milliseconds since 1970, which may be written as a string, as Google writes integers of 64 bits.
+    package var milliseconds: WallTime? { (integer ?? text.flatMap { Int64($0) }).flatMap { Self.time($0, unit: 1_000) } }
 
     /// A time by RFC 3339, in UTC.
     package var time: WallTime? { text.flatMap { ISO8601.parse($0) }.flatMap { Self.time($0.microseconds, unit: 1) } }

@@ -14,11 +14,14 @@ package struct StoreRequests: Sendable {
     /// An answer that is not the store's failure.
     struct Answer: Sendable {
         let status: Int
-        let payload: StorePayload
+        let content: [UInt8]
         /// When it was made, by the store's clock; nil without a valid `Date`.
         let at: WallTime?
 
         var isSuccess: Bool { (200..<300).contains(status) }
+
+        /// The content, which is to be a JSON object; `null` for another.
+        var payload: StorePayload { StorePayload(content.rawBytes) ?? .null }
     }
 
     private let transport: StoreTransport
@@ -40,7 +43,7 @@ package struct StoreRequests: Sendable {
 
     var now: Moment { clock() }
 
-    /// A GET, or a POST of `body`. The answer's content is an object, or `null` where it is none.
+    /// Sends a GET, or a POST of `body`.
     func send(
         _ url: String, _ fields: [String], body: [UInt8]? = nil, bodyType: String = "application/json", until deadline: MonotonicTime
     ) async throws(StorefrontFault) -> Answer {
@@ -62,8 +65,7 @@ package struct StoreRequests: Sendable {
                         reason: failure, retryAfterSeconds: ended.retryAfter.flatMap { Int($0) }.map { min(max($0, 1), 3_600) } ?? 5)
                 }
             } else {
-                return Answer(
-                    status: ended.status, payload: StorePayload(ended.body.rawBytes) ?? .null, at: ended.date?.withRawBytes(HTTPDate.parse))
+                return Answer(status: ended.status, content: ended.body, at: ended.date?.withRawBytes(HTTPDate.parse))
             }
             if let pause { await wait(pause) }
         }
