@@ -20,8 +20,14 @@ final class ChangeFence: Sendable {
     private let appliedHere: @Sendable () async -> Bool
     private let report: @Sendable (ClusterReport) -> Void
     private let state = Mutex(State())
-    /// The names of gateways that had not passed all fences when the rows were last read.
-    private let late = Mutex<[String]>([])
+    private let seen = Mutex(Seen())
+
+    private struct Seen {
+        /// The fence that was raised last.
+        var fence: Int64?
+        /// The names of gateways that had not passed all fences when the rows were last read.
+        var late: [String] = []
+    }
 
     /// `id` is that of the gateway's row; `patience` is in milliseconds. `appliedHere` waits until the workers of this gateway have taken every change that was committed
     /// before; false if the log cannot be read.
@@ -54,7 +60,7 @@ final class ChangeFence: Sendable {
 
     private func expire(_ number: UInt64) {
         guard let waiter = state.withLock({ $0.expired(number) }) else { return }
-        let names = late.withLock { $0 }
+        let names = seen.withLock { $0.late }
         if !names.isEmpty { report(.gatewaysLate(names)) }
         waiter.resume(returning: false)
     }
@@ -82,9 +88,15 @@ final class ChangeFence: Sendable {
     }
 
     private func raise(upTo newest: UInt64, _ hint: @Sendable () -> Void) async throws(StoreFault) {
-        late.withLock { $0 = [] }
-        let fence = try await others().isEmpty ? nil : context.store.raiseFence(by: id)
-        if fence != nil { hint() }
+        let former = seen.withLock { seen in
+            seen.late = []
+            return seen.fence
+        }
+        let fence = try await others().isEmpty ? nil : context.store.raiseFence(by: id, inPlaceOf: former)
+        if fence != nil {
+            seen.withLock { $0.fence = fence }
+            hint()
+        }
         guard await appliedHere() else { return release(state.withLock { $0.answered(upTo: newest) }, false) }
         if let fence { state.withLock { $0.raised(fence, upTo: newest) } } else { release(state.withLock { $0.answered(upTo: newest) }) }
     }
@@ -92,7 +104,7 @@ final class ChangeFence: Sendable {
     private func lookForAnswers() async throws(StoreFault) {
         guard let oldest = state.withLock({ $0.oldestFence }) else { return }
         let others = try await others()
-        late.withLock { $0 = others.filter { $0.passed < oldest }.map(\.name).sorted() }
+        seen.withLock { $0.late = others.filter { $0.passed < oldest }.map(\.name).sorted() }
         release(state.withLock { $0.passed(others.map(\.passed).min() ?? .max) })
     }
 

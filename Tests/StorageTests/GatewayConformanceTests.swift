@@ -40,21 +40,24 @@ import Wire
         defer { bench.end() }
         let (store, gateway) = (bench.store, newID())
         let user = try await store.opened("ada@x").account.id
-        var (mark, highest) = (try await store.changes(since: nil).next, Int64(0))
+        let begin = try await store.changes(since: nil).next
+        var (mark, highest): (ChangeMark, Int64?) = (begin, nil)
         for number: Int64 in 1...3 {
             let entitlement = try #require(try await store.setTier("t\(number)", until: nil, of: user, at(number)))
-            let fence = try await store.raiseFence(by: gateway)
+            let fence = try await store.raiseFence(by: gateway, inPlaceOf: highest)
             let reading = try await store.changes(since: mark)
             #expect(reading.changes.map(\.change).suffix(2) == [.account(user, AccountStanding(entitlement)), .fence(by: gateway)])
-            #expect(reading.changes.last?.id == fence && fence > highest && reading.newest == nil)
+            #expect(reading.changes.last?.id == fence && fence > highest ?? 0 && reading.newest == nil)
             let end = try await store.changes(since: nil)
             #expect(end.newest == fence)
             (mark, highest) = (end.next, fence)
         }
+        let left = try await store.changes(since: begin).changes.filter { $0.change == .fence(by: gateway) }
+        #expect(left.map(\.id) == [highest], "the former ones went")
         let fences = try await withThrowingTaskGroup(of: Int64.self) { group in
-            for _ in 0..<50 { group.addTask { try await store.raiseFence(by: gateway) } }
+            for _ in 0..<50 { group.addTask { try await store.raiseFence(by: gateway, inPlaceOf: nil) } }
             return try await group.reduce(into: []) { $0.append($1) }
         }
-        #expect(Set(fences).count == 50 && fences.allSatisfy { $0 > highest })
+        #expect(Set(fences).count == 50 && fences.allSatisfy { $0 > highest ?? 0 })
     }
 }

@@ -30,6 +30,7 @@ package protocol GatewayRecords: Sendable {
     func remove(_ gateway: UUID) async throws(StoreFault)
     /// The gateways that live, but for this one.
     func gateways(besides gateway: UUID) async throws(StoreFault) -> [LiveGateway]
-    /// Adds a fence of this gateway to the change log, and hints to the others where the store can; returns its id.
-    func raiseFence(by gateway: UUID) async throws(StoreFault) -> Int64
+    /// Adds a fence of this gateway to the change log, and hints to the others where the store can; returns its id. A former one goes: a
+    /// gateway that has not read that one passes it with the new one, and however many claims come, the log has one fence of a gateway.
+    func raiseFence(by gateway: UUID, inPlaceOf former: Int64?) async throws(StoreFault) -> Int64
 }

@@ -39,7 +39,7 @@ extension SQLStore {
         }
     }
 
-    package func raiseFence(by gateway: UUID) async throws(StoreFault) -> Int64 {
-        try await database.write { sql throws(SQLFault) in try sql.logFence(by: gateway) }
+    package func raiseFence(by gateway: UUID, inPlaceOf former: Int64?) async throws(StoreFault) -> Int64 {
+        try await database.write { sql throws(SQLFault) in try sql.logFence(by: gateway, inPlaceOf: former) }
     }
 }

@@ -131,11 +131,14 @@ extension SQLTransaction {
     }
 
     /// Logs a fence, and tells other gateways of it.
-    func logFence(by gateway: UUID) throws(SQLFault) -> Int64 {
+    func logFence(by gateway: UUID, inPlaceOf former: Int64?) throws(SQLFault) -> Int64 {
         let fence =
             "INSERT INTO changes (kind, subject, at) VALUES (\(ChangeKind.fence.rawValue), $1, \(dialect.clock)) RETURNING id"
-        let rows = try firsts([SQLStatement("SELECT \(dialect.unsynced), \(dialect.notice)"), SQLStatement(fence, [.id(gateway)])])
-        guard var row = rows[1] else { throw .failed("the change log has not taken a fence") }
+        let rows = try firsts([
+            SQLStatement("SELECT \(dialect.unsynced), \(dialect.notice)"),
+            SQLStatement("DELETE FROM changes WHERE id = $1", [.integer(former ?? 0)]), SQLStatement(fence, [.id(gateway)]),
+        ])
+        guard var row = rows[2] else { throw .failed("the change log has not taken a fence") }
         return try row.integer()
     }
 
