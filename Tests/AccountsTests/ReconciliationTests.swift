@@ -143,16 +143,17 @@ import Wire
         #expect(google.committed == [ids[1], ids[3], ids[4]])
     }
 
-    @Test func aCancelledPassAsksForNothingMore() async throws {
-        let apple = ScriptedStorefront(.apple)
+    @Test func aPassThatIsCancelledAsksAndChangesNothingMore() async throws {
+        let apple = ScriptedStorefront(.apple) { purchase in
+            withUnsafeCurrentTask { unsafe $0?.cancel() }
+            return .success([.status(purchase.key, purchase.status)])
+        }
         let bench = try Bench([apple]) { now in (1...5).map { .sample($0, .apple, .grace, until: nil, at: now) } }
         let reconciliation = bench.reconciliation
-        let task = Task {
-            withUnsafeCurrentTask { unsafe $0?.cancel() }
-            await reconciliation.pass()
-        }
-        await task.value
-        #expect(apple.asked.isEmpty)
+        // Awaited at once: only a task can be cancelled.
+        await Task { await reconciliation.pass() }.value
+        #expect(apple.asked.count == 1 && bench.records.content.actors.isEmpty)
+        #expect(bench.reports.all.withLock { $0 } == [.newestEvents([:])])
     }
 }
 

@@ -77,8 +77,6 @@ extension PurchaseReport.EventVerdict {
         case .repeated: "repeated"
         }
     }
-
-    package static let names = StoreEvent.Verdict.allCases.map(\.rawValue) + ["repeated"]
 }
 
 extension StorefrontFault {

@@ -40,11 +40,6 @@ package struct PurchaseAdministration: Sendable {
         try await context.ask(await records.purchases(of: account, state, after: after, limit: limit))
     }
 
-    /// All of an account, the newest first.
-    package func purchases(of account: UUID) async throws(AccountFailure) -> [Purchase] {
-        try await context.ask(await records.purchases(of: account))
-    }
-
     package func purchase(_ id: UUID) async throws(AccountError<InquiryRefusal>) -> Purchase {
         try await context.value(orRefuse: InquiryRefusal.noSuchPurchase) { () throws(AccountFailure) in
             try await context.ask(await records.purchase(id))
@@ -110,6 +105,8 @@ package struct PurchaseAdministration: Sendable {
             throw .refused(.store(source, error))
         }
         guard let effects else { throw .refused(.noKey(source)) }
+        // The gateway ends: its store may be closed by now.
+        if Task.isCancelled { return [] }
         return try await apply(effects, storefront)
     }
 

@@ -137,6 +137,8 @@ package final class Reconciliation: Sendable {
             counts[source] = count
             await context.clock.pause(Self.pauseMilliseconds)
         }
+        // A question that was broken off says nothing of a store.
+        if Task.isCancelled { return }
         for (source, count) in counts {
             report(.reconciled(source, asked: count.asked, failed: count.failed, reason: count.reason))
         }
