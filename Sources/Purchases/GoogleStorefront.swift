@@ -90,11 +90,11 @@ package struct GoogleStorefront: Storefront {
         for (token, path) in acknowledgements.due() {
             do throws(StorefrontFault) {
                 if try await access.ask(path, body: Array("{}".utf8), until: deadline) == nil {
-                    report("Google knows no purchase to acknowledge")
+                    report("Google knows no purchase of this token")
                 }
                 acknowledgements.remove(token)
             } catch {
-                report("a purchase could not be acknowledged with Google: \(error)")
+                report(error.reason)
             }
         }
     }

@@ -116,7 +116,7 @@ struct AccountsAssembly: Sendable {
             refreshJWTs: try RefreshJWTs(
                 secret: secret, issuer: settings.issuer, clockSkewSeconds: settings.clockSkewSeconds),
             policies: configuration.sessionPolicies, tellsNames: settings.tellsNames)
-        let stores = try purchaseStores.stores(settings)
+        let stores = try purchaseStores.stores(settings) { [health] in health.log.warning("a purchase is not acknowledged", ("error", $0)) }
         let sessions = Sessions(
             context: context, mint: mint, rule: RefreshRule(graceSeconds: settings.refreshGraceSeconds),
             outside: outsideRefresh(configuration, secret))

@@ -95,6 +95,7 @@ struct ConfigurationLoader: Sendable {
 enum MaterialCheck {
     static func check(_ configuration: GatewayConfiguration, now: WallTime, _ findings: inout Findings) {
         checkSigningKey(configuration, now: now, &findings)
+        checkStores(configuration.settings, &findings)
         for pair in configuration.settings.tlsPairs {
             do {
                 let material = TLSCertificatePair(certificate: pair.certificate, key: pair.key)
