@@ -19,9 +19,17 @@ package struct AccountDetails: Sendable, Recorded {
     package static let record = Record<Self>(
         "UserDetails",
         AccountView.record.fields(of: \.view) + [
+            .has("grants", about: "Of tiers; the highest that has not ended counts", \.view.account.entitlement.grants),
             .has("identities", \.identities), .has("actors", \.grants), .has("sessions", \.sessions),
             .has("metadata", .anything, \.view.account.metadata.json),
         ])
+}
+
+extension Grant: Recorded {
+    package static let record = Record<Self>([
+        .has("source", about: "operator, or a store", \.source),
+        .may("key", about: "The id of a purchase") { $0.key.isEmpty ? nil : $0.key }, .has("tier", .tier, \.tier), .may("until", \.until),
+    ])
 }
 
 extension LinkedIdentity: Recorded {

@@ -22,18 +22,27 @@ package struct AccountView: Sendable, Recorded {
     package var name: String { account.email?.text ?? account.id.text }
 
     /// The tier in force; one that the gateway no longer has counts as the lowest.
-    private var tier: String { tiers.name(of: held.flatMap { tiers.rank(of: $0) } ?? .lowest) }
+    private var tier: String { tiers.name(of: held.flatMap { tiers.rank(of: $0.tier) } ?? .lowest) }
 
-    private var held: String? { account.entitlement.tier(at: now, graceSeconds: graceSeconds) }
+    private var held: Grant? { account.entitlement.grant(at: now, graceSeconds: graceSeconds, TierOrder(tiers.names)) }
+
+    /// The end of the grant in force, or of the last one.
+    private var until: WallTime? { (held ?? account.entitlement.ended)?.until }
+
+    /// The purchase that gives more than the operator's grant, as a note beside a change of that; nil without one.
+    package var purchaseNote: String? {
+        guard let held, held.source != Grant.operator else { return nil }
+        return "\(held.text) goes on; only the operator's own grant was changed"
+    }
 
     private var hasActiveSubscription: Bool { account.entitlement.hasActiveSubscription(at: now) }
 
     /// `premium until 2027-01-01T00:00:00.000Z`.
     package var tierText: String {
-        guard let until = account.entitlement.until else { return tier }
-        if hasActiveSubscription { return "\(tier) until \(ISO8601.text(until))" }
+        guard let until else { return tier }
+        if now < until { return "\(tier) until \(ISO8601.text(until))" }
         if held != nil { return "\(tier) (ended at \(ISO8601.text(until)), within the grace)" }
-        return "\(tier) (\(account.entitlement.tier ?? "") ended at \(ISO8601.text(until)))"
+        return "\(tier) (\(account.entitlement.ended?.tier ?? "") ended at \(ISO8601.text(until)))"
     }
 
     package static let record = Record<Self>(
@@ -46,7 +55,7 @@ package struct AccountView: Sendable, Recorded {
             .has("has_password", \.account.hasPassword),
             .has("opened_by", .words(ContractID.allCases.map(\.name) + ["operator"])) { $0.account.openedBy?.name ?? "operator" },
             .has("created_at", \.account.createdAt), .has("updated_at", \.account.updatedAt), .has("tier", .tier, \.tier),
-            .may("tier_until", \.account.entitlement.until), .has("has_active_subscription", \.hasActiveSubscription),
+            .may("tier_until", \.until), .has("has_active_subscription", \.hasActiveSubscription),
         ])
 
     // MARK: tables
@@ -67,6 +76,10 @@ package struct AccountView: Sendable, Recorded {
         if let name = account.name { rows.append(["name", name.full]) }
         rows.append(["password", account.hasPassword ? "yes" : "none"])
         rows.append(["tier", tierText + (hasActiveSubscription ? ", a subscription backs it" : "")])
+        // Without a purchase the tier is the operator's.
+        for grant in account.entitlement.purchased.isEmpty ? [] : account.entitlement.grants {
+            rows.append(["grant", grant.text])
+        }
         let opener = account.openedBy.map { "under the contract \($0.name)" } ?? "by the operator"
         rows.append(["opened", "\(ISO8601.text(account.createdAt)) \(opener)"])
         rows.append(["changed", ISO8601.text(account.updatedAt)])
@@ -74,4 +87,12 @@ package struct AccountView: Sendable, Recorded {
     }
 
     private static func proof(_ time: WallTime?) -> String { time.map { "proven at \(ISO8601.text($0))" } ?? "not proven" }
+}
+
+extension Grant {
+    /// `premium until 2027-01-01T00:00:00.000Z by apple, purchase 550e8400-e29b-41d4-a716-446655440000`.
+    fileprivate var text: String {
+        let end = until.map { " until \(ISO8601.text($0))" } ?? ""
+        return "\(tier)\(end) by \(source)\(key.isEmpty ? "" : ", purchase \(key)")"
+    }
 }

@@ -26,9 +26,20 @@ package struct TierScale: Sendable {
                 user: user, status: .noAccount, version: user.issuer == nil ? .max : -1, source: source, learnedAt: now.seconds,
                 freshUntil: freshUntil)
         }
+        let (status, freshUntil) = status(of: entitlement.grants, at: now)
         return UserTier(
-            user: user, status: status(entitlement.tier, until: entitlement.until), version: entitlement.version, source: source,
-            learnedAt: now.seconds)
+            user: user, status: status, version: entitlement.version, source: source, learnedAt: now.seconds, freshUntil: freshUntil)
+    }
+
+    /// The highest tier in force, to its end. Where a lower one goes on from there, the tier is looked up again at that second.
+    private func status(of grants: [Grant], at now: WallTime) -> (TierStatus, freshUntil: WallTime?) {
+        let all = grants.map { (rank: rank(of: $0.tier), end: end(of: $0.until)) }
+        // In whole seconds, as workers compare them: a grant that is over for them must not be sent to them again.
+        let held = all.filter { $0.end > now.seconds }
+        let best = held.max { ($0.rank, $0.end) < ($1.rank, $1.end) } ?? all.max { $0.end < $1.end }
+        guard let best else { return (.tier(.lowest, until: .max), nil) }
+        let goesOn = held.contains { $0.rank > .lowest && $0.end > best.end }
+        return (.tier(best.rank, until: best.end), goesOn ? WallTime(seconds: best.end) : nil)
     }
 
     /// An own account's tier and email; nil if there is none.
@@ -43,10 +54,10 @@ package struct TierScale: Sendable {
     /// The answer of a tier server.
     package func status(of user: TokenUser, _ known: KnownTier) -> UserTier {
         UserTier(
-            user: user, status: status(known.name, until: nil), version: 0, learnedAt: known.askedAt.seconds, freshUntil: known.freshUntil)
+            user: user, status: .tier(known.name.map(rank) ?? .lowest, until: .max), version: 0, learnedAt: known.askedAt.seconds,
+            freshUntil: known.freshUntil)
     }
 
-    private func status(_ tier: String?, until: WallTime?) -> TierStatus {
-        .tier(tier.flatMap { tiers.rank(of: $0) } ?? .lowest, until: until.map { $0.seconds + graceSeconds } ?? .max)
-    }
+    private func rank(of tier: String) -> Tier { tiers.rank(of: tier) ?? .lowest }
+    private func end(of until: WallTime?) -> Int64 { until.map { $0.advanced(seconds: graceSeconds).seconds } ?? .max }
 }

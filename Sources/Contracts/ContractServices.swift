@@ -55,8 +55,10 @@ package struct ContractServices: Sendable {
     }
 
     /// The tier in force; a tier that the gateway no longer has counts as the lowest.
-    func tier(of account: Account) -> Tier {
-        let tier = account.entitlement.tier(at: clock.now().wall, graceSeconds: tierGraceSeconds)
-        return tier.flatMap { tiers.rank(of: $0) } ?? .lowest
+    func tier(of account: Account) -> Tier { grant(of: account).flatMap { tiers.rank(of: $0.tier) } ?? .lowest }
+
+    /// The grant of that tier; nil for the lowest.
+    func grant(of account: Account) -> Grant? {
+        account.entitlement.grant(at: clock.now().wall, graceSeconds: tierGraceSeconds, TierOrder(tiers.names))
     }
 }

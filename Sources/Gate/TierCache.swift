@@ -118,9 +118,12 @@ struct TierCache {
                 known.freshUntil = known.freshUntil.map { max($0, WallTime(seconds: until)) }
                 return entries.put(known, user)
             }
-            if known.version > update.version, !known.isOver(at: update.learnedAt) { return }
-            // A pushed update is never older than a lookup that it may have overtaken.
-            if known.version == update.version, known.source == .pushed, update.source == .lookedUp { return }
+            // A tier that was over when it was looked up again gives way, whatever its version.
+            if !known.isOver(at: update.learnedAt) {
+                if known.version > update.version { return }
+                // A pushed update is never older than a lookup that it may have overtaken.
+                if known.version == update.version, known.source == .pushed, update.source == .lookedUp { return }
+            }
         }
         entries.put(
             Entry(

@@ -2,7 +2,7 @@ import Accounts
 import Testing
 import Wire
 
-/// What follows from the facts of a purchase.
+/// The outcome of a purchase by its facts.
 @Suite struct PurchaseRuleTests {
     private func time(_ seconds: Int64) -> WallTime { WallTime(seconds: seconds) }
 

@@ -129,15 +129,41 @@ import Wire
         let end = WallTime(seconds: 1_000)
         let entitlement = Entitlement(tier: "premium", until: end, version: 3)
         let before = WallTime(microseconds: end.microseconds - 1)
-        #expect(entitlement.tier(at: before) == "premium")
-        #expect(entitlement.tier(at: end) == nil)
-        #expect(entitlement.tier(at: end, graceSeconds: 1) == "premium")
+        #expect(entitlement.tier(at: before, .none) == "premium")
+        #expect(entitlement.tier(at: end, .none) == nil)
+        #expect(entitlement.tier(at: end, graceSeconds: 1, .none) == "premium")
         #expect(entitlement.hasActiveSubscription(at: before))
         #expect(!entitlement.hasActiveSubscription(at: end))
         let given = Entitlement(tier: "premium", until: nil, version: 1)
-        #expect(given.tier(at: end) == "premium")
+        #expect(given.tier(at: end, .none) == "premium")
         #expect(!given.hasActiveSubscription(at: end))
-        #expect(Entitlement.none.tier(at: end) == nil)
+        #expect(Entitlement.none.tier(at: end, .none) == nil)
+    }
+
+    /// Grants are a tier and the second of its end; the first one is the operator's.
+    @Test func theHighestGrantInForceCounts() {
+        typealias Row = (
+            operator: (String?, Int64?), purchased: [(String, Int64?)], at: Int64, tier: String?, until: Int64?, subscribed: Bool
+        )
+        let rows: [Row] = [
+            (("plus", nil), [("premium", 10)], 9, "premium", 10, true), (("plus", nil), [("premium", 10)], 10, "plus", nil, false),
+            (("premium", nil), [("plus", 10)], 9, "premium", nil, true), ((nil, nil), [("plus", 10), ("plus", 20)], 5, "plus", 20, true),
+            (("premium", 5), [("plus", 10)], 5, "plus", 10, true), ((nil, nil), [("plus", 10), ("premium", nil)], 5, "premium", nil, true),
+            (("gone", nil), [("plus", 10)], 5, "plus", 10, true), (("gone", nil), [("plus", 10)], 10, "gone", nil, false),
+            ((nil, nil), [("plus", 10)], 10, nil, nil, false),
+        ]
+        for row in rows {
+            func time(_ seconds: Int64?) -> WallTime? { seconds.map { WallTime(seconds: $0) } }
+            let purchased = row.purchased.map { Grant(source: "apple", key: "k", tier: $0.0, until: time($0.1)) }
+            let entitlement = Entitlement(tier: row.operator.0, until: time(row.operator.1), version: 1, purchased: purchased)
+            let now = WallTime(seconds: row.at)
+            let grant = entitlement.grant(at: now, TierOrder(["free", "plus", "premium"]))
+            #expect(grant?.tier == row.tier && grant?.until == time(row.until), "\(row)")
+            #expect(entitlement.hasActiveSubscription(at: now) == row.subscribed, "\(row)")
+            // The grace of tiers is that of all grants.
+            let later = entitlement.grant(at: now.advanced(seconds: 5), graceSeconds: 5, TierOrder(["free", "plus", "premium"]))
+            #expect(later == grant, "\(row)")
+        }
     }
 
     @Test func theLongestAccessTokenIsThatOfAWeek() { #expect(SessionPolicy.maxAccessSeconds == 7 * 86_400) }

@@ -3,6 +3,7 @@ import Credentials
 import MemoryStore
 import Storage
 import Testing
+import Transport
 import Wire
 
 @testable import Admin
@@ -37,6 +38,27 @@ import Wire
         #expect(text.contains(#""device":"phone","address":"192.0.2.7","created_at":""#) && text.contains(#""expires_at":""#))
     }
 
+    @Test func anAccountShowsEachGrantOfItsTier() async throws {
+        let bench = try AdminBench(tiers: try TierList(["free", "plus", "premium"]))
+        let ada = try await bench.open("ada@example.org", 1, from: Self.address)
+        _ = await bench.ask("PUT users/\(ada.text)/tier", #"{"tier":"plus"}"#)
+        #expect(await bench.ask("GET users/\(ada.text)").text.contains(#""grants":[{"source":"operator","tier":"plus"}]"#))
+        // The API reads the clock of the machine.
+        let now = EventLoop.now().wall
+        let (key, end) = (PurchaseKey(.apple, .production, "t"), now.advanced(seconds: 3_600))
+        let status = PurchaseStatus(
+            .active, product: "p", until: end, renews: true, transactions: ["t"], periodStart: now, at: now)
+        let lines = Products([ProductLine(name: "pro", tier: "premium", products: [.apple: ["p"]], graceSeconds: nil)])
+        let claimed = try await bench.store.claim(
+            key, [.status(key, status)], by: ada, transfers: false, lines, AuditContext(now: now, address: nil))
+        guard case .bound(let purchase, _) = claimed else { throw Unbound(outcome: claimed) }
+        let text = await bench.ask("GET users/\(ada.text)").text
+        #expect(text.contains(#""tier":"premium","tier_until":"\#(ISO8601.text(end))","has_active_subscription":true"#), "\(text)")
+        let grant = #"{"source":"apple","key":"\#(purchase.id.text)","tier":"premium","until":"\#(ISO8601.text(end))"}"#
+        #expect(text.contains(#""grants":[{"source":"operator","tier":"plus"},\#(grant)]"#), "\(text)")
+        #expect(await bench.ask("GET audit").text.contains(#""event":"purchase-changed","user":"\#(ada.text)""#))
+    }
+
     @Test func theAuditLogSaysWhoDidWhat() async throws {
         let bench = try AdminBench()
         let ada = try await bench.open("ada@example.org", 1, from: Self.address)
@@ -64,3 +86,5 @@ extension String {
     /// How often `text` occurs.
     fileprivate func components(_ text: String) -> Int { ranges(of: text).count }
 }
+
+private struct Unbound: Error { let outcome: ClaimOutcome }

@@ -299,6 +299,32 @@ import Wire
         #expect(scale.status(of: TokenUser("42"), nil, .pushed, at: now).freshUntil == WallTime(seconds: 1_700_000_010))
         #expect(scale.status(of: TokenUser("42"), Entitlement.none, .pushed, at: now).freshUntil == nil)
     }
+
+    /// The highest grant is sent with its end, in whole seconds and with the grace; where a lower one goes on, it is asked for again then.
+    @Test func theEndOfAGrantNeedsNoMessage() throws {
+        let scale = TierScale(tiers: try TierList(["free", "plus", "premium"]), graceSeconds: 5)
+        let (plus, premium) = (Tier(rawValue: 1), Tier(rawValue: 2))
+        typealias Row = (operator: String?, purchased: [(String, Int64?)], at: Int64, rank: Tier, until: Int64, freshUntil: Int64?)
+        let rows: [Row] = [
+            ("plus", [("premium", 100)], 10, premium, 105, 105), (nil, [("premium", 100)], 10, premium, 105, nil),
+            ("plus", [("premium", 100)], 104, premium, 105, 105), ("plus", [("premium", 100)], 105, plus, .max, nil),
+            ("premium", [("plus", 100)], 10, premium, .max, nil), (nil, [("premium", 100), ("plus", 200)], 10, premium, 105, 105),
+            (nil, [("premium", 100), ("plus", 50)], 10, premium, 105, nil),
+            (nil, [("premium", 100), ("premium", 200)], 10, premium, 205, nil),
+            ("gone", [("premium", 100)], 10, premium, 105, nil), (nil, [("premium", 100)], 300, premium, 105, nil),
+            (nil, [], 10, .lowest, .max, nil),
+        ]
+        for row in rows {
+            let purchased = row.purchased.map {
+                Grant(source: "apple", key: "k", tier: $0.0, until: $0.1.map { WallTime(microseconds: $0 * 1_000_000 + 900_000) })
+            }
+            let entitlement = Entitlement(tier: row.operator, until: nil, version: 3, purchased: purchased)
+            let now = WallTime(microseconds: row.at * 1_000_000 + 500_000)
+            let status = scale.status(of: TokenUser("42"), entitlement, .pushed, at: now)
+            #expect(status.status == .tier(row.rank, until: row.until), "\(row)")
+            #expect(status.freshUntil == row.freshUntil.map { WallTime(seconds: $0) }, "\(row)")
+        }
+    }
 }
 
 private func isUnavailable(_ status: TierStatus?) -> Bool {

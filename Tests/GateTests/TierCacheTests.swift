@@ -47,6 +47,30 @@ import Wire
         #expect(judged.identity.suffix(2) == ["X-User-Tier: premium", "X-User-Premium: true"])
     }
 
+    /// At the end of a grant where a lower one goes on the user is looked up again, and the answer of the same version counts, though the
+    /// change was pushed.
+    @Test func aGrantThatEndsGivesWayToALowerOne() throws {
+        let harness = try Self.harness([Self.premium()])
+        let (token, end) = (Self.token(), now(harness) + 10)
+        func learn(_ tier: UInt8, until: Int64, freshUntil: WallTime? = nil, _ source: UserTier.Source) {
+            harness.admission.learn([
+                UserTier(
+                    user: TokenUser(Self.user), status: .tier(Tier(rawValue: tier), until: until), version: 4, source: source,
+                    learnedAt: now(harness), freshUntil: freshUntil)
+            ])
+        }
+        learn(2, until: end, freshUntil: WallTime(seconds: end), .pushed)
+        #expect(harness.get("/premium/x", token: token).tier == Tier(rawValue: 2))
+        // A look-up that was under way changes nothing.
+        learn(1, until: Self.never, .lookedUp)
+        harness.now.wall = WallTime(microseconds: end * 1_000_000 - 1)
+        #expect(harness.get("/premium/x", token: token).tier == Tier(rawValue: 2))
+        harness.now.wall = WallTime(seconds: end)
+        #expect(harness.get("/premium/x", token: token).verdict == .lookUp)
+        learn(1, until: Self.never, .lookedUp)
+        #expect(harness.get("/premium/x", token: token).tier == Tier(rawValue: 1))
+    }
+
     // MARK: emails
 
     private static var emails: [RouteRule] {

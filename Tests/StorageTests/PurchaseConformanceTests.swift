@@ -1,4 +1,5 @@
 import Accounts
+import Credentials
 import Testing
 import Wire
 
@@ -71,6 +72,46 @@ private let key = PurchaseKey(.apple, .production, "t1")
         #expect(try await store.newestStoreEvents() == [.apple: at(5).now])
         let events = try await store.auditEvents(of: ada, before: nil, limit: 9).filter { $0.kind == .purchaseChanged }
         #expect(events.map(\.detail) == ["apple pro active until \(ISO8601.text(at(100).now)), \(purchase.id.text)"])
+    }
+
+    /// The operator's grant and those of purchases stand beside each other, wherever a tier is read, and both are logged.
+    @Test(arguments: Backend.allCases) func aPurchaseIsAGrantBesideTheOperators(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let subject = IdentityKey(IdentitySource(stored: "django"), stored: "7")
+        let ada = try await store.setTier("plus", until: nil, of: subject, newUser: newID(), at(1)).id
+        var reader = try await ChangeReader(store)
+        let bought = try await store.hear("e", [.status(key, Sold.status()), .owner(key, ada, at: at(1).now)])
+        let grant = Grant(source: "apple", key: try #require(bought.purchases.first).id.text, tier: "premium", until: at(100).now)
+        let expected = Entitlement(tier: "plus", until: nil, version: 2, purchased: [grant])
+        #expect(try await Set(reader.news()) == [.identity(subject), .account(ada, AccountStanding(expected))])
+        #expect(try await store.account(ada)?.entitlement == expected)
+        #expect(try await store.standing(of: ada)?.entitlement == expected)
+        #expect(try await store.entitlement(of: subject) == expected)
+        let set = try await store.setTier("gold", until: at(9).now, of: ada, at(3))
+        #expect(set == Entitlement(tier: "gold", until: at(9).now, version: 3, purchased: [grant]))
+        try await store.hear("refund", [.ended(EndedTransaction(.apple, .production, "t1", .refunded, at: at(2).now))])
+        #expect(try await store.standing(of: ada)?.entitlement == Entitlement(tier: "gold", until: at(9).now, version: 4))
+    }
+
+    /// A purchase that an unfinished sign-up claimed is not its successor's; one that names the account stays.
+    @Test(arguments: Backend.allCases) func aTakenAccountLosesTheClaimsOfItsFormerUser(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let mallory = try await store.opened("ada@x").account.id
+        let named = PurchaseKey(.apple, .production, "n")
+        _ = try await store.claim(key, [.status(key, Sold.status())], by: mallory)
+        try await store.hear("e", [.status(named, Sold.status(paid: ["n"])), .owner(named, mallory, at: at(1).now)])
+        let proof = IdentityProof(provider: .apple, subject: "s", verifiedEmail: try email("ada@x"), name: nil, nameRule: .first)
+        let ada = try await store.signIn(proof, newUser: newID(), session: newSession(.provider), at(5)).account
+        #expect(ada.id == mallory && ada.entitlement.purchased.count == 1)
+        #expect(try await store.account(ada.id)?.entitlement == ada.entitlement)
+        #expect(try await store.purchase(key)?.account == nil)
+        #expect(try await store.purchase(named)?.account == ada.id)
+        let bob = try await store.opened("bob@x").account.id
+        guard case .bound = try await store.claim(key, [], by: bob) else { throw Fault("not bound") }
     }
 
     @Test(arguments: Backend.allCases) func eventsAreFoundBySourceAndVerdict(_ backend: Backend) async throws {
@@ -152,7 +193,7 @@ private let key = PurchaseKey(.apple, .production, "t1")
         for key in [key, other] { #expect(try await store.purchase(key)?.account == nil) }
         let kept = try #require(try await store.storeEvent(event.id))
         #expect(kept.body == [] && kept.digest == [1], "a store may write a name or an email in it")
-        // A renewal that names the deleted account binds nobody, and does not keep another from the purchase.
+        // A renewal that names the deleted account binds none, and does not keep another from the purchase.
         #expect(try await store.hear("renewal", [.status(key, Sold.status(from: 50, at: 60)), named[1]]).verdict == .unknownAccount)
         guard case .bound = try await store.claim(key, named, by: bob) else { throw Fault("not bound") }
         #expect(try await store.hear("second", [.status(key, Sold.status(from: 99, at: 99)), named[1]]).verdict == .applied)

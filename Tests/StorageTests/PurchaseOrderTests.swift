@@ -116,6 +116,7 @@ import Wire
                 #expect(found?.state == expected?.state && found?.account == expected?.account, "seed \(seed), \(key.original)")
                 #expect(found?.status.product == expected?.product, "seed \(seed), \(key.original)")
             }
+            for account in accounts { try await grants(store, account, world) }
         }
     }
 
@@ -123,6 +124,18 @@ import Wire
     private func claim(_ store: any AccountStore, _ key: PurchaseKey, _ account: WireID, _ world: World) async throws {
         let statuses = world.effects.filter { if case .status(key, _) = $0 { true } else { false } }
         _ = try await store.claim(key, Array(statuses.prefix(1)), by: account)
+    }
+
+    /// An account has the tiers of its purchases.
+    private func grants(_ store: any AccountStore, _ account: WireID, _ world: World) async throws {
+        let giving = world.keys.filter { key in
+            guard let expected = world.expected(key), expected.account == account, expected.product != "?" else { return false }
+            return [.active, .grace, .retry].contains(expected.state)
+        }
+        let purchases = try await store.purchases(of: account)
+        let grants = try #require(try await store.standing(of: account)).entitlement.grants
+        #expect(Set(grants.map(\.key)) == Set(purchases.filter { giving.contains($0.key) }.map(\.id.text)))
+        #expect(grants.count == giving.count)
     }
 }
 

@@ -329,7 +329,7 @@ import Workbench
         let json = try await run(["user", "show", id.text, "--json"]).output
         #expect(
             json
-                == #"{"id":"\#(id)","email":"ada@example.org","email_confirmed_at":"\#(time)","name":"Ada Lovelace","given_name":"Ada","family_name":"Lovelace","has_password":false,"opened_by":"provider","created_at":"\#(time)","updated_at":"\#(time)","tier":"premium","tier_until":"2027-01-15T09:00:00.000Z","has_active_subscription":true,"identities":[{"provider":"apple","subject":"001234.abc","linked_at":"\#(time)"}],"actors":[{"type":"team","id":"42"}],"sessions":[{"id":"\#(session)","contract":"provider","device":"App/1.0 (iPhone)","address":"192.0.2.7","created_at":"\#(time)","last_used_at":"\#(time)","expires_at":"2027-02-14T07:59:00.000Z"}],"metadata":{}}"#
+                == #"{"id":"\#(id)","email":"ada@example.org","email_confirmed_at":"\#(time)","name":"Ada Lovelace","given_name":"Ada","family_name":"Lovelace","has_password":false,"opened_by":"provider","created_at":"\#(time)","updated_at":"\#(time)","tier":"premium","tier_until":"2027-01-15T09:00:00.000Z","has_active_subscription":true,"grants":[{"source":"operator","tier":"premium","until":"2027-01-15T09:00:00.000Z"}],"identities":[{"provider":"apple","subject":"001234.abc","linked_at":"\#(time)"}],"actors":[{"type":"team","id":"42"}],"sessions":[{"id":"\#(session)","contract":"provider","device":"App/1.0 (iPhone)","address":"192.0.2.7","created_at":"\#(time)","last_used_at":"\#(time)","expires_at":"2027-02-14T07:59:00.000Z"}],"metadata":{}}"#
                 + "\n")
     }
 
@@ -362,6 +362,23 @@ import Workbench
         let events = try await store().auditEvents(of: id, before: nil, limit: 10)
         #expect(events.map(\.kind) == [.tierChanged, .tierChanged, .tierChanged, .tierChanged, .accountOpened])
         #expect(events.map(\.detail) == [nil, "plus", "plus", "premium", "operator"])
+    }
+
+    @Test func aPurchaseThatGivesMoreIsNamedBesideTheOperatorsTier() async throws {
+        let id = try await create("ada@example.org")
+        let (key, end) = (PurchaseKey(.google, .production, "t"), audit(7_200).now)
+        let status = PurchaseStatus(
+            .active, product: "p", until: end, renews: true, transactions: [], periodStart: audit(0).now, at: audit(0).now)
+        let lines = Products([ProductLine(name: "pro", tier: "premium", products: [.google: ["p"]], graceSeconds: nil)])
+        let claimed = try await store().claim(key, [.status(key, status)], by: id, transfers: false, lines, audit(0))
+        guard case .bound(let purchase, _) = claimed else { throw Unbound(outcome: claimed) }
+        let grant = "premium until \(ISO8601.text(end)) by google, purchase \(purchase.id.text)"
+        let set = try await run("user set-tier ada@example.org plus")
+        #expect(set.output == "ada@example.org has the tier premium until \(ISO8601.text(end)).\n")
+        #expect(set.errorOutput == "note: \(grant) goes on; only the operator's own grant was changed\n")
+        let shown = try await run("user show ada@example.org").output
+        #expect(shown.contains("grant     plus by operator\n") && shown.contains("grant     \(grant)\n"), "\(shown)")
+        #expect(shown.contains("tier      premium until \(ISO8601.text(end)), a subscription backs it\n"))
     }
 
     @Test func aTierThatHasEndedOrIsGoneIsTheLowest() async throws {
@@ -560,3 +577,5 @@ import Workbench
         #expect(!TemporaryFolder.names(folder.path).contains("accounts.db"))
     }
 }
+
+private struct Unbound: Error { let outcome: ClaimOutcome }

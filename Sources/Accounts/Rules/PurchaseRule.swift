@@ -29,11 +29,11 @@ package enum NamedAccount: Hashable, Sendable {
     case present(UUID)
     /// It was deleted, so its owner may claim the purchase again under another account.
     case deleted
-    /// It was never here: the purchase belongs to somebody else, and stays unbound.
+    /// It was never here: the purchase belongs to another system's account, and stays unbound.
     case unknown
 }
 
-/// What follows from the facts of a purchase.
+/// The account, state and grant that follow from the facts of a purchase.
 package struct PurchaseOutcome: Hashable, Sendable {
     package var account: UUID?
     package var state: PurchaseState
@@ -82,7 +82,7 @@ package enum PurchaseRule {
 
     private static func rank(_ state: PurchaseState) -> Int { PurchaseState.allCases.firstIndex(of: state) ?? 0 }
 
-    /// What follows at `now`. `ended` may have more than concerns the purchase.
+    /// The outcome at `now`. `ended` may have more than concerns the purchase.
     package static func outcome(
         of facts: PurchaseFacts, _ status: PurchaseStatus, _ named: NamedAccount, ended: [EndedTransaction], _ products: Products,
         at now: WallTime
@@ -168,7 +168,7 @@ package enum PurchaseRule {
         return account
     }
 
-    /// What came of an event whose effects were applied. `isNamedMissing`: an account that it names is not there, and nothing else has bound
+    /// The verdict on an event whose effects were applied. `isNamedMissing`: an account that it names is not there, and nothing else has bound
     /// its purchase.
     package static func verdict(_ event: StoreEvent, _ purchases: [Purchase], isNamedMissing: Bool) -> StoreEvent.Verdict {
         if event.effects.isEmpty { return .kept }

@@ -5,12 +5,14 @@ package struct SessionBound: Sendable, Equatable {
     /// Of an account without a tier, or with one that is not in `byTier`.
     private let most: Int
     private let byTier: [String: Int]
+    private let order: TierOrder
     /// How long a tier counts beyond its end.
     private let graceSeconds: Int64
 
-    package init(_ most: Int, byTier: [String: Int] = [:], graceSeconds: Int64 = 0) {
+    package init(_ most: Int, byTier: [String: Int] = [:], order: TierOrder = .none, graceSeconds: Int64 = 0) {
         self.most = most
         self.byTier = byTier
+        self.order = order
         self.graceSeconds = graceSeconds
     }
 
@@ -18,7 +20,7 @@ package struct SessionBound: Sendable, Equatable {
 
     /// The most sessions of an account; `entitlement` is asked for only where it matters.
     package func most<Failure: Error>(at now: WallTime, _ entitlement: () throws(Failure) -> Entitlement?) throws(Failure) -> Int {
-        guard !byTier.isEmpty, let tier = try entitlement()?.tier(at: now, graceSeconds: graceSeconds) else { return most }
+        guard !byTier.isEmpty, let tier = try entitlement()?.tier(at: now, graceSeconds: graceSeconds, order) else { return most }
         return byTier[tier] ?? most
     }
 

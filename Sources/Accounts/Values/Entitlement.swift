@@ -1,34 +1,67 @@
 package import Wire
 
-/// The tier of an account, and its end.
+/// The names of tiers, the lowest first. A tier that is not among them counts as the lowest.
+package struct TierOrder: Sendable, Hashable {
+    private let names: [String]
+
+    package init(_ names: [String]) { self.names = names }
+
+    /// All tiers are equal.
+    package static let none = TierOrder([])
+
+    fileprivate func rank(_ tier: String) -> Int { names.firstIndex(of: tier) ?? 0 }
+}
+
+/// The tiers of an account, and their ends.
 package struct Entitlement: Sendable, Hashable {
-    /// The name that was set; nil for the lowest tier.
+    /// The name that the operator set; nil for the lowest tier.
     package let tier: String?
-    /// The end of the subscription; nil for a tier without end.
+    /// The end of the operator's grant; nil for one without end.
     package let until: WallTime?
     /// Number of changes: of two readings the one with the higher number is newer.
     package let version: Int64
+    /// The grants of purchases.
+    package let purchased: [Grant]
 
-    package init(tier: String?, until: WallTime?, version: Int64) {
+    package init(tier: String?, until: WallTime?, version: Int64, purchased: [Grant] = []) {
         self.tier = tier
         self.until = until
         self.version = version
+        self.purchased = purchased
     }
 
     /// The entitlement of a new account.
     package static let none = Entitlement(tier: nil, until: nil, version: 0)
 
-    /// The tier in force at `now`, nil for the lowest. It stays in force for `graceSeconds` beyond its end.
-    package func tier(at now: WallTime, graceSeconds: Int64 = 0) -> String? {
-        isOver(at: now, graceSeconds) ? nil : tier
+    /// All of them, the operator's first.
+    package var grants: [Grant] {
+        (tier.map { [Grant(source: Grant.operator, key: "", tier: $0, until: until)] } ?? []) + purchased
     }
 
-    /// Whether the tier has an end that is still to come.
+    /// The highest grant in force at `now`, and of two of one tier the one that ends later; nil for the lowest tier. A grant stays in force
+    /// for `graceSeconds` beyond its end.
+    package func grant(at now: WallTime, graceSeconds: Int64 = 0, _ order: TierOrder) -> Grant? {
+        grants.filter { !$0.isOver(at: now, graceSeconds) }.max { (order.rank($0.tier), $0.end) < (order.rank($1.tier), $1.end) }
+    }
+
+    /// The tier in force at `now`, nil for the lowest.
+    package func tier(at now: WallTime, graceSeconds: Int64 = 0, _ order: TierOrder) -> String? {
+        grant(at: now, graceSeconds: graceSeconds, order)?.tier
+    }
+
+    /// The grant that ended last.
+    package var ended: Grant? { grants.max { $0.end < $1.end } }
+
+    /// Whether a tier has an end that is still to come.
     package func hasActiveSubscription(at now: WallTime) -> Bool {
-        tier != nil && until != nil && !isOver(at: now, 0)
+        grants.contains { $0.until != nil && !$0.isOver(at: now, 0) }
     }
+}
 
-    private func isOver(at now: WallTime, _ graceSeconds: Int64) -> Bool {
+extension Grant {
+    fileprivate var end: WallTime { until ?? WallTime(microseconds: .max) }
+
+    fileprivate func isOver(at now: WallTime, _ graceSeconds: Int64) -> Bool {
         guard let until else { return false }
         return until.advanced(seconds: graceSeconds) <= now
     }

@@ -22,6 +22,10 @@ const proven = (text, at) => text && [text, " ", at ? badge("confirmed", "good")
 
 const codes = (texts) => texts?.length > 0 ? h("ul", { class: "rules" }, texts.map((text) => h("li", {}, h("code", {}, text)))) : null;
 
+/// Each reason for a tier; only the operator's own needs no list.
+const grants = (all) => all?.some(({ source }) => source !== "operator") ? h("ul", { class: "rules" }, all.map(({ source, key, tier, until }) =>
+  h("li", {}, badge(tier, "accent"), " by ", source, until && [" until ", when(until)], key && [" ", h("code", {}, key)]))) : null;
+
 // MARK: actions
 
 /// The names of the tiers, of the configuration; empty if it does not say.
@@ -131,6 +135,7 @@ function show(user, log, purchases, changed) {
         ["Tier", badge(user.tier, "accent")],
         ["Until", user.tier_until ? when(user.tier_until) : "without an end"],
         ["Subscription", user.has_active_subscription ? badge("active", "good") : "none active"],
+        ["Grants", grants(user.grants)],
       ]))),
     panel("Sessions", { id: "sessions", tools: [endButton], note: `${count(user.sessions.length)} open` }, sessionTable(user, changed)),
     panel("Purchases", { id: "purchases" }, purchases.element),

@@ -63,7 +63,16 @@ struct WebAccount: AccountCalls {
             if let username = account.username { json.field("username", username.text) }
             json.field("tier", services.tiers.name(of: tier))
             json.field("is_premium", services.tiers.isPremium(tier))
-            if tier > .lowest, let until = account.entitlement.until { json.field("tier_until", ISO8601.text(until)) }
+            if tier > .lowest, let until = services.grant(of: account)?.until { json.field("tier_until", ISO8601.text(until)) }
+            if !account.entitlement.purchased.isEmpty {
+                json.array("grants", account.entitlement.grants) { json, grant in
+                    json.beginObject()
+                    json.field("source", grant.source)
+                    json.field("tier", grant.tier)
+                    json.optional("until", grant.until.map { ISO8601.text($0) })
+                    json.endObject()
+                }
+            }
             json.endObject()
         }
     }

@@ -3,6 +3,16 @@ internal import Credentials
 internal import Wire
 
 extension SQLRow {
+    /// The columns `tier_version`, `tier`, `tier_until` and `grants`.
+    mutating func entitlement() throws(SQLFault) -> Entitlement { try entitlement(version: integer()) }
+
+    /// The columns behind `tier_version`.
+    mutating func entitlement(version: Int64) throws(SQLFault) -> Entitlement {
+        let (tier, until, text) = (try optionalText(), try optionalTime(), try optionalText())
+        guard let purchased = Grant.grants(in: text ?? "") else { throw .failed("the grants of an account cannot be read") }
+        return Entitlement(tier: tier, until: until, version: version, purchased: purchased)
+    }
+
     /// The columns `email` and `email_confirmed_at`: the email, if it is proven.
     mutating func provenEmail() throws(SQLFault) -> EmailAddress? {
         let (text, confirmedAt) = (try optionalText(), try optionalTime())
@@ -14,7 +24,7 @@ extension SQLRow {
 extension SQLTransaction {
     private static let accountColumns = """
         id, opened_by, created_at, updated_at, email, email_confirmed_at, phone, phone_confirmed_at, username, \
-        given_name, family_name, password_hash, metadata, tier, tier_until, tier_version, \
+        given_name, family_name, password_hash, metadata, tier_version, tier, tier_until, grants, \
         password_carried_at, email_carried_at, phone_carried_at
         """
     static let selectAccount = "SELECT \(accountColumns) FROM accounts "
@@ -73,8 +83,7 @@ extension SQLTransaction {
         account.name = PersonName(storedGiven: try row.optionalText(), family: try row.optionalText())
         account.hasPassword = try row.optionalText() != nil
         account.metadata = Metadata(stored: try row.bytes())
-        account.entitlement = Entitlement(
-            tier: try row.optionalText(), until: try row.optionalTime(), version: try row.integer())
+        account.entitlement = try row.entitlement()
         account.carried = CarriedSignIns(
             password: try row.optionalTime(), email: try row.optionalTime(), phone: try row.optionalTime())
         return account

@@ -25,10 +25,9 @@ extension SQLStore {
 
     package func standing(of user: UUID) async throws(StoreFault) -> AccountStanding? {
         try await database.read { sql throws(SQLFault) in
-            let query = "SELECT tier, tier_until, tier_version, email, email_confirmed_at FROM accounts WHERE id = $1"
+            let query = "SELECT tier_version, tier, tier_until, grants, email, email_confirmed_at FROM accounts WHERE id = $1"
             guard var row = try sql.first(query, [.id(user)]) else { return nil }
-            let entitlement = Entitlement(tier: try row.optionalText(), until: try row.optionalTime(), version: try row.integer())
-            return AccountStanding(entitlement, email: try row.provenEmail())
+            return AccountStanding(try row.entitlement(), email: try row.provenEmail())
         }
     }
 
@@ -36,7 +35,7 @@ extension SQLStore {
         try await database.read { sql throws(SQLFault) in
             try sql.entitlement(
                 """
-                SELECT a.tier, a.tier_until, a.tier_version FROM identities i JOIN accounts a ON a.id = i.account
+                SELECT a.tier_version, a.tier, a.tier_until, a.grants FROM identities i JOIN accounts a ON a.id = i.account
                 WHERE i.provider = $1 AND i.subject = $2
                 """,
                 [.text(identity.source.name), .text(identity.subject)])
@@ -105,7 +104,7 @@ extension SQLStore {
 extension SQLTransaction {
     fileprivate func entitlement(_ query: String, _ values: [SQLValue]) throws(SQLFault) -> Entitlement? {
         guard var row = try first(query, values) else { return nil }
-        return Entitlement(tier: try row.optionalText(), until: try row.optionalTime(), version: try row.integer())
+        return try row.entitlement()
     }
 
     fileprivate mutating func setTier(
@@ -115,12 +114,12 @@ extension SQLTransaction {
             .account(user),
             """
             UPDATE accounts SET tier = $2, tier_until = $3, tier_version = tier_version + 1, tier_changed_at = $4,
-                updated_at = $4 WHERE id = $1 RETURNING tier_version
+                updated_at = $4 WHERE id = $1 RETURNING tier_version, tier, tier_until, grants
             """,
             [.id(user), .text(tier), .time(until), .time(audit.now)])
         guard var row = rows.first else { return nil }
         try log(.tierChanged, user, audit, detail: tier)
-        return Entitlement(tier: tier, until: until, version: try row.integer())
+        return try row.entitlement()
     }
 
     /// Makes the account of an outside issuer's subject. Where one was deleted, the new one has a tier, and the subject stays refused.

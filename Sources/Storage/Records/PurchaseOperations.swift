@@ -7,7 +7,7 @@ extension SQLStore {
     ) async throws(StoreFault) -> ClaimOutcome {
         try await database.write(locking: .purchases(key.source)) { sql throws(SQLFault) in
             try sql.lockPurchases(of: effects.map(\.source) + [key.source])
-            // Whoever deletes an account locks the purchases first.
+            // It cannot be deleted meanwhile: a deletion locks the purchases first.
             guard try sql.isAccount(account) else { return .noAccount }
             var ledger = PurchaseLedger(products, audit)
             try sql.apply(effects, to: &ledger)

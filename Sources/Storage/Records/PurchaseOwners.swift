@@ -1,7 +1,7 @@
 internal import Accounts
 internal import Wire
 
-/// What becomes of purchases when accounts go.
+/// Purchases of accounts that are deleted, taken over or merged.
 extension SQLTransaction {
     /// Locks all purchases until the transaction ends.
     func lockPurchases() throws(SQLFault) { _ = try locked("SELECT source FROM purchase_sources ORDER BY source", []) }

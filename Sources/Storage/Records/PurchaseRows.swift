@@ -126,7 +126,7 @@ extension SQLTransaction {
             payment + [.text(ended.state?.rawValue), .time(ended.at)])
     }
 
-    /// What has ended of all the payments that belong to a purchase, whose status is stored.
+    /// The ends of all payments that belong to a purchase, whose status is stored.
     func ended(of row: PurchaseRow) throws(SQLFault) -> [EndedTransaction] {
         let key = row.facts.key
         return try rows(

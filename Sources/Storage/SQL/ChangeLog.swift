@@ -68,7 +68,7 @@ extension SQLTransaction {
             """
             SELECT c.id, \(dialect.clock), c.at, c.kind, c.identity_provider, c.identity_subject, c.subject,
                 CASE WHEN e.id IS NULL THEN 0 ELSE 1 END, e.account, e.ended_at, e.reason, e.expires_at,
-                a.tier_version, a.tier, a.tier_until, a.email, a.email_confirmed_at
+                a.tier_version, a.tier, a.tier_until, a.grants, a.email, a.email_confirmed_at
             FROM (
                 SELECT * FROM changes c
                 WHERE c.\(dialect.changeMark) >= $1 AND c.\(dialect.changeMark) < \(dialect.changeEnd)\(unended.map { " OR \($0)" } ?? "")
@@ -109,7 +109,7 @@ extension SQLTransaction {
         if kind == .ended { return isKept ? (.ended(ended), age) : nil }
         guard let version = try row.optionalInteger() else { return (.accountDeleted(subject), age) }
         do throws(SQLFault) {
-            let entitlement = Entitlement(tier: try row.optionalText(), until: try row.optionalTime(), version: version)
+            let entitlement = try row.entitlement(version: version)
             return (.account(subject, AccountStanding(entitlement, email: try row.provenEmail())), age)
         } catch {
             // It has the lowest tier and no proven email until it can be read.

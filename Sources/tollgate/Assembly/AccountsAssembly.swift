@@ -109,7 +109,8 @@ struct AccountsAssembly: Sendable {
         context.policies = configuration.sessionPolicies
         let most = settings.maxSessions
         context.sessionBound = SessionBound(
-            most[0], byTier: Dictionary(uniqueKeysWithValues: zip(settings.tiers.names, most)), graceSeconds: settings.tierGraceSeconds)
+            most[0], byTier: Dictionary(uniqueKeysWithValues: zip(settings.tiers.names, most)), order: TierOrder(settings.tiers.names),
+            graceSeconds: settings.tierGraceSeconds)
         let mint = TokenMint(
             issuer: settings.issuer, audience: settings.audience, signingKey: { active.signingKey },
             refreshKeys: RefreshTokenKeys(secret: secret),

@@ -35,10 +35,11 @@ extension Command {
             return { accounts in
                 let named = try await accounts.operator.named(call.operands[0])
                 let view = try await accounts.operator.setTier(tier, of: named)
-                guard case .subject(let subject) = named else {
-                    return call.answer(view) { "\(visible(view.name)) has the tier \(view.tierText).\n" }
-                }
-                var result = call.answer(view) { "\(visible(subject.text)) has the tier \(view.tierText).\n" }
+                var name = view.name
+                if case .subject(let subject) = named { name = subject.text }
+                var result = call.answer(view) { "\(visible(name)) has the tier \(view.tierText).\n" }
+                if let note = view.purchaseNote { result.errorOutput += "note: \(note)\n" }
+                guard case .subject(let subject) = named else { return result }
                 let issuer = subject.key.source.name
                 if !accounts.trusts.contains(where: { $0.name == issuer && $0.tierSource == .account }) {
                     let line = "\(Setting.trust.name)\(issuer.uppercased())"
