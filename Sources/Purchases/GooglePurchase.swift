@@ -48,7 +48,9 @@ struct GooglePurchase {
         let status = PurchaseStatus(
             state, product: product, until: until,
             renews: word != "CANCELED" && state != .expired && last["autoRenewingPlan"]["autoRenewEnabled"].bool == true,
-            transactions: Set(orders).sorted(), periodStart: .beginning, at: at.ranked(Int64(rank)), paidUntil: until)
+            transactions: Set(orders).sorted(), periodStart: .beginning, at: at.ranked(Int64(rank)),
+            // In the grace, Google only tells its end.
+            paidUntil: state == .grace ? nil : until)
         let key = PurchaseKey(.google, environment, token)
         let begin = payload["startTime"].time ?? at
         var effects = [PurchaseEffect.status(key, status)]

@@ -26,6 +26,9 @@ private let now = WallTime(seconds: 1_000)
             let found = try read(World.subscription(state))
             #expect(shown(found.effects) == expected.map { ["tok \($0) [GPA.1..0 GPA.1..1]"] } ?? [], "\(state)")
             #expect(found.products == ["extra", "pro"] && found.environment == .production && !found.needsAcknowledgement)
+            if case .status(_, let status)? = found.effects.first {
+                #expect((status.paidUntil == nil) == (state == "IN_GRACE_PERIOD"))
+            }
             let pending = try read(World.subscription(state, acknowledged: false))
             #expect(pending.needsAcknowledgement == ["ACTIVE", "CANCELED", "IN_GRACE_PERIOD"].contains(state), "\(state)")
         }
