@@ -117,7 +117,7 @@ package struct PlainSettings: Sendable {
         "The time for which a tier stays in force after its end (`until`), for subscriptions that renew late; up to 31 days.")
     package let purchasesPath = ValueSetting<String>(
         "TOLLGATE_PURCHASES", .text, shown: "`/purchases` as soon as a product or a store is set",
-        "The base path of the endpoints of purchases.")
+        "The base path of the endpoints of [purchases](purchases.md).")
     package let transfersPurchases = ValueSetting<Bool>(
         "TOLLGATE_PURCHASE_TRANSFER", .flag(), default: "off",
         "Whether a purchase that an account has claimed moves to another one that claims it, and the first loses its tier. A purchase that names its account itself never moves."

@@ -95,7 +95,6 @@ struct ConfigurationLoader: Sendable {
 enum MaterialCheck {
     static func check(_ configuration: GatewayConfiguration, now: WallTime, _ findings: inout Findings) {
         checkSigningKey(configuration, now: now, &findings)
-        checkStores(configuration.settings, &findings)
         for pair in configuration.settings.tlsPairs {
             do {
                 let material = TLSCertificatePair(certificate: pair.certificate, key: pair.key)
@@ -114,6 +113,7 @@ enum MaterialCheck {
             checkAuthority(path, configuration.settings.origin(of: .otlpCertificate), Setting.otlpCertificate.name, &findings)
         }
         checkClientCertificate(configuration.settings, now: now, &findings)
+        PurchaseStores.check(configuration.settings, &findings)
         for upstream in configuration.settings.upstreams {
             if let path = upstream.authorityFile { checkAuthority(path, option: "tls-ca", upstream.origin, upstream.variable, &findings) }
         }

@@ -20,34 +20,46 @@ final class PurchaseStores: Sendable {
     /// Aborts all questions and ends the thread. Blocks.
     func stop() { transfers.stop() }
 
-    /// Those that the configuration sets up. Throws for a key or a certificate that cannot be read.
+    /// Those that the configuration sets up. Throws for a file that `check` finds fault with: it may have changed since.
+    /// `report` gets what went wrong beside an answer, for the log.
     func stores(_ settings: Configuration, report: @escaping @Sendable (_ problem: String) -> Void) throws -> Stores {
-        let transport: StoreTransport = { [transfers] in await transfers.send($0) }
-        return Stores(try Self.storefronts(settings, transport, report), Products(settings.products.map(ProductLine.init)))
+        var findings = Findings()
+        let storefronts = Self.storefronts(settings, { [transfers] in await transfers.send($0) }, report, &findings)
+        if let fault = findings.faults.first { throw UnusableStore(description: fault.text) }
+        return Stores(storefronts, Products(settings.products.map(ProductLine.init)))
+    }
+
+    private struct UnusableStore: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// Reports the files that are of no use to a store.
+    static func check(_ settings: Configuration, _ findings: inout Findings) {
+        _ = storefronts(settings, { _ in EndedTransfer(failure: "no store is asked") }, { _ in }, &findings)
     }
 
     private static func storefronts(
-        _ settings: Configuration, _ transport: @escaping StoreTransport, _ report: @escaping @Sendable (_ problem: String) -> Void
-    ) throws -> [any Storefront] {
+        _ settings: Configuration, _ transport: @escaping StoreTransport, _ report: @escaping @Sendable (_ problem: String) -> Void,
+        _ findings: inout Findings
+    ) -> [any Storefront] {
         let requests = StoreRequests(transport)
-        var storefronts: [any Storefront] = []
-        if let google = settings.googleStore {
-            storefronts.append(GoogleStorefront(try GooglePlan(google, settings), requests, report: report))
-        }
-        if let stripe = settings.stripeStore { storefronts.append(StripeStorefront(StripePlan(stripe), requests)) }
-        if let revenueCat = settings.revenueCatStore { storefronts.append(RevenueCatStorefront(RevenueCatPlan(revenueCat))) }
-        return storefronts
+        return [
+            storefront(settings.googleStore, &findings) { GoogleStorefront(try GooglePlan($0, settings), requests, report: report) },
+            storefront(settings.stripeStore, &findings) { StripeStorefront(StripePlan($0), requests) },
+            storefront(settings.revenueCatStore, &findings) { RevenueCatStorefront(RevenueCatPlan($0)) },
+        ].compactMap(\.self)
     }
-}
 
-extension MaterialCheck {
-    /// The keys of the stores.
-    static func checkStores(_ settings: Configuration, _ findings: inout Findings) {
-        guard let google = settings.googleStore else { return }
-        do throws(ParseError) {
-            _ = try GooglePlan(google, settings)
+    /// nil without a line, and for one with a file that is of no use.
+    private static func storefront<Line: OptionTarget>(
+        _ line: Line?, _ findings: inout Findings, _ make: (Line) throws -> any Storefront
+    ) -> (any Storefront)? {
+        guard let line else { return nil }
+        do {
+            return try make(line)
         } catch {
-            findings.fault(Finding(google.origin, Setting.googleStore.name, error.text))
+            findings.fault(line, (error as? ParseError)?.text ?? "\(error)")
+            return nil
         }
     }
 }
