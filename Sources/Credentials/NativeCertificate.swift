@@ -59,12 +59,17 @@ import Wire
         return String(decoding: bytes.map(\.lowercasedASCII), as: UTF8.self)
     }
 
+    /// `notBefore`.
+    var beginsAt: WallTime? { unsafe Self.time(X509_get0_notBefore(pointer)) }
+
     /// `notAfter`.
-    var expiresAt: WallTime? {
+    var expiresAt: WallTime? { unsafe Self.time(X509_get0_notAfter(pointer)) }
+
+    private static func time(_ time: UnsafePointer<ASN1_TIME>?) -> WallTime? {
         guard let epoch = unsafe ASN1_TIME_set(nil, 0) else { return nil }
         defer { unsafe ASN1_TIME_free(epoch) }
         var (days, seconds): (Int32, Int32) = (0, 0)
-        guard unsafe ASN1_TIME_diff(&days, &seconds, epoch, X509_get0_notAfter(pointer)) == 1 else {
+        guard let time = unsafe time, unsafe ASN1_TIME_diff(&days, &seconds, epoch, time) == 1 else {
             ERR_clear_error()
             return nil
         }

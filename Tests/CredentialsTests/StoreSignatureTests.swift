@@ -76,6 +76,8 @@ private func judge(_ token: String, _ signatures: StoreSignatures, at time: Int6
             [
                 ("\(index) has ended", .untrusted, Chain().with { $0[keyPath: end].notAfter = at(-1) }),
                 ("\(index) has not begun", .untrusted, Chain().with { $0[keyPath: end].notBefore = at(1) }),
+                ("\(index) is in its first second", nil, Chain().with { $0[keyPath: end].notBefore = at(0) }),
+                ("\(index) is in its last second", nil, Chain().with { $0[keyPath: end].notAfter = at(0) }),
             ]
         }
         cases += [
