@@ -62,7 +62,7 @@ package struct StoreRequests: Sendable {
                 failure = "the answer has the status \(ended.status)"
                 if ended.status == 429 {
                     throw .unavailable(
-                        reason: failure, retryAfterSeconds: ended.retryAfter.flatMap { Int($0) }.map { min(max($0, 1), 3_600) } ?? 5)
+                        reason: failure, retryAfterSeconds: Self.seconds(ended.retryAfter, now: clock().wall))
                 }
             } else {
                 return Answer(status: ended.status, content: ended.body, at: ended.date?.withRawBytes(HTTPDate.parse))
@@ -70,5 +70,11 @@ package struct StoreRequests: Sendable {
             if let pause { await wait(pause) }
         }
         throw .unavailable(reason: failure, retryAfterSeconds: 5)
+    }
+
+    /// `Retry-After` says seconds; Apple's says when, in milliseconds since 1970.
+    private static func seconds(_ retryAfter: String?, now: WallTime) -> Int {
+        guard let number = retryAfter.flatMap({ Int64($0) }) else { return 5 }
+        return Int(min(max(number > 1_000_000_000_000 ? number / 1_000 - now.seconds : number, 1), 3_600))
     }
 }

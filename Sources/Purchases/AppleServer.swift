@@ -1,0 +1,71 @@
+import Accounts
+package import Credentials
+import Wire
+
+/// The key for Apple's App Store Server API.
+package struct AppleServerPlan: Sendable {
+    package var key: SigningKey
+    package var keyID: String
+    package var issuerID: String
+    /// In place of Apple's.
+    package var url: String?
+
+    /// `pem` is the private key of App Store Connect (`.p8`).
+    package init(pem: RawSpan, keyID: String, issuerID: String, url: String? = nil) throws(KeyFault) {
+        key = try SigningKey(pem: pem, algorithm: .ES256)
+        self.keyID = keyID
+        self.issuerID = issuerID
+        self.url = url
+    }
+}
+
+/// The App Store Server API.
+struct AppleServer: Sendable {
+    /// Apple accepts tokens of at most 20 minutes.
+    private static let tokenSeconds = 300
+
+    let plan: AppleServerPlan
+    let requests: StoreRequests
+
+    /// What the store answers of a subscription (StatusResponse) or of what was bought once (TransactionInfoResponse); nil where the app
+    /// has no such transaction.
+    func status(of purchase: Purchase, in bundle: String, now: WallTime) async throws(StorefrontFault) -> StorePayload? {
+        let original = purchase.key.original
+        guard original.utf8.allSatisfy({ $0.isASCIIDigit || $0.isASCIILetter }) else { return nil }
+        let path = purchase.status.until == nil ? "transactions" : "subscriptions"
+        let host = purchase.key.environment == .production ? "api.storekit.apple.com" : "api.storekit-sandbox.apple.com"
+        let token = try token(for: bundle, now: now)
+        let answer = try await requests.send(
+            "\(plan.url ?? "https://\(host)")/inApps/v1/\(path)/\(original)", ["Authorization: Bearer \(token)"], until: requests.deadline)
+        switch answer.status {
+        case 200 where answer.payload.isObject: return answer.payload
+        case 404: return nil
+        case 401:
+            throw .unavailable(reason: "the App Store refuses the API key, check api-key-file, key-id and issuer-id", retryAfterSeconds: 60)
+        case let status: throw .unavailable(reason: "the answer has the status \(status)", retryAfterSeconds: 30)
+        }
+    }
+
+    private func token(for bundle: String, now: WallTime) throws(StorefrontFault) -> String {
+        var header = JSONWriter()
+        header.beginObject()
+        header.field("alg", "ES256" as StaticString)
+        header.field("kid", plan.keyID)
+        header.field("typ", "JWT" as StaticString)
+        header.endObject()
+        var claims = JSONWriter()
+        claims.beginObject()
+        claims.field("iss", plan.issuerID)
+        claims.field("iat", Int(now.seconds))
+        claims.field("exp", Int(now.seconds) + Self.tokenSeconds)
+        claims.field("aud", "appstoreconnect-v1" as StaticString)
+        claims.field("bid", bundle)
+        claims.endObject()
+        let head = header.finish()
+        let body = claims.finish()
+        do throws(KeyFault) {
+            let token = try plan.key.sign(body.readable, header: head.readable)
+            return token.rawBytes.text
+        } catch { throw .unavailable(reason: error.message, retryAfterSeconds: 60) }
+    }
+}
