@@ -143,7 +143,7 @@ let package = Package(
             name: "TollgateTests",
             dependencies: [
                 "tollgate", "Accounts", "Admin", "Credentials", "Fetch", "Gate", "HTTP", "Issuers", "Limits", "Mail", "MemoryStore",
-                "Proxy", "Settings", "Storage", "System",
+                "Proxy", "Purchases", "Settings", "Storage", "System",
                 "Telemetry", "Threads", "Transport", "Wire", "Workbench",
             ],
             exclude: ["Cases"], swiftSettings: tests),
