@@ -48,7 +48,7 @@ import Wire
     private func claim(_ text: String, by account: UUID, _ purchases: Purchases) async -> String {
         do throws(AccountError<PurchaseRefusal>) {
             let claimed = try await purchases.claim(.apple(transaction: text), by: account, caller: office.caller)
-            let tier = claimed.account.entitlement.tier(at: office.clock.now) ?? "free"
+            let tier = claimed.account.entitlement.tier(at: office.clock.now, TierOrder(["free", "premium"])) ?? "free"
             return "\(claimed.purchase.state) \(tier) \(claimed.isEverywhere)"
         } catch {
             return "\(error)"

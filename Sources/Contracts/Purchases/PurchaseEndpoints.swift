@@ -134,7 +134,7 @@ struct PurchaseEndpoints: AccountCalls {
     /// A token that an app can verify while it is offline.
     private func entitlement(_ held: HeldPurchases) async throws(Failure) -> LocalResponse {
         let now = services.clock.now().wall
-        let (_, until) = tier(of: held.account)
+        let until = services.grant(of: held.account)?.until
         let token = try await call(
             await purchases.entitlement(of: held.account.id, until: until?.advanced(seconds: services.tierGraceSeconds)) { json in
                 writeTier(of: held.account, &json)
@@ -144,16 +144,9 @@ struct PurchaseEndpoints: AccountCalls {
         return LocalResponse(status: 200, contentType: "application/jwt", body: Array(token.utf8))
     }
 
-    /// The tier in force, and its end.
-    private func tier(of account: Account) -> (name: String, until: WallTime?) {
-        let tier = services.tier(of: account)
-        return (services.tiers.name(of: tier), tier > .lowest ? account.entitlement.until : nil)
-    }
-
     private func writeTier(of account: Account, _ json: inout JSONWriter) {
-        let (name, until) = tier(of: account)
-        json.field("tier", name)
-        json.write("until", until)
+        json.field("tier", services.tiers.name(of: services.tier(of: account)))
+        json.write("until", services.grant(of: account)?.until)
     }
 }
 
