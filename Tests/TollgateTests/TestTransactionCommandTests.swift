@@ -19,7 +19,14 @@ import Workbench
     init() throws {
         folder = try TemporaryFolder()
         envFile = folder.path + "/a.env"
-        try FileBytes.write(Array("TOLLGATE_DATA_DIR=\(folder.path)\nTOLLGATE_TIERS=free premium\n".utf8), to: envFile)
+        let settings = """
+            TOLLGATE_DATA_DIR=\(folder.path)
+            TOLLGATE_TIERS=free premium
+            TOLLGATE_PRODUCT_MONTHLY="tier=premium apple=gold"
+            TOLLGATE_PURCHASES_APPLE="bundle-ids=test.app environments=sandbox"
+
+            """
+        try FileBytes.write(Array(settings.utf8), to: envFile)
     }
 
     /// On a thread of its own: a command blocks until tasks have answered.
@@ -37,7 +44,7 @@ import Workbench
 
     private func make(_ more: String = "") async throws -> CommandResult {
         try await run(
-            "purchases test-transaction --account \(account) --product gold --bundle test.app --roots \(folder.path)/roots/new " + more)
+            "purchases test-transaction --account \(account) --product monthly --roots \(folder.path)/roots/new " + more)
     }
 
     private func storefront() throws -> AppleStorefront {

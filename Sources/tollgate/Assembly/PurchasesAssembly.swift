@@ -1,6 +1,7 @@
 internal import Accounts
 internal import Cluster
 internal import Contracts
+internal import Credentials
 internal import Fetch
 internal import Purchases
 internal import Settings
@@ -44,6 +45,7 @@ final class PurchaseStores: Sendable {
     ) -> [any Storefront] {
         let requests = StoreRequests(transport)
         return [
+            storefront(settings.appleStore, &findings) { AppleStorefront(try ApplePlan($0), requests) },
             storefront(settings.googleStore, &findings) { GoogleStorefront(try GooglePlan($0, settings), requests, report: report) },
             storefront(settings.stripeStore, &findings) { StripeStorefront(StripePlan($0), requests) },
             storefront(settings.revenueCatStore, &findings) { RevenueCatStorefront(RevenueCatPlan($0)) },
@@ -60,6 +62,25 @@ final class PurchaseStores: Sendable {
         } catch {
             findings.fault(line, (error as? ParseError)?.text ?? "\(error)")
             return nil
+        }
+    }
+}
+
+extension ApplePlan {
+    fileprivate init(_ line: AppleStoreDeclaration) throws(ParseError) {
+        self.init(
+            bundleIDs: line.bundleIDs, environments: Set(line.environments.map(StoreEnvironment.init)),
+            appAppleID: line.appAppleID.map { Int64($0) })
+        do throws(KeyFault) {
+            if let roots = line.roots?.bytes { signatures = try StoreSignatures(roots: roots.rawBytes) }
+        } catch {
+            throw ParseError("roots=\(line.roots?.path ?? "") is of no use: \(error.message)")
+        }
+        guard let key = line.apiKey?.bytes, let keyID = line.keyID, let issuerID = line.issuerID else { return }
+        do throws(KeyFault) {
+            api = try AppleServerPlan(pem: key.rawBytes, keyID: keyID, issuerID: issuerID, url: line.apiURL)
+        } catch {
+            throw ParseError("api-key-file=\(line.apiKey?.path ?? "") is of no use: \(error.message)")
         }
     }
 }

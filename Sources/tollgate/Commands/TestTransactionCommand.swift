@@ -13,8 +13,8 @@ extension Command {
             "purchases test-transaction", "prints a purchase as Apple would sign it, under a root of its own that roots= accepts",
             options: [
                 CommandOption("account", "USER", "the account that buys, by id or email", isRequired: true),
-                CommandOption("product", "PRODUCT", "Apple's product id", isRequired: true),
-                CommandOption("bundle", "ID", "the app's bundle id", isRequired: true),
+                CommandOption("product", "PRODUCT", "the name of a product line, or Apple's product id", isRequired: true),
+                CommandOption("bundle", "ID", "the app's bundle id, the first of TOLLGATE_PURCHASES_APPLE by default"),
                 CommandOption("expires", "30d", "the time to its end, up to 1000d, or never; 30d by default"),
                 CommandOption("environment", "sandbox", "sandbox or production; sandbox by default"),
                 CommandOption("refund", nil, "prints the purchase as refunded"),
@@ -33,7 +33,8 @@ extension Command {
 struct TestTransactionCommand {
     let account: String
     let product: String
-    let bundle: String
+    /// nil for the first that is configured.
+    let bundle: String?
     let environment: StoreEnvironment
     /// nil for what is bought once.
     let lifetimeSeconds: Int64?
@@ -44,7 +45,7 @@ struct TestTransactionCommand {
     init(_ arguments: Arguments) throws(UsageFault) {
         account = arguments.value("account") ?? ""
         product = arguments.value("product") ?? ""
-        bundle = arguments.value("bundle") ?? ""
+        bundle = arguments.value("bundle")
         folder = arguments.value("roots") ?? ""
         notification = arguments.value("notification")
         isRefunded = arguments.has("refund")
@@ -67,10 +68,16 @@ struct TestTransactionCommand {
 
     func run(_ configuration: GatewayConfiguration, json: Bool, at now: Moment) -> CommandResult {
         do {
+            let settings = configuration.settings
+            guard let bundle = bundle ?? settings.appleStore?.bundleIDs.first else {
+                return .failed("TOLLGATE_PURCHASES_APPLE has no bundle-ids=, set it or write --bundle ID", exitCode: 2)
+            }
+            let line = settings.products.first { $0.name == product }
             let account = try OfflineAccounts.ask(configuration, at: now) { [account] in try await $0.operator.account(account).id }
             let signer = try authority(now.wall).signer(now: now.wall)
             let purchase = AppleTestPurchase(
-                account: account, product: product, bundle: bundle, appAppleID: nil, environment: environment,
+                account: account, product: line?.apple.first ?? product, bundle: bundle,
+                appAppleID: settings.appleStore?.appAppleID.map { Int64($0) }, environment: environment,
                 expiresAt: lifetimeSeconds.map { WallTime(seconds: now.wall.seconds + $0) }, isRefunded: isRefunded, now: now.wall)
             guard let notification else {
                 let transaction = try purchase.transaction(signer)
