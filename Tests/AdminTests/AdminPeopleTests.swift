@@ -2,8 +2,8 @@ import Accounts
 import Credentials
 import MemoryStore
 import Storage
+import Synchronization
 import Testing
-import Transport
 import Wire
 
 @testable import Admin
@@ -43,8 +43,7 @@ import Wire
         let ada = try await bench.open("ada@example.org", 1, from: Self.address)
         _ = await bench.ask("PUT users/\(ada.text)/tier", #"{"tier":"plus"}"#)
         #expect(await bench.ask("GET users/\(ada.text)").text.contains(#""grants":[{"source":"operator","tier":"plus"}]"#))
-        // The API reads the clock of the machine.
-        let now = EventLoop.now().wall
+        let now = bench.now.time.withLock { $0 }
         let (key, end) = (PurchaseKey(.apple, .production, "t"), now.advanced(seconds: 3_600))
         let status = PurchaseStatus(
             .active, product: "p", until: end, renews: true, transactions: ["t"], periodStart: now, at: now)

@@ -36,6 +36,12 @@ import Wire
         case "ended":
             #expect(try await store.session(id) == nil, "\(line)")
             #expect(try await store.endedSessions().contains { $0.id == id }, "\(line)")
+        case "event":
+            // The notification, its purchase and the grant were committed together.
+            let purchases = try #require(try await store.storeEvent(id), "\(line)").purchases
+            let purchase = try #require(try await store.purchase(purchases[0]))
+            let owner = try #require(purchase.account)
+            #expect(try await store.standing(of: owner)?.entitlement.purchased.map(\.key) == [purchase.id.text], "\(line)")
         default: Issue.record("the writer said \(line)")
         }
     }

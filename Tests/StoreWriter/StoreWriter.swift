@@ -12,7 +12,7 @@ import Wire
 ///
 /// So many writers write at once, on the threads of the store.
 /// Prints `account ID` for an account that was opened, `counter SESSION NUMBER` for a refresh, `ended SESSION` for a
-/// session that was ended.
+/// session that was ended, `event ID` for a notification of a purchase that names an account.
 @main
 struct StoreWriter {
     static func main() async throws {
@@ -51,6 +51,13 @@ struct StoreWriter {
             guard case .issued(let signIn, .rotate) = try await store.refresh(request, audit) else { exit(2) }
             say("counter \(sessionID) \(signIn.session?.counter ?? 0)")
         }
+        let (key, now) = (PurchaseKey(.stripe, .production, "\(user)"), audit.now)
+        let status = PurchaseStatus(.active, product: "p", until: nil, renews: true, transactions: ["\(user)"], periodStart: now, at: now)
+        let event = StoreEvent(
+            .stripe, id: "\(user)", type: "t", environment: .production, at: now,
+            effects: [.status(key, status), .owner(key, user, at: now)])
+        let products = Products([ProductLine(name: "pro", tier: "premium", products: [.stripe: ["p"]], graceSeconds: nil)])
+        say("event \(try await store.record(event, body: [1], digest: [2], products, audit).id)")
         guard user.low & 1 == 0 else { return }
         _ = try await store.end(sessionID, .signOut, audit)
         say("ended \(sessionID)")
