@@ -20,7 +20,7 @@ private let pagesWithExamples: Set<String> = [
             let hasExamples = pagesWithExamples.contains(page.path) || page.path == DjangoPageTests.page
             #expect(try page.steps().isEmpty == !hasExamples, "\(page.path)")
             for block in page.blocks {
-                let known = ["console", "env", "text", "sh", "json", "swift", "ini", "nginx", "yaml", "caddy", "python"].contains(
+                let known = ["console", "env", "text", "sh", "json", "swift", "ini", "nginx", "yaml", "caddy", "python", "kotlin"].contains(
                     block.language)
                 #expect(known, "\(page.path):\(block.line): mark the block: console runs, env is set, text and sh are neither")
             }
