@@ -18,6 +18,8 @@ import Wire
             (.active, true, nil, 3 * 86_400, false), (.active, false, nil, 60, false), (.refunded, true, nil, 60, false),
             (.revoked, true, nil, 60, false), (.superseded, true, nil, 60, false), (.grace, true, nil, -86_400, true),
             (.grace, false, -86_400, -82_801, false), (.retry, false, -86_400, -82_800, true),
+            (.retry, true, 4 * 86_400 - 3_600, 4 * 86_400 - 1, false), (.retry, true, 4 * 86_400 - 3_600, 5 * 86_400 - 1, true),
+            (.grace, true, nil, 60 * 86_400 - 1, true), (.retry, true, nil, 60 * 86_400, false),
         ]
         for (state, renews, asked, at, isDue) in cases {
             let sample = Purchase.sample(1, .apple, state, until: end, renews: renews, at: Self.now)

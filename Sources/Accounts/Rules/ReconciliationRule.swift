@@ -2,14 +2,16 @@ internal import Wire
 
 /// Which purchases a store is asked for without its having said anything: those whose renewal is due and those in doubt. Pure.
 ///
-/// Each purchase has moments at which it is due: shortly before its end, shortly after it, and once an hour while it is in doubt. They
-/// depend on its id, so that purchases with one end are not asked for at once, and they are the same for every gateway.
+/// Each purchase has moments at which it is due: shortly before its end, shortly after it, and once an hour while it is in doubt; once a
+/// day where that lasts for more than three days, and no more after the 60 days for which stores try to collect a payment. They depend
+/// on its id, so that purchases with one end are not asked for at once, and they are the same for every gateway.
 enum ReconciliationRule {
     /// How far behind its end a purchase that renews is asked for, in seconds.
     static let afterSeconds: Int64 = 3 * 86_400
     /// How long before its end the first question may come, in seconds.
     static let beforeSeconds: Int64 = 600
-    private static let hour: Int64 = 3_600
+    private static let doubtSeconds: Int64 = 60 * 86_400
+    private static let (hour, day): (Int64, Int64) = (3_600, 86_400)
 
     /// Whether the store is to be asked at `now`; `asked` is the last time that it was.
     static func isDue(_ purchase: Purchase, asked: WallTime?, at now: WallTime) -> Bool {
@@ -23,7 +25,9 @@ enum ReconciliationRule {
         let (now, jitter) = (now.seconds, Int64(purchase.id.low % UInt64(hour)))
         let hourly = now - (now - jitter) % hour
         switch purchase.state {
-        case .grace, .retry: return hourly
+        case .grace, .retry:
+            let age = now - (purchase.status.until ?? purchase.status.at).seconds
+            return age < afterSeconds ? hourly : age < doubtSeconds ? now - (now - jitter) % day : nil
         case .active, .paused, .expired: break
         case .refunded, .revoked, .superseded: return nil
         }
