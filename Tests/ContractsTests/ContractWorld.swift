@@ -79,7 +79,7 @@ final class ContractWorld: StoryWorld {
             accounts: AccountDirectory(context: context), page: WebPage(authBase: table.pageMount?.base ?? ""), tiers: .standard,
             mustConfirmEmail: false, clock: clock.accountClock,
             purchases: Purchases(
-                context: context, mint: mint, records: GrantingPurchases(store), stores: Self.stores, transfers: false, limiter: limiter,
+                context: context, mint: mint, stores: Self.stores, transfers: false, limiter: limiter,
                 fence: { true }))
         administration = Administration(context: context, work: work, actor: .command)
         directory = AccountDirectory(context: context)

@@ -92,4 +92,23 @@ import Testing
         #expect(try gateway.send("POST /purchases/apple", "{}", bearer: try gateway.register("ada@example.org").access).status == 404)
         #expect(!gateway.process.output.now.contains { $0.contains("cus_9") })
     }
+
+    @Test func theSameTokenIsPremiumOnItsNextRequestAndARefundEndsItsStream() throws {
+        let ada = try gateway.register("ada@example.org")
+        let now = Int(Date().timeIntervalSince1970)
+        let subscription = """
+            {"id":"sub_1","object":"subscription","status":"active","metadata":{"account_id":"\(ada.user)"},"latest_invoice":"in_1",
+             "items":{"object":"list","data":[{"id":"si_1","price":{"id":"price_1"},"current_period_start":\(now),
+             "current_period_end":\(now + 3_600)}]}}
+            """
+        #expect(try gateway.send("GET /paid/x", bearer: ada.access).status == 403)
+        #expect(try notify("evt_1", "customer.subscription.created", subscription).status == 200)
+        let stream = try gateway.stream("/paid/x", bearer: ada.access)
+        let refund = #"{"id":"ch_1","object":"charge","refunded":true,"payment_intent":"pi_1","invoice":"in_1"}"#
+        #expect(try notify("evt_2", "charge.refunded", refund).status == 200)
+        #expect(try stream.takeChunks().hasSuffix(": tier\n\n\r\n0\r\n\r\n"))
+        #expect(try gateway.send("GET /paid/x", bearer: ada.access).status == 403)
+        let held = try gateway.send("GET /purchases", bearer: ada.access)
+        #expect(held.text.contains(#""state":"refunded""#) && held.text.contains(#""tier":"free""#), "\(held.text)")
+    }
 }

@@ -33,7 +33,7 @@ struct AccountsAssembly: Sendable {
     let limiter: AttemptCounts
     let cluster: ClusterMember
     let tierClient = TierClient()
-    let purchaseStores = PurchaseStores()
+    let purchaseStores: PurchaseStores
     let health: ConditionLog
     let context: AccountContext
     /// The stores of the configuration in force.
@@ -56,6 +56,7 @@ struct AccountsAssembly: Sendable {
         self.active = active
         redeemer = OutsideRedeemer(outsideRefreshes, active: active, keySets: keySets)
         self.health = health
+        purchaseStores = PurchaseStores { health.log.warning("a store was not told", ("detail", $0)) }
         self.courier = courier
         self.limiter = AttemptCounts(configuration, table: limiter, workers: workers, health: health)
         providers = ProviderKeyRing(active: active, keySets: keySets)

@@ -13,6 +13,10 @@ final class PurchaseStores: Sendable {
     private let transfers = TransferThread(
         name: "stores", TransferThread.Limits(underWay: 64, queued: 1_024, queuedMilliseconds: 3_000))
     private let current = Mutex(Stores.none)
+    /// Gets what went wrong beside an answer, for the log.
+    private let report: @Sendable (String) -> Void
+
+    init(report: @escaping @Sendable (String) -> Void) { self.report = report }
 
     var inForce: Stores { current.withLock { $0 } }
 
@@ -74,13 +78,13 @@ extension ApplePlan {
         do throws(KeyFault) {
             if let roots = line.roots?.bytes { signatures = try StoreSignatures(roots: roots.rawBytes) }
         } catch {
-            throw ParseError("roots=\(line.roots?.path ?? "") is of no use: \(error.message)")
+            throw ParseError("has roots=\(line.roots?.path ?? ""), which is of no use: \(error.message)")
         }
         guard let key = line.apiKey?.bytes, let keyID = line.keyID, let issuerID = line.issuerID else { return }
         do throws(KeyFault) {
             api = try AppleServerPlan(pem: key.rawBytes, keyID: keyID, issuerID: issuerID, url: line.apiURL)
         } catch {
-            throw ParseError("api-key-file=\(line.apiKey?.path ?? "") is of no use: \(error.message)")
+            throw ParseError("has api-key-file=\(line.apiKey?.path ?? ""), which is of no use: \(error.message)")
         }
     }
 }
@@ -93,7 +97,7 @@ extension GooglePlan {
         do throws(ParseError) {
             account = try GoogleServiceAccount(file: bytes.rawBytes)
         } catch {
-            throw ParseError("service-account=\(line.serviceAccount?.path ?? "") \(error.text)")
+            throw ParseError("has service-account=\(line.serviceAccount?.path ?? ""), which \(error.text)")
         }
         let base = settings.publicURL.hasSuffix("/") ? String(settings.publicURL.dropLast()) : settings.publicURL
         self.init(
