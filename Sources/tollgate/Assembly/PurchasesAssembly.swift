@@ -123,6 +123,28 @@ extension StripePlan {
     }
 }
 
+/// The stores of a configuration for a command, made when the first is asked.
+final class CommandStores: Sendable {
+    private let configuration: GatewayConfiguration
+    private let made = Mutex<(PurchaseStores, Stores)?>(nil)
+
+    init(_ configuration: GatewayConfiguration) { self.configuration = configuration }
+
+    /// Throws for a file that was changed since the configuration was read.
+    func stores() throws -> Stores {
+        try made.withLock { made in
+            if let made { return made.1 }
+            let parts = PurchaseStores()
+            let stores = try parts.stores(configuration.settings, report: { _ in })
+            made = (parts, stores)
+            return stores
+        }
+    }
+
+    /// Blocks until no question is under way.
+    func stop() { made.withLock { $0 }?.0.stop() }
+}
+
 extension AccountsAssembly {
     /// nil where the configuration has no endpoints of purchases.
     func purchases(

@@ -47,11 +47,13 @@ struct OfflineAccounts: Sendable {
                 connections: 1, start: WorkerThread.start, onChange: { _ in announcement.record() })
             guard let store = opened, let work = PasswordWork(threads: 1, queue: 1, start: WorkerThread.start)
             else { throw AccountCommandFault(message: "threads cannot be started, end some processes and try again") }
-            let accounts = OfflineAccounts(store, work, configuration, start)
+            let stores = CommandStores(configuration)
+            let accounts = OfflineAccounts(store, work, configuration, stores, start)
             // Without a limit of its own: the store bounds every wait.
             result = try blocking {
                 let result = await accounts.result(of: question)
                 work.close()
+                stores.stop()
                 await store.close()
                 return result
             }
@@ -65,13 +67,15 @@ struct OfflineAccounts: Sendable {
         return try result.get()
     }
 
-    private init(_ store: SQLStore, _ work: PasswordWork, _ configuration: GatewayConfiguration, _ start: Moment) {
+    private init(
+        _ store: SQLStore, _ work: PasswordWork, _ configuration: GatewayConfiguration, _ stores: CommandStores, _ start: Moment
+    ) {
         let clock = Self.clock(from: start)
         let reason = reason
         let context = AccountContext(store: store, clock: clock, notice: { reason.note($0) })
         directory = AccountDirectory(context: context)
         administration = Administration(context: context, work: work, actor: .command)
-        purchases = PurchaseAdministration(context: context, stores: { .none }, actor: .command)
+        purchases = PurchaseAdministration(context: context, stores: { (try? stores.stores()) ?? .none }, actor: .command)
         plan = OperatorPlan(configuration.settings)
         trusts = configuration.settings.trusts
         self.store = store

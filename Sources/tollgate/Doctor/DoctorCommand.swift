@@ -11,9 +11,6 @@ struct DoctorCommand {
 
     let loader: ConfigurationLoader
     let now: WallTime
-    /// The stores of a configuration.
-    var stores: (GatewayConfiguration) throws -> Stores = { _ in .none }
-
     func run(json: Bool) -> CommandResult {
         let loaded = loader.load(now: now)
         guard let configuration = loaded.configuration else { return .refused(loaded.findings) }
@@ -21,8 +18,10 @@ struct DoctorCommand {
         let reports: [ProbeReport]
         do {
             let gateway = ProbeRun.Probe(name: "gateway") { local.gateway }
-            let stores = StoreProbes(configuration: configuration, stores: try stores(configuration), now: now)
-            reports = try ProbeRun.all([gateway] + RemoteProbes.all(configuration) + stores.all, milliseconds: Self.milliseconds)
+            let stores = CommandStores(configuration)
+            let probes = StoreProbes(configuration: configuration, stores: try stores.stores(), now: now)
+            reports = try ProbeRun.all([gateway] + RemoteProbes.all(configuration) + probes.all, milliseconds: Self.milliseconds)
+            stores.stop()
         } catch {
             return .failed("\(error)")
         }
