@@ -132,7 +132,8 @@ package struct Purchases: Sendable {
             let lag = max(0, context.storeTime.microseconds - event.at.microseconds) / 1_000
             report(
                 .event(
-                    event.source, type: event.type, recorded.isRepeated ? .repeated : .kept(recorded.verdict), lagMilliseconds: lag))
+                    event.source, type: event.type, recorded.isRepeated ? .repeated : .kept(recorded.verdict), lagMilliseconds: lag,
+                    product: recorded.purchases.first { $0.product == nil }?.status.product))
             tell(recorded.purchases)
             return recorded
         } catch {
