@@ -58,6 +58,7 @@ import Workbench
     }
 
     @Test func itPrintsPurchasesThatTheGatewayTakes() async throws {
+        #expect(try await make().exitCode == 1)  // No account, but a root.
         #expect(try await run("user create --id \(account) --email ada@example.org").exitCode == 0)
         let first = try await make()
         #expect(first.exitCode == 0, "\(first.errorOutput)")

@@ -9,7 +9,7 @@ internal import Wire
 extension Command {
     /// Purchases for tests.
     static let testPurchases = [
-        Command.configured(
+        Command(
             "purchases test-transaction", "prints a purchase as Apple would sign it, under a root of its own that roots= accepts",
             options: [
                 CommandOption("account", "USER", "the account that buys, by id or email", isRequired: true),
@@ -21,11 +21,8 @@ extension Command {
                 CommandOption(
                     "notification", "TYPE[/SUBTYPE]", "prints the body of a notification, such as DID_RENEW or EXPIRED/VOLUNTARY"),
                 CommandOption("roots", "DIR", "the folder of root.pem and root.key, which are made if they are missing", isRequired: true),
-            ]
-        ) { call throws(UsageFault) in
-            let request = try TestTransactionCommand(call.arguments)
-            return { request.run($0, json: call.json, at: call.now) }
-        }
+            ], readsSettings: true
+        ) { call throws(UsageFault) in try TestTransactionCommand(call.arguments).run(call) }
     ]
 }
 
@@ -66,22 +63,27 @@ struct TestTransactionCommand {
         }
     }
 
-    func run(_ configuration: GatewayConfiguration, json: Bool, at now: Moment) -> CommandResult {
+    /// The root is made before the settings are read, which may name its file.
+    func run(_ call: CommandCall) -> CommandResult {
+        let now = call.now
         do {
+            let root = try authority(now.wall)
+            let loaded = call.loader.load(now: now.wall)
+            guard let configuration = loaded.configuration else { return .refused(loaded.findings) }
             let settings = configuration.settings
             guard let bundle = bundle ?? settings.appleStore?.bundleIDs.first else {
                 return .failed("TOLLGATE_PURCHASES_APPLE has no bundle-ids=, set it or write --bundle ID", exitCode: 2)
             }
             let line = settings.products.first { $0.name == product }
             let account = try OfflineAccounts.ask(configuration, at: now) { [account] in try await $0.operator.account(account).id }
-            let signer = try authority(now.wall).signer(now: now.wall)
+            let signer = try root.signer(now: now.wall)
             let purchase = AppleTestPurchase(
                 account: account, product: line?.apple.first ?? product, bundle: bundle,
                 appAppleID: settings.appleStore?.appAppleID.map { Int64($0) }, environment: environment,
                 expiresAt: lifetimeSeconds.map { WallTime(seconds: now.wall.seconds + $0) }, isRefunded: isRefunded, now: now.wall)
             guard let notification else {
                 let transaction = try purchase.transaction(signer)
-                return json ? .json { Self.write(transaction, &$0) } : CommandResult(output: transaction + "\n")
+                return call.json ? .json { Self.write(transaction, &$0) } : CommandResult(output: transaction + "\n")
             }
             let id = SecureRandom.bytes(16)
             let random = (id.rawBytes.load64(0), id.rawBytes.load64(8))
