@@ -50,13 +50,13 @@ final class GoogleAccess: Sendable {
 
     private func keys(within seconds: UInt64, until deadline: MonotonicTime) async throws(StorefrontFault) -> KeySet {
         let now = requests.now.monotonic
-        func isYounger(_ keys: Keys, than seconds: UInt64) -> Bool { now.nanoseconds(since: keys.at) < seconds * 1_000_000_000 }
+        @Sendable func isYounger(_ keys: Keys, than seconds: UInt64) -> Bool { now.nanoseconds(since: keys.at) < seconds * 1_000_000_000 }
         do throws(StorefrontFault) {
             return try await keys.value(where: { isYounger($0, than: seconds) }) { () async throws(StorefrontFault) in
                 try await self.fetchKeys(until: deadline)
             }.set
         } catch {
-            guard let last = keys.last, isYounger(last, than: Self.keySeconds.last) else { throw error }
+            guard let last = await keys.last, isYounger(last, than: Self.keySeconds.last) else { throw error }
             return last.set
         }
     }

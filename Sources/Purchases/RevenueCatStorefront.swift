@@ -62,6 +62,16 @@ enum RevenueCatEventType: String, CaseIterable, Sendable {
     case expiration = "EXPIRATION"
     case refundReversed = "REFUND_REVERSED"
     case transfer = "TRANSFER"
+
+    /// The state that it says, and whether the purchase renews.
+    fileprivate var status: (state: PurchaseState, renews: Bool) {
+        switch self {
+        case .initialPurchase, .renewal, .uncancellation, .extended, .refundReversed: (.active, true)
+        case .temporaryGrant, .nonRenewingPurchase, .pausePlanned, .cancellation, .transfer: (.active, false)
+        case .billingIssue: (.retry, true)
+        case .expiration: (.expired, false)
+        }
+    }
 }
 
 /// A webhook of RevenueCat as it is read from its body.
@@ -108,21 +118,20 @@ private struct RevenueCatEvent {
         }
         let key = PurchaseKey(.revenuecat, environment, event["original_transaction_id"].id ?? transaction)
         let owner = event["app_user_id"].uuid ?? event["original_app_user_id"].uuid ?? Self.accounts(event["aliases"]).first
-        var effects = owner.map { [PurchaseEffect.owner(key, $0, at: at)] } ?? []
-        switch type {
-        case .cancellation where event["cancel_reason"].text == "CUSTOMER_SUPPORT":
-            effects.append(.ended(EndedTransaction(.revenuecat, environment, transaction, .refunded, at: at)))
-        // A purchase without end has no period that goes on.
-        case .cancellation where event["expiration_at_ms"].milliseconds == nil:
-            effects.append(.ended(EndedTransaction(.revenuecat, environment, transaction, .revoked, at: at)))
-        // The event of the billing issue itself knows the grace.
-        case .cancellation where event["cancel_reason"].text == "BILLING_ERROR": break
-        case .initialPurchase, .renewal, .uncancellation, .extended, .temporaryGrant, .nonRenewingPurchase, .pausePlanned, .cancellation,
-            .billingIssue, .expiration, .refundReversed, .transfer:
-            if type == .refundReversed { effects.append(.ended(EndedTransaction(.revenuecat, environment, transaction, nil, at: at))) }
-            effects.append(.status(key, try status(type, transaction)))
+        let owned = owner.map { [PurchaseEffect.owner(key, $0, at: at)] } ?? []
+        func ended(_ state: PurchaseState?) -> PurchaseEffect {
+            .ended(EndedTransaction(.revenuecat, environment, transaction, state, at: at))
         }
-        return effects
+        switch (type, event["cancel_reason"].text) {
+        case (.cancellation, "CUSTOMER_SUPPORT"): return owned + [ended(.refunded)]
+        // The event of the billing issue itself knows the grace.
+        case (.cancellation, "BILLING_ERROR"): return owned
+        // A purchase without end has no period that goes on.
+        case (.cancellation, _) where event["expiration_at_ms"].milliseconds == nil: return owned + [ended(.revoked)]
+        case (let type, _):
+            let status = PurchaseEffect.status(key, try status(type, transaction))
+            return owned + (type == .refundReversed ? [ended(nil), status] : [status])
+        }
     }
 
     private func status(_ type: RevenueCatEventType, _ transaction: String) throws(StorefrontFault) -> PurchaseStatus {
@@ -131,23 +140,10 @@ private struct RevenueCatEvent {
             end != nil || type == .nonRenewingPurchase || type == .refundReversed
         else { throw .malformed(reason: "status") }
         let grace = type == .billingIssue ? event["grace_period_expiration_at_ms"].milliseconds : nil
-        let state: PurchaseState =
-            switch type {
-            case .billingIssue: grace == nil ? .retry : .grace
-            case .expiration: event["expiration_reason"].text == "SUBSCRIPTION_PAUSED" ? .paused : .expired
-            case .initialPurchase, .renewal, .uncancellation, .extended, .temporaryGrant, .nonRenewingPurchase, .pausePlanned,
-                .cancellation,
-                .refundReversed, .transfer:
-                .active
-            }
-        let isRenewing: Bool =
-            switch type {
-            case .initialPurchase, .renewal, .uncancellation, .extended, .billingIssue: true
-            case .refundReversed: end != nil
-            case .temporaryGrant, .nonRenewingPurchase, .pausePlanned, .cancellation, .expiration, .transfer: false
-            }
+        let isPaused = type == .expiration && event["expiration_reason"].text == "SUBSCRIPTION_PAUSED"
         return PurchaseStatus(
-            state, product: product, until: grace ?? end, renews: isRenewing, transactions: [transaction],
+            grace != nil ? .grace : isPaused ? .paused : type.status.state, product: product, until: grace ?? end,
+            renews: type.status.renews && end != nil, transactions: [transaction],
             // What the store says itself replaces a temporary grant, whenever it was bought.
             periodStart: type == .temporaryGrant ? .beginning : start, at: at, paidUntil: end)
     }

@@ -51,25 +51,18 @@ struct StripeEvent: Sendable {
         guard known == nil || object["id"].id != nil else { throw .malformed(reason: "object") }
     }
 
+    private var isOfSession: Bool { known == .checkoutCompleted || known == .checkoutPaid }
+
     var question: StripeQuestion? {
-        switch known {
-        case .checkoutCompleted, .checkoutPaid:
-            guard StripeSession(object).isPaidOnce, let id = object["id"].id else { return nil }
-            return .session(id)
-        case .chargeRefunded, .refundFailed, .disputeCreated, .disputeWithdrawn, .disputeReinstated, .disputeClosed:
-            guard takesEffect, object["invoice"].reference == nil else { return nil }
-            return object["payment_intent"].reference.map { .invoice(paymentIntent: $0) }
-        case .subscriptionCreated, .subscriptionUpdated, .subscriptionDeleted, .subscriptionPaused, .subscriptionResumed, .invoicePaid,
-            .invoiceFailed, nil:
-            return nil
-        }
+        if isOfSession, StripeSession(object).isPaidOnce { return object["id"].id.map { .session($0) } }
+        guard end != nil, object["invoice"].reference == nil else { return nil }
+        return object["payment_intent"].reference.map { .invoice(paymentIntent: $0) }
     }
 
     /// `answer` is the one to `question`; nil without a question or without a key for the API.
     func effects(_ answer: StorePayload?) throws(StorefrontFault) -> [PurchaseEffect] {
         switch known {
-        case .checkoutCompleted, .checkoutPaid:
-            try StripeSession(answer ?? object).effects(environment, at: at)
+        case .checkoutCompleted, .checkoutPaid: try StripeSession(answer ?? object).effects(environment, at: at)
         case .subscriptionCreated, .subscriptionUpdated, .subscriptionDeleted, .subscriptionPaused, .subscriptionResumed:
             try StripeSubscription(object).effects(environment, at: at)
         case .invoicePaid: StripeSubscription.paid(object, environment)
@@ -79,34 +72,30 @@ struct StripeEvent: Sendable {
         }
     }
 
-    /// Whether money went back, or comes again: not with a refund of a part, and not with a bank's mere question.
-    private var takesEffect: Bool {
-        switch known {
-        case .chargeRefunded: object["refunded"].bool == true
-        case .disputeCreated: object["status"].text?.hasPrefix("warning_") != true
-        case .disputeClosed: ["won", "lost", "warning_closed"].contains(object["status"].text)
-        case .refundFailed, .disputeWithdrawn, .disputeReinstated: true
+    /// The state of the payment, and `active` for one whose money came again. nil if no money moved: with a refund of a part, or a bank's mere
+    /// inquiry.
+    private var end: PurchaseState? {
+        let status = object["status"].text ?? ""
+        return switch known {
+        case .chargeRefunded: object["refunded"].bool == true ? .refunded : nil
+        case .disputeCreated: status.hasPrefix("warning_") ? nil : .revoked
+        case .disputeWithdrawn: .revoked
+        case .disputeReinstated, .refundFailed: .active
+        case .disputeClosed: ["lost": .revoked, "won": .active, "warning_closed": .active][status]
         case .checkoutCompleted, .checkoutPaid, .subscriptionCreated, .subscriptionUpdated, .subscriptionDeleted, .subscriptionPaused,
             .subscriptionResumed, .invoicePaid, .invoiceFailed, nil:
-            false
+            nil
         }
     }
 
     /// The end of a payment under each of its names, of which a purchase knows one.
     private func ended(_ answer: StorePayload?) -> [PurchaseEffect] {
-        guard takesEffect else { return [] }
-        let state: PurchaseState? =
-            switch known {
-            case .chargeRefunded: .refunded
-            case .disputeCreated, .disputeWithdrawn: .revoked
-            case .disputeClosed: object["status"].text == "lost" ? .revoked : nil
-            case _: nil
-            }
+        guard let end else { return [] }
         // The charge is the object itself in its own event.
         let charge = known == .chargeRefunded ? object["id"].id : object["charge"].reference
         let invoice = object["invoice"].reference ?? answer?["data"].elements.first?["invoice"].reference
         return [charge, object["payment_intent"].reference, invoice].compactMap { $0 }.map {
-            .ended(EndedTransaction(.stripe, environment, $0, state, at: at))
+            .ended(EndedTransaction(.stripe, environment, $0, end == .active ? nil : end, at: at))
         }
     }
 }

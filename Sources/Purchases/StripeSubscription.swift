@@ -33,14 +33,14 @@ struct StripeSubscription {
         let isLasting = word == "active" || word == "trialing"
         let (state, rank, until): (PurchaseState, Int64, WallTime) =
             switch word {
-            case "trialing": (.active, 0, min(end, cancelsAt ?? end))
-            case "active": (.active, 1, min(end, cancelsAt ?? end))
+            case "trialing": (.active, 1, min(end, cancelsAt ?? end))
+            case "active": (.active, 2, min(end, cancelsAt ?? end))
             // The invoice of the period that has begun is not paid: the one before was the last.
-            case "past_due": (.retry, 2, start)
-            case "paused": (.paused, 3, start)
-            case "canceled": (.expired, 5, subscription["ended_at"].seconds ?? at)
+            case "past_due": (.retry, 3, start)
+            case "paused": (.paused, 4, start)
+            case "canceled": (.expired, 6, subscription["ended_at"].seconds ?? at)
             // `unpaid`, `incomplete_expired`, and words of the future, which must not give a tier.
-            case _: (.expired, 4, start)
+            case _: (.expired, 5, start)
             }
         return PurchaseStatus(
             state, product: product, until: until,
