@@ -9,7 +9,8 @@ package struct StoreRequests: Sendable {
     static let milliseconds: UInt64 = 8_000
     /// The time of one request, so that a slow one leaves room for another.
     private static let requestMilliseconds: UInt64 = 3_000
-    private static let pauses: [UInt64] = [200, 600]
+    /// Between two requests; none behind the last.
+    private static let pauses: [UInt64?] = [200, 600, nil]
 
     /// An answer that is not the store's failure.
     struct Answer: Sendable {
@@ -48,7 +49,7 @@ package struct StoreRequests: Sendable {
         _ url: String, _ fields: [String], body: [UInt8]? = nil, bodyType: String = "application/json", until deadline: MonotonicTime
     ) async throws(StorefrontFault) -> Answer {
         var failure = "no time is left"
-        for pause in Self.pauses.map(Optional.some) + [nil] {
+        for pause in Self.pauses {
             let left = deadline.nanoseconds(since: clock().monotonic) / 1_000_000
             guard left > 0 else { break }
             var transfer = HTTPTransfer(
@@ -56,16 +57,14 @@ package struct StoreRequests: Sendable {
                 body: body, fields: fields)
             transfer.bodyType = bodyType
             let ended = await transport(transfer)
-            if let problem = ended.problem {
-                failure = problem
-            } else if ended.status == 429 || ended.status == 408 || ended.status >= 500 {
-                failure = "the answer has the status \(ended.status)"
-                if ended.status == 429 {
-                    throw .unavailable(
-                        reason: failure, retryAfterSeconds: Self.seconds(ended.retryAfter, now: clock().wall))
-                }
-            } else {
-                return Answer(status: ended.status, content: ended.body, at: ended.date?.withRawBytes(HTTPDate.parse))
+            switch (ended.problem, ended.status) {
+            case (let problem?, _): failure = problem
+            case (nil, 429):
+                throw .unavailable(
+                    reason: "the answer has the status 429", retryAfterSeconds: Self.seconds(ended.retryAfter, now: clock().wall))
+            case (nil, 408), (nil, 500...): failure = "the answer has the status \(ended.status)"
+            case (nil, let status):
+                return Answer(status: status, content: ended.body, at: ended.date?.withRawBytes(HTTPDate.parse))
             }
             if let pause { await wait(pause) }
         }
