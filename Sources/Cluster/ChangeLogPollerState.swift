@@ -90,12 +90,14 @@ struct ChangeLogPollerState<Writer> {
 
     /// How long nothing happens by itself, in milliseconds, at most a period.
     func pause(at now: MonotonicTime) -> UInt64 {
-        isReading ? Self.period : min(Self.period, (dueAt.nanoseconds(since: now) + 999_999) / 1_000_000)
+        isReading ? period : min(Self.period, (dueAt.nanoseconds(since: now) + 999_999) / 1_000_000)
     }
+
+    private var period: UInt64 { hasBus ? Self.period : Self.periodWithoutBus }
 
     private var dueAt: MonotonicTime {
         guard let lastBegan else { return MonotonicTime(nanoseconds: 0) }
         if !waiting.isEmpty { return lastFailed ? lastEnded.advanced(milliseconds: Self.retry) : lastEnded }
-        return lastBegan.advanced(milliseconds: isHinted ? Self.spacing : hasBus ? Self.period : Self.periodWithoutBus)
+        return lastBegan.advanced(milliseconds: isHinted ? Self.spacing : period)
     }
 }
