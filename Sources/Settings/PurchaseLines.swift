@@ -100,7 +100,9 @@ extension AppleStoreDeclaration: OptionTarget {
             line.fault("has \(present[0])= and no \(missing)=, a key has all of api-key-file=, key-id= and issuer-id=")
         }
         if environments.contains(.production), !line.has("app-apple-id") {
-            line.warn("has no app-apple-id=, so notifications of production are not held against it: write the app's Apple ID of App Store Connect")
+            line.warn(
+                "has no app-apple-id=, so notifications of production are not held against it: write the app's Apple ID of App Store Connect"
+            )
         }
     }
 }

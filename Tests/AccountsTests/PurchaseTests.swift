@@ -76,7 +76,7 @@ import Wire
             ),
         ]
         for (text, account, by, answer, report) in cases {
-            // What a store says later counts.
+            // The later word of a store counts.
             office.clock.advance(seconds: 1)
             #expect(await claim(text, by: account, by) == answer && reports.taken == [report], "\(text)")
         }

@@ -117,7 +117,7 @@ package struct Purchases: Sendable {
         } catch {
             switch error {
             case .refused(let fault): report(.refusedEvent(source, PurchaseReport.EventRefusal(fault), reason: fault.reason))
-            // What a full bucket holds back was never read.
+            // It was never read: a bucket was full.
             case .failed(.tooManyAttempts): break
             case .failed: report(.refusedEvent(source, .unavailable, reason: "accounts"))
             }

@@ -88,7 +88,7 @@ package struct TokenMint: Sendable {
 
     private static let entitlementSeconds: Int64 = 86_400
 
-    /// What an account has, for an app that is offline; nil where tokens are signed with a secret.
+    /// The purchases of an account, for an app that is offline; nil where tokens are signed with a secret.
     func entitlement(
         of account: UUID, now: WallTime, until: WallTime?, _ write: (inout JSONWriter) -> Void
     ) throws(KeyFault) -> String? {

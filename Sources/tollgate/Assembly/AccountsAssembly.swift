@@ -33,7 +33,7 @@ struct AccountsAssembly: Sendable {
     let limiter: AttemptCounts
     let cluster: ClusterMember
     let tierClient = TierClient()
-    let purchaseStores: PurchaseStores
+    let purchaseStores = PurchaseStores()
     let health: ConditionLog
     let context: AccountContext
     /// The stores of the configuration in force.
@@ -56,7 +56,6 @@ struct AccountsAssembly: Sendable {
         self.active = active
         redeemer = OutsideRedeemer(outsideRefreshes, active: active, keySets: keySets)
         self.health = health
-        purchaseStores = PurchaseStores { health.log.warning("a store was not told", ("detail", $0)) }
         self.courier = courier
         self.limiter = AttemptCounts(configuration, table: limiter, workers: workers, health: health)
         providers = ProviderKeyRing(active: active, keySets: keySets)
@@ -118,7 +117,7 @@ struct AccountsAssembly: Sendable {
             refreshJWTs: try RefreshJWTs(
                 secret: secret, issuer: settings.issuer, clockSkewSeconds: settings.clockSkewSeconds),
             policies: configuration.sessionPolicies, tellsNames: settings.tellsNames)
-        let stores = try purchaseStores.stores(settings) { [health] in health.log.warning("a purchase is not acknowledged", ("error", $0)) }
+        let stores = try purchaseStores.stores(settings) { [health] in health.log.warning("a store was not told", ("detail", $0)) }
         let sessions = Sessions(
             context: context, mint: mint, rule: RefreshRule(graceSeconds: settings.refreshGraceSeconds),
             outside: outsideRefresh(configuration, secret))

@@ -13,10 +13,6 @@ final class PurchaseStores: Sendable {
     private let transfers = TransferThread(
         name: "stores", TransferThread.Limits(underWay: 64, queued: 1_024, queuedMilliseconds: 3_000))
     private let current = Mutex(Stores.none)
-    /// Gets what went wrong beside an answer, for the log.
-    private let report: @Sendable (String) -> Void
-
-    init(report: @escaping @Sendable (String) -> Void) { self.report = report }
 
     var inForce: Stores { current.withLock { $0 } }
 

@@ -75,6 +75,7 @@ struct OfflineAccounts: Sendable {
         let context = AccountContext(store: store, clock: clock, notice: { reason.note($0) })
         directory = AccountDirectory(context: context)
         administration = Administration(context: context, work: work, actor: .command)
+        // A store whose files were changed since the configuration was read counts as none.
         purchases = PurchaseAdministration(context: context, stores: { (try? stores.stores()) ?? .none }, actor: .command)
         plan = OperatorPlan(configuration.settings)
         trusts = configuration.settings.trusts
