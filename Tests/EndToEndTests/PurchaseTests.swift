@@ -10,24 +10,25 @@ import Testing
 
     private let upstream: Upstream
     private let gateway: Gateway
+    private let settings: String
 
     init() throws {
         upstream = try Upstream.streaming()
         let folder = try Folder()
         try folder.write("stripe", Self.secret)
-        gateway = try Gateway(
-            """
-            \(Gateway.contracts)
-            \(Gateway.trustingProxies)
-            TOLLGATE_CHECK_LISTEN=127.0.0.1:0
-            TOLLGATE_CORS=https://app.test
-            TOLLGATE_INTERNAL_SERVICE=key-sha256=\(try run("sha256sum", [], input: Self.key).output.prefix(64))
-            TOLLGATE_UPSTREAM_U="\(upstream.url)"
-            TOLLGATE_ROUTE_ME="/me/* upstream=u"
-            TOLLGATE_ROUTE_PAID="/paid/* upstream=u tier=premium"
-            TOLLGATE_PRODUCT_MONTHLY="tier=premium stripe=price_1"
-            TOLLGATE_PURCHASES_STRIPE="secret-file=\(folder.file("stripe"))"
-            """, folder: folder)
+        settings = """
+        \(Gateway.contracts)
+        \(Gateway.trustingProxies)
+        TOLLGATE_CHECK_LISTEN=127.0.0.1:0
+        TOLLGATE_CORS=https://app.test
+        TOLLGATE_INTERNAL_SERVICE=key-sha256=\(try run("sha256sum", [], input: Self.key).output.prefix(64))
+        TOLLGATE_UPSTREAM_U="\(upstream.url)"
+        TOLLGATE_ROUTE_ME="/me/* upstream=u"
+        TOLLGATE_ROUTE_PAID="/paid/* upstream=u tier=premium"
+        TOLLGATE_PRODUCT_MONTHLY="tier=premium stripe=price_1"
+        TOLLGATE_PURCHASES_STRIPE="secret-file=\(folder.file("stripe"))"
+        """
+        gateway = try Gateway(settings, folder: folder)
     }
 
     /// Sends an event as Stripe signs it.
@@ -110,5 +111,36 @@ import Testing
         #expect(try gateway.send("GET /paid/x", bearer: ada.access).status == 403)
         let held = try gateway.send("GET /purchases", bearer: ada.access)
         #expect(held.text.contains(#""state":"refunded""#) && held.text.contains(#""tier":"free""#), "\(held.text)")
+    }
+
+    /// What was bought before a line names it gives its tier at the reload that brings the line.
+    @Test func aTransactionOfTheAppStoreWaitsForItsProductLine() throws {
+        let ada = try gateway.register("ada@example.org")
+        let words = [
+            "purchases", "test-transaction", "--env-file", gateway.folder.file("gateway.env"), "--account", "ada@example.org",
+            "--product", "org.example.monthly", "--bundle", "org.example.app", "--roots", gateway.folder.file("roots"),
+        ]
+        let transaction = try Tollgate.run(words).output.trimmingCharacters(in: .whitespacesAndNewlines)
+        func claim() throws -> Message {
+            try gateway.send("POST /purchases/apple", #"{"transaction":"\#(transaction)"}"#, bearer: ada.access)
+        }
+        #expect(try claim().status == 404)
+        let store =
+            "\n"
+            + #"TOLLGATE_PURCHASES_APPLE="bundle-ids=org.example.app environments=sandbox roots=\#(gateway.folder.file("roots/root.pem"))""#
+        try gateway.reload(settings + store)
+        let unknown = try claim()
+        #expect(unknown.status == 400 && unknown.text.contains(#""code":"PRODUCT_UNKNOWN""#), "\(unknown) \(unknown.text)")
+        #expect(try gateway.send("GET /paid/x", bearer: ada.access).status == 403)
+        try gateway.reload(settings + store + "\n" + #"TOLLGATE_PRODUCT_IOS="tier=premium apple=org.example.monthly""#)
+        try eventually("the product line is adopted") {
+            try gateway.send("GET /purchases", bearer: ada.access).text.contains(#""tier":"premium""#)
+        }
+        let stream = try gateway.stream("/paid/x", bearer: ada.access)
+        #expect(try stream.take(forSeconds: 0.5).contains("data: "))
+        let claimed = try claim()
+        #expect(
+            claimed.status == 200 && claimed.text.contains(#""everywhere":true"#) && claimed.text.contains(#""product":"ios""#),
+            "\(claimed.text)")
     }
 }
