@@ -66,6 +66,25 @@ import Testing
         try eventually("it is back") { try world.count("seen_at > \(world.clock) - 6000000") == 3 }
     }
 
+    /// After a second without an answer of it a purchase is answered, so it must notice a stop of a second, whenever that began.
+    @Test func aStopOfASecondIsNoticed() throws {
+        let world = try World(2, .postgres)
+        let stopped = world.fleet[1].process
+        for (tier, before, after) in [("premium", 403, 200), ("free", 200, 403), ("premium", 403, 200), ("free", 200, 403)] {
+            // The request begins a wait of its loop.
+            #expect(try world.statuses() == [before, before])
+            let connection = try world.fleet[1].connect()
+            stopped.pause()
+            defer { stopped.resume() }
+            _ = try world.fence(behind: tier)
+            // The stop itself.
+            Thread.sleep(forTimeInterval: 1)
+            try connection.send("GET /premium HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \(world.ada.access)\r\n\r\n")
+            stopped.resume()
+            #expect(try connection.answer().status == after)
+        }
+    }
+
     @Test func theRowOfAGatewayGoesWithItAndOneThatIsKilledLeavesIt() throws {
         let world = try World(3, .postgres)
         #expect(try world.count("seen_at > \(world.clock) - 6000000") == 3)

@@ -95,10 +95,14 @@ extension Worker {
         finishTurn(&scratch)
     }
 
+    /// The longest wait, in milliseconds. With `maxDelay` it stays below the second after which a purchase is answered that this gateway has
+    /// not acknowledged: a stop that made it so late is noticed.
+    private static var longestWait: Int32 { 500 }
+
     private mutating func waitTime() -> Int32 {
         if !downstream.unsettled.isEmpty || !upstreams.unsettled.isEmpty { return 0 }
         // Health probes are started once a turn. Log lines and the end of a drain need shorter waits.
-        var shortest: Int32 = telemetry.hasLines || phase != .serving ? 100 : 1_000
+        var shortest: Int32 = telemetry.hasLines || phase != .serving ? 100 : Self.longestWait
         if downstream.acceptPausedUntil != nil { shortest = min(shortest, 100) }
         if load.isCounting { shortest = min(shortest, 10) }
         if upstreams.directory.roomIsWanted { shortest = min(shortest, 100) }
