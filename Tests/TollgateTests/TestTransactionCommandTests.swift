@@ -23,7 +23,7 @@ import Workbench
             TOLLGATE_DATA_DIR=\(folder.path)
             TOLLGATE_TIERS=free premium
             TOLLGATE_PRODUCT_MONTHLY="tier=premium apple=gold"
-            TOLLGATE_PURCHASES_APPLE="bundle-ids=test.app environments=sandbox"
+            TOLLGATE_PURCHASES_APPLE="bundle-ids=test.app environments=sandbox roots=roots/new/root.pem"
 
             """
         try FileBytes.write(Array(settings.utf8), to: envFile)
@@ -58,7 +58,7 @@ import Workbench
     }
 
     @Test func itPrintsPurchasesThatTheGatewayTakes() async throws {
-        #expect(try await make().exitCode == 1)  // No account, but a root.
+        #expect(try await make().exitCode == 1)  // No account, but the root that the settings name.
         #expect(try await run("user create --id \(account) --email ada@example.org").exitCode == 0)
         let first = try await make()
         #expect(first.exitCode == 0, "\(first.errorOutput)")
