@@ -41,7 +41,7 @@ import Wire
                     PurchaseStatus(
                         state, product: product, until: at(100 + period).now, renews: true, transactions: [payment],
                         periodStart: at(period).now, at: time))
-            case 5..<7: return .owner(key, owner, at: time)
+            case 5..<7 where keys.count > 1 || time < at(6).now: return .owner(key, owner, at: time)
             case 7:
                 let state = [PurchaseState.refunded, .revoked, .superseded, nil].randomElement(using: &random) ?? nil
                 let transaction = Bool.random(using: &random) ? payment : key.original
