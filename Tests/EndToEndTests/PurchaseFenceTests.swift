@@ -11,7 +11,7 @@ import Testing
         private let stripe: Upstream
         private let folder: Folder
 
-        init(_ count: Int, _ bus: Bus) throws {
+        init(_ count: Int, _ bus: Bus, database: String? = nil) throws {
             folder = try Folder()
             stripe = try Upstream { request, connection in
                 let id = request.target.split(whereSeparator: { "/?".contains($0) }).first { $0.hasPrefix("cs_") } ?? "cs_"
@@ -23,7 +23,8 @@ import Testing
             let key = try folder.write("key", "rk_test_1")
             fleet = try Fleet(
                 count, bus, "TOLLGATE_PRODUCT_PREMIUM=\"tier=premium stripe=price_premium\"",
-                "TOLLGATE_PURCHASES_STRIPE=\"environments=sandbox secret-file=\(secret) api-key-file=\(key) api-url=\(stripe.url)\"")
+                "TOLLGATE_PURCHASES_STRIPE=\"environments=sandbox secret-file=\(secret) api-key-file=\(key) api-url=\(stripe.url)\"",
+                database: database)
             try fleet.waitForTheBus()
         }
 
@@ -39,12 +40,18 @@ import Testing
 
         /// Buys the subscription of this number at a gateway; whether it counts everywhere.
         func buy(_ number: Int, at gateway: Int, _ token: String) throws -> Bool {
-            let answer = try fleet[gateway].send("POST /purchases/stripe", #"{"session_id":"cs_\#(number)"}"#, bearer: token)
+            let answer = try claim(number, at: gateway, token)
             #expect(answer.status == 200, "\(answer.text)")
             let json = try JSON(answer.text)
             #expect(json["tier"].text == "premium")
             return try #require(json["everywhere"].bool as Bool?)
         }
+
+        func claim(_ number: Int, at gateway: Int, _ token: String) throws -> Message {
+            try fleet[gateway].send("POST /purchases/stripe", Self.body(number), bearer: token)
+        }
+
+        static func body(_ number: Int) -> String { #"{"session_id":"cs_\#(number)"}"# }
 
         func statuses(_ token: String) throws -> [Int] { try fleet.statuses("GET /premium", token) }
     }
@@ -89,5 +96,46 @@ import Testing
         #expect(try !world.buy(2, at: 0, bob.access))
         #expect(try world.fleet[0].send("GET /premium", bearer: bob.access).status == 200)
         try eventually("it is gone") { try world.buy(2, at: 0, bob.access) }
+    }
+
+    /// What is committed is found by the next claim, wherever it is made.
+    @Test func aClaimThatIsKilledBeforeItsAnswerIsMadeAgain() throws {
+        let cluster = try PostgresCluster.shared.get()
+        let name = try cluster.newDatabaseName()
+        let world = try World(2, .postgres, database: cluster.url(name))
+        let ada = try world.fleet[0].register("ada@example.org")
+        try eventually("both are up") { try world.buy(1, at: 0, ada.access) }
+        // The answer waits for it.
+        let other = world.fleet[1].process
+        other.pause()
+        defer { other.resume() }
+        let bob = try world.fleet[0].register("bob@example.org")
+        let body = World.body(2)
+        let connection = try world.fleet[0].connect()
+        try connection.send(
+            "POST /purchases/stripe HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \(bob.access)\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+        )
+        let count = "SELECT count(*) FROM purchases WHERE account IS NOT NULL"
+        try eventually("it is committed") { try cluster.run(count, in: name) == "2" }
+        world.fleet[0].process.kill()
+        other.resume()
+        #expect(try world.fleet[1].send("GET /premium", bearer: bob.access).status == 200)
+        _ = try world.buy(2, at: 1, bob.access)
+        #expect(try cluster.run(count, in: name) == "2")
+    }
+
+    @Test func aClaimWhileTheDatabaseIsAwayIsRefusedAndMadeAgain() throws {
+        let cluster = try PostgresCluster()
+        defer { cluster.end() }
+        let name = try cluster.newDatabaseName()
+        let world = try World(2, .postgres, database: cluster.url(name))
+        let ada = try world.fleet[0].register("ada@example.org")
+        try cluster.stop()
+        let refused = try world.claim(1, at: 0, ada.access)
+        #expect(refused.status == 503 && refused["Retry-After"] != nil, "\(refused.text)")
+        try cluster.start()
+        try eventually("the database is back") { try world.claim(1, at: 0, ada.access).status == 200 }
+        try eventually("both have heard") { try world.statuses(ada.access) == [200, 200] }
+        #expect(try cluster.run("SELECT count(*) FROM purchases", in: name) == "1")
     }
 }
