@@ -17,17 +17,17 @@ import Testing
         let folder = try Folder()
         try folder.write("stripe", Self.secret)
         settings = """
-        \(Gateway.contracts)
-        \(Gateway.trustingProxies)
-        TOLLGATE_CHECK_LISTEN=127.0.0.1:0
-        TOLLGATE_CORS=https://app.test
-        TOLLGATE_INTERNAL_SERVICE=key-sha256=\(try run("sha256sum", [], input: Self.key).output.prefix(64))
-        TOLLGATE_UPSTREAM_U="\(upstream.url)"
-        TOLLGATE_ROUTE_ME="/me/* upstream=u"
-        TOLLGATE_ROUTE_PAID="/paid/* upstream=u tier=premium"
-        TOLLGATE_PRODUCT_MONTHLY="tier=premium stripe=price_1"
-        TOLLGATE_PURCHASES_STRIPE="secret-file=\(folder.file("stripe"))"
-        """
+            \(Gateway.contracts)
+            \(Gateway.trustingProxies)
+            TOLLGATE_CHECK_LISTEN=127.0.0.1:0
+            TOLLGATE_CORS=https://app.test
+            TOLLGATE_INTERNAL_SERVICE=key-sha256=\(try run("sha256sum", [], input: Self.key).output.prefix(64))
+            TOLLGATE_UPSTREAM_U="\(upstream.url)"
+            TOLLGATE_ROUTE_ME="/me/* upstream=u"
+            TOLLGATE_ROUTE_PAID="/paid/* upstream=u tier=premium"
+            TOLLGATE_PRODUCT_MONTHLY="tier=premium stripe=price_1"
+            TOLLGATE_PURCHASES_STRIPE="secret-file=\(folder.file("stripe"))"
+            """
         gateway = try Gateway(settings, folder: folder)
     }
 
@@ -56,7 +56,8 @@ import Testing
             import json, sys, jwt
             token = sys.stdin.read()
             key = jwt.PyJWKClient(sys.argv[1]).get_signing_key_from_jwt(token).key
-            print(jwt.get_unverified_header(token)["typ"], json.dumps(jwt.decode(token, key, algorithms=["ES256"], issuer=sys.argv[2])))
+            claims = jwt.decode(token, key, algorithms=["ES256"], issuer=sys.argv[2], audience="entitlement")
+            print(jwt.get_unverified_header(token)["typ"], json.dumps(claims))
             """
         let keys = "http://127.0.0.1:\(gateway.port)/.well-known/jwks.json"
         let words = try run("/usr/bin/python3", ["-c", script, keys, "http://localhost:8000"], input: answer.text).output

@@ -95,6 +95,7 @@ package struct TokenMint: Sendable {
         var json = JSONWriter()
         json.beginObject()
         json.field("iss", issuer)
+        json.field("aud", "entitlement" as StaticString)
         json.field("sub", account.text)
         json.field("iat", Int(now.seconds))
         json.field("exp", Int(min(now.seconds + Self.entitlementSeconds, until?.seconds ?? .max)))
