@@ -43,7 +43,7 @@ struct AppleTransaction {
         return effects(
             PurchaseStatus(
                 isOver ? .expired : .active, product: product, until: expiresAt, renews: isSubscription && !isOver, transactions: [id],
-                periodStart: purchasedAt, at: purchasedAt), ended: ended ?? revocation)
+                periodStart: purchasedAt, at: purchasedAt, paidUntil: expiresAt), ended: ended ?? revocation)
     }
 
     /// What it says together with the store's word on the subscription.
@@ -52,12 +52,13 @@ struct AppleTransaction {
             PurchaseStatus(
                 state, product: product, until: state == .grace ? renewal?.graceUntil ?? expiresAt : expiresAt,
                 renews: renewal?.renews ?? (isSubscription && state != .expired), transactions: [id], periodStart: purchasedAt,
-                at: toldAt(renewal)), renewal, ended: revocation)
+                at: toldAt(renewal), paidUntil: expiresAt), renewal, ended: revocation)
     }
 
     private func effects(_ status: PurchaseStatus, _ renewal: AppleRenewal? = nil, ended: PurchaseState?) -> [PurchaseEffect] {
         var effects = [PurchaseEffect.status(key, status)]
-        if let account = account ?? renewal?.account { effects.append(.owner(key, account, at: signedAt)) }
+        // The accounts of all transactions since the first: that of the newest one counts, whenever an older one is signed anew.
+        if let account = account ?? renewal?.account { effects.append(.owner(key, account, at: purchasedAt, told: signedAt)) }
         if let state = ended ?? (isUpgraded ? .superseded : nil) { effects.append(self.ended(state)) }
         return effects
     }

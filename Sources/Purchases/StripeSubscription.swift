@@ -46,7 +46,7 @@ struct StripeSubscription {
             state, product: product, until: until,
             renews: (isLasting || state == .retry) && subscription["cancel_at_period_end"].bool != true && cancelsAt == nil,
             transactions: subscription["latest_invoice"].reference.map { [$0] } ?? [], periodStart: .beginning, at: at.ranked(rank),
-            paidUntil: isLasting ? end : start)
+            paidUntil: isLasting ? end : start, paidFrom: start)
     }
 
     /// The status by a paid invoice of a period. It counts from the period's begin on, before all that the subscription's own events say
@@ -62,7 +62,7 @@ struct StripeSubscription {
         let transactions = ([invoice["id"], invoice["charge"], invoice["payment_intent"]] + payments).compactMap(\.reference)
         let status = PurchaseStatus(
             .active, product: product, until: end, renews: true, transactions: transactions, periodStart: .beginning, at: start.ranked(0),
-            paidUntil: end)
+            paidUntil: end, paidFrom: start)
         return [.status(PurchaseKey(.stripe, environment, id), status)]
     }
 }

@@ -112,6 +112,13 @@ private typealias World = AppleWorld
         #expect(shown(named.effects) == ["100 active gold until 1700001000 renews [101]", "100 of bob"])
     }
 
+    /// Transactions of one purchase may name several accounts, and are signed anew at any time.
+    @Test func theAccountCountsFromItsTransactionOn() async throws {
+        let owner = try await prove(["appAccountToken": "\"\(alice.text)\""]).effects.last
+        let (bought, signed) = (WallTime(seconds: World.now.seconds - 100), WallTime(seconds: World.now.seconds - 10))
+        #expect(owner == .owner(PurchaseKey(.apple, .sandbox, "100"), alice, at: bought, told: signed))
+    }
+
     /// An app sends the transaction that it has, signed anew: it must not take back the grace that the store told of before.
     @Test func aClaimIsOlderThanWhatTheStoreSaidOfThePeriod() async throws {
         let over = ["expiresDate": World.at(-60), "signedDate": World.at(-1)]
@@ -125,6 +132,7 @@ private typealias World = AppleWorld
             return
         }
         #expect(claimed.periodStart == told.periodStart && claimed.at < told.at)
+        #expect(claimed.paidUntil == claimed.until && told.paidUntil == WallTime(seconds: World.now.seconds + 1_000), "for `grace=`")
         #expect(told.at == WallTime(seconds: World.now.seconds - 50) && told.state == .grace)
     }
 

@@ -20,8 +20,8 @@ import Wire
             switch effect {
             case .status(let key, let status):
                 isGood(key.original) && isGood(status.product) && status.transactions.allSatisfy { isGood($0) } && isGood(status.until)
-                    && isGood(status.at) && isGood(status.periodStart) && isGood(status.paidUntil)
-            case .owner(let key, _, let at): isGood(key.original) && isGood(at)
+                    && isGood(status.at) && isGood(status.periodStart) && isGood(status.paidUntil) && isGood(status.paidFrom)
+            case .owner(let key, _, let at, let told): isGood(key.original) && isGood(at) && isGood(told)
             case .ended(let ended): isGood(ended.transaction) && isGood(ended.at)
             case .transfer(_, _, _, _, let at): isGood(at)
             }

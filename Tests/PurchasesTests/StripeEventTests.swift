@@ -46,6 +46,7 @@ private let plan = StripePlan(
         let late = try await status(Samples.subscription("past_due", isNew: isNew))
         let paid = try await status(Samples.subscription("active", isNew: isNew))
         #expect(late?.paidUntil == WallTime(seconds: 900) && paid?.paidUntil == WallTime(seconds: 1_900))
+        #expect(late?.paidFrom == WallTime(seconds: 900) && paid?.paidFrom == late?.paidFrom)
         let named = try await effects(
             Samples.event("customer.subscription.created", Samples.subscription("active", isNew: isNew, account: bob)))
         #expect(shown(named) == ["sub_1 of bob", "sub_1 active price_1 until 1900 renews [in_1]"])
@@ -70,6 +71,7 @@ private let plan = StripePlan(
         let canceled = try await status(Samples.subscription("canceled", isNew: isNew), at: 900)
         guard case .status(_, let paid)? = found.first else { return }
         #expect(try #require(canceled).at > paid.at && paid.paidUntil == WallTime(seconds: 1_900))
+        #expect(canceled?.paidFrom == paid.paidFrom, "payments of one period")
         // Parts of a period after a change, and invoices that a person wrote.
         for reason in ["subscription_update", "manual"] {
             #expect(try await effects(Samples.event("invoice.paid", Samples.invoice(isNew: isNew, reason: reason))) == [])

@@ -14,11 +14,11 @@ enum Sold {
 
     static func status(
         _ state: PurchaseState = .active, _ product: String = "app.pro", until: Int64? = 100, paid: [String] = ["t1"], from: Int64 = 0,
-        at time: Int64 = 1, paidUntil: Int64? = nil, renews: Bool = true
+        at time: Int64 = 1, paidFrom: Int64? = nil, renews: Bool = true
     ) -> PurchaseStatus {
         PurchaseStatus(
             state, product: product, until: until.map { at($0).now }, renews: renews, transactions: paid, periodStart: at(from).now,
-            at: at(time).now, paidUntil: paidUntil.map { at($0).now })
+            at: at(time).now, paidFrom: paidFrom.map { at($0).now })
     }
 
     static func event(_ id: String, _ effects: [PurchaseEffect], _ source: PurchaseSource = .apple, at time: Int64 = 1) -> StoreEvent {
@@ -74,6 +74,33 @@ private let key = PurchaseKey(.apple, .production, "t1")
         #expect(events.map(\.detail) == ["apple pro active until \(ISO8601.text(at(100).now)), \(purchase.id.text)"])
     }
 
+    /// A period may have more payments than the newest status names.
+    @Test(arguments: Backend.allCases) func theRefundOfAnyPaymentOfThePeriodCounts(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let key = PurchaseKey(.stripe, .production, "sub")
+        func told(_ payment: String, period: Int64, at time: Int64) async throws -> PurchaseState? {
+            let status = Sold.status(.active, "price_pro", paid: [payment], at: time, paidFrom: period)
+            return try await store.apply([.status(key, status)], Sold.products, at(2)).first?.state
+        }
+        func ended(_ payment: String, _ state: PurchaseState?, at time: Int64) async throws -> PurchaseState? {
+            let end = EndedTransaction(.stripe, .production, payment, state, at: at(time).now)
+            return try await store.apply([.ended(end)], Sold.products, at(2)).first?.state
+        }
+        for (payment, period, time) in [("in_0", Int64(1), Int64(1)), ("in_2", 30, 33), ("in_1", 30, 31)] {
+            #expect(try await told(payment, period: period, at: time) == .active)
+        }
+        #expect(try await ended("in_0", .refunded, at: 40) == .active, "of an earlier period")
+        #expect(try await ended("in_1", .revoked, at: 41) == .revoked)
+        #expect(try await ended("in_2", .refunded, at: 42) == .refunded)
+        #expect(try await ended("in_2", nil, at: 43) == .revoked)
+        #expect(try await ended("in_1", nil, at: 44) == .active)
+        #expect(try await ended("pi_1", .refunded, at: 45) == nil)
+        #expect(try await told("pi_1", period: 30, at: 30) == .refunded, "an older word names a payment that has ended")
+        #expect(try await told("in_3", period: 60, at: 60) == .active)
+    }
+
     /// The operator's grant and those of purchases stand beside each other, wherever a tier is read, and both are logged.
     @Test(arguments: Backend.allCases) func aPurchaseIsAGrantBesideTheOperators(_ backend: Backend) async throws {
         let bench = try backend.bench()
@@ -124,7 +151,7 @@ private let key = PurchaseKey(.apple, .production, "t1")
             ("odd", .apple, [.status(key, Sold.status(.active, "app.other"))], .unknownProduct),
             ("of-others", .google, [.owner(PurchaseKey(.google, .production, "g"), missing, at: at(1).now)], .unknownAccount),
             ("to-nobody", .revenuecat, [.transfer(.revenuecat, .production, from: [newID()], to: missing, at: at(1).now)], .unknownAccount),
-            ("refund", .stripe, [.ended(EndedTransaction(.stripe, .production, "p", .refunded, at: at(1).now))], .applied),
+            ("refund", .stripe, [.ended(EndedTransaction(.stripe, .production, "p", .refunded, at: at(1).now))], .kept),
         ]
         for (id, source, effects, verdict) in events { #expect(try await store.hear(id, effects, source).verdict == verdict, "\(id)") }
         func found(
@@ -154,7 +181,7 @@ private let key = PurchaseKey(.apple, .production, "t1")
         let cases: [(claimed: WireID?, named: WireID?, transfers: Bool, owner: WireID?)] = [
             (nil, nil, false, ada), (ada, nil, false, ada), (bob, nil, false, bob), (bob, nil, true, ada),
             (nil, ada, false, ada), (nil, bob, false, bob), (nil, bob, true, bob), (nil, newID(), true, nil),
-            (nil, gone, false, ada), (bob, gone, false, bob), (bob, gone, true, ada), (bob, ada, false, ada), (bob, newID(), false, nil),
+            (nil, gone, false, ada), (bob, gone, false, bob), (bob, gone, true, ada), (bob, ada, false, ada), (bob, newID(), false, bob),
         ]
         for (number, rule) in cases.enumerated() {
             let key = PurchaseKey(.apple, .production, "k\(number)")

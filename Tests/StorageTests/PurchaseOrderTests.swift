@@ -17,7 +17,7 @@ import Wire
             self.accounts = accounts
             missing = newID()
             // Every other world has one purchase and many transfers, which come last.
-            let sources = number % 2 == 0 ? [PurchaseSource.apple, .google, .revenuecat] : [.revenuecat]
+            let sources = number % 2 == 0 ? [PurchaseSource.apple, .google, .stripe, .revenuecat] : [.revenuecat]
             keys = sources.enumerated().map {
                 PurchaseKey($1, .production, "\(number)-\($0)")
             }
@@ -31,16 +31,19 @@ import Wire
 
         private func effect(_ key: PurchaseKey, _ time: WallTime, _ period: Int64, _ random: inout SplitMix64) -> PurchaseEffect {
             let owner = (accounts + [missing]).randomElement(using: &random) ?? missing
-            let payment = "\(key.original)/\(period)"
+            let payment = "\(key.original)/\(period)" + (key.source == .stripe && Bool.random(using: &random) ? "+" : "")
             switch Int.random(in: (keys.count == 1 ? 4 : 0)..<10, using: &random) {
             case 0..<5:
                 let state = PurchaseState.allCases.randomElement(using: &random) ?? .active
-                let product = Bool.random(using: &random) ? "\(key.source == .google ? "g" : key.source == .apple ? "app" : "rc").pro" : "?"
+                let sold = [PurchaseSource.apple: "app.pro", .google: "g.pro", .stripe: "price_pro", .revenuecat: "rc.pro"]
+                let product = Bool.random(using: &random) ? sold[key.source] ?? "?" : "?"
+                // At Stripe the time alone orders statuses, and a period may have several payments.
+                let paidFrom = key.source == .stripe ? at(period).now : nil
                 return .status(
                     key,
                     PurchaseStatus(
                         state, product: product, until: at(100 + period).now, renews: true, transactions: [payment],
-                        periodStart: at(period).now, at: time))
+                        periodStart: paidFrom == nil ? at(period).now : at(0).now, at: time, paidFrom: paidFrom))
             case 5..<7 where keys.count > 1 || time < at(6).now: return .owner(key, owner, at: time)
             case 7:
                 let state = [PurchaseState.refunded, .revoked, .superseded, nil].randomElement(using: &random) ?? nil
@@ -60,7 +63,7 @@ import Wire
             for effect in effects {
                 switch effect {
                 case .status(key, let status): statuses.append(status)
-                case .owner(key, let owner, let time): moves.append((time, { _ in owner }))
+                case .owner(key, let owner, let time, _): moves.append((time, { _ in owner }))
                 case .ended(let ended) where ended.source == key.source:
                     if ends[ended.transaction].map({ $0.at < ended.at }) ?? true { ends[ended.transaction] = (ended.state, ended.at) }
                 case .transfer(key.source, _, let givers, let taker, let time):
@@ -73,8 +76,11 @@ import Wire
             var state = status.state
             var end: (state: PurchaseState?, at: WallTime)?
             for (transaction, said) in ends where said.state != nil && (end.map { $0.at < said.at } ?? true) {
-                let isWhole = transaction == key.original && (key.source == .google || said.state == .superseded)
-                if isWhole || status.transactions.contains(transaction) { end = said }
+                let isWhole = transaction == key.original && ([.google, .stripe].contains(key.source) || said.state == .superseded)
+                let isOfPeriod = statuses.contains {
+                    $0.transactions.contains(transaction) && ($0 == status || $0.paidFrom != nil && $0.paidFrom == status.paidFrom)
+                }
+                if isWhole || isOfPeriod { end = said }
             }
             state = end?.state ?? state
             return (state, named == missing ? nil : named ?? claims[key], status.product)
@@ -149,7 +155,7 @@ extension PurchaseEffect {
 
     fileprivate var source: PurchaseSource {
         switch self {
-        case .status(let key, _), .owner(let key, _, _): key.source
+        case .status(let key, _), .owner(let key, _, _, _): key.source
         case .ended(let ended): ended.source
         case .transfer(let source, _, _, _, _): source
         }

@@ -38,6 +38,40 @@ private let (claimed, named) = (PurchaseKey(.apple, .production, "c"), PurchaseK
         #expect(try await store.hear("late", word, .revenuecat).purchases.map(\.account) == [ada])
         #expect(try await purchased(store, ada) == 3)
         #expect(try await store.claim(named, [status, owner], by: ada).purchase?.account == ada, "by an older transaction")
+        // A later transfer from the taker passes on what it got by the merge; one before the store named it does not.
+        let bob = try await store.opened("bob@x").account.id
+        for (time, holder) in [(Int64(69), ada), (80, bob)] {
+            let transfer = PurchaseEffect.transfer(.revenuecat, .production, from: [ada], to: bob, at: at(time).now)
+            #expect(try await store.apply([transfer], Sold.products, at(5)).map(\.account) == [holder], "\(time)")
+        }
+    }
+
+    /// One purchase whose transactions name several accounts is that of the newest transaction, however late an older one is told again.
+    @Test(arguments: Backend.allCases) func anOldTransactionMovesNoPurchase(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let (ada, bob) = (try await store.opened("ada@x").account.id, try await store.opened("bob@x").account.id)
+        func word(_ period: Int64, _ account: WireID, told: Int64, _ end: PurchaseState? = nil) -> [PurchaseEffect] {
+            let transaction = "t\(period)"
+            return [
+                .status(claimed, Sold.status(until: period + 30, paid: [transaction], from: period, at: told)),
+                .owner(claimed, account, at: at(period).now, told: at(told).now),
+            ] + (end.map { [.ended(EndedTransaction(.apple, .production, transaction, $0, at: at(told).now))] } ?? [])
+        }
+        #expect(try await store.claim(claimed, word(0, ada, told: 1), by: ada).purchase?.account == ada)
+        #expect(try await store.claim(claimed, word(50, bob, told: 51), by: bob).purchase?.account == bob)
+        #expect(try await store.claim(claimed, word(0, ada, told: 60), by: bob).purchase?.state == .active, "restored by the other one")
+        #expect(try await store.claim(claimed, word(0, ada, told: 61), by: ada) == .ofOtherAccount)
+        try await store.hear("refund", word(0, ada, told: 62, .refunded))
+        #expect(try await purchased(store, bob) == 1)
+        // Nor does a claim that is refused, whatever it names.
+        let carol = try await store.opened("carol@x").account.id
+        for name in [carol, newID()] { #expect(try await store.claim(claimed, word(55, name, told: 63), by: ada) == .ofOtherAccount) }
+        #expect(try await purchased(store, bob) == 1)
+        // The store names another account of the same transaction: the later word counts.
+        for (account, told) in [(ada, Int64(70)), (bob, 65)] { try await store.hear("named \(told)", word(56, account, told: told)) }
+        #expect(try await purchased(store, ada) == 1)
     }
 
     /// One that names an account which is not there is bound by the next event once that account has come.

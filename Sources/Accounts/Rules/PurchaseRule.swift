@@ -4,9 +4,7 @@ package import Wire
 package struct PurchaseFacts: Hashable, Sendable {
     package let key: PurchaseKey
     package var status: PurchaseStatus?
-    /// The account that the purchase names, and when the store said so. It need not exist.
-    package var named: UUID?
-    package var namedAt: WallTime?
+    package var named: NamedOwner?
     package var claimed: UUID?
 
     package init(_ key: PurchaseKey) { self.key = key }
@@ -16,10 +14,21 @@ package struct PurchaseFacts: Hashable, Sendable {
         status = new
     }
 
-    package mutating func take(owner: UUID, at time: WallTime) {
-        if let named, let namedAt, (namedAt, named) >= (time, owner) { return }
-        (named, namedAt) = (owner, time)
+    package mutating func take(_ owner: NamedOwner) {
+        if let named, named.place >= owner.place { return }
+        named = owner
     }
+}
+
+/// The account that a purchase names, since when, and when the store said so. It need not exist.
+package struct NamedOwner: Hashable, Sendable {
+    package let account: UUID
+    package let at: WallTime
+    package let told: WallTime
+
+    package init(_ account: UUID, at: WallTime, told: WallTime) { (self.account, self.at, self.told) = (account, at, told) }
+
+    fileprivate var place: (WallTime, WallTime, UUID) { (at, told, account) }
 }
 
 /// The account that a purchase names, after all transfers.
@@ -69,7 +78,8 @@ package enum PurchaseRule {
     private typealias Place = (WallTime, WallTime, WallTime, Int, Int, String)
 
     private static func place(_ status: PurchaseStatus) -> Place {
-        let rest = ([status.product, "\(status.paidUntil?.microseconds ?? 0)"] + status.transactions).joined(separator: "\n")
+        let rest = ([status.product, "\(status.paidUntil?.microseconds ?? 0) \(status.paidFrom?.microseconds ?? 0)"] + status.transactions)
+            .joined(separator: "\n")
         return (
             status.periodStart, status.at, status.until ?? WallTime(microseconds: .max), -rank(status.state), status.renews ? 1 : 0, rest
         )
@@ -82,7 +92,7 @@ package enum PurchaseRule {
 
     private static func rank(_ state: PurchaseState) -> Int { PurchaseState.allCases.firstIndex(of: state) ?? 0 }
 
-    /// The outcome at `now`. `ended` may have more than concerns the purchase.
+    /// The outcome at `now`. `status` is the newest, with all payments of its period; `ended` may have more than concerns the purchase.
     package static func outcome(
         of facts: PurchaseFacts, _ status: PurchaseStatus, _ named: NamedAccount, ended: [EndedTransaction], _ products: Products,
         at now: WallTime
@@ -171,8 +181,12 @@ package enum PurchaseRule {
     /// The verdict on an event whose effects were applied. `isNamedMissing`: an account that it names is not there, and nothing else has bound
     /// its purchase.
     package static func verdict(_ event: StoreEvent, _ purchases: [Purchase], isNamedMissing: Bool) -> StoreEvent.Verdict {
-        if event.effects.isEmpty { return .kept }
+        if purchases.isEmpty, event.effects.allSatisfy(\.isEnd) { return .kept }
         if purchases.contains(where: { $0.product == nil }) { return .unknownProduct }
         return isNamedMissing ? .unknownAccount : .applied
     }
+}
+
+extension PurchaseEffect {
+    fileprivate var isEnd: Bool { if case .ended = self { true } else { false } }
 }

@@ -55,11 +55,12 @@ package struct PurchaseStatus: Hashable, Sendable {
     package var at: WallTime
     /// The end of the last period that was paid, where a late payment is to last to it.
     package var paidUntil: WallTime?
+    /// The begin of the period of `transactions`, where a period may have more payments than those that one status names.
+    package var paidFrom: WallTime?
 
     package init(
         _ state: PurchaseState, product: String, until: WallTime?, renews: Bool, transactions: [String], periodStart: WallTime,
-        at: WallTime,
-        paidUntil: WallTime? = nil
+        at: WallTime, paidUntil: WallTime? = nil, paidFrom: WallTime? = nil
     ) {
         self.state = state
         self.product = product
@@ -69,6 +70,7 @@ package struct PurchaseStatus: Hashable, Sendable {
         self.periodStart = periodStart
         self.at = at
         self.paidUntil = paidUntil
+        self.paidFrom = paidFrom
     }
 }
 
@@ -95,8 +97,9 @@ package struct EndedTransaction: Hashable, Sendable {
 /// One thing that an event, a claim or an answer of a store changes.
 package enum PurchaseEffect: Hashable, Sendable {
     case status(PurchaseKey, PurchaseStatus)
-    /// The account that the purchase itself names (`appAccountToken`, `obfuscatedAccountId`, `client_reference_id`, `app_user_id`).
-    case owner(PurchaseKey, UUID, at: WallTime)
+    /// The account that the purchase itself names (`appAccountToken`, `obfuscatedAccountId`, `client_reference_id`, `app_user_id`),
+    /// and since when. Of two since one time the one that was told later counts.
+    case owner(PurchaseKey, UUID, at: WallTime, told: WallTime = WallTime(seconds: 0))
     case ended(EndedTransaction)
     /// All purchases of a source and environment pass from these accounts to another one; later ones of theirs, too, if the store says
     /// an earlier time for them.

@@ -5,7 +5,8 @@ package struct StoreEvent: Hashable, Sendable {
     package enum Verdict: String, CaseIterable, Sendable {
         /// It was applied; `effects` may have changed nothing, because something newer was known.
         case applied
-        /// It has no effect by its type (`TEST`, `CONSUMPTION_REQUEST` and types that this program does not know).
+        /// It has no effect by its type (`TEST`, `CONSUMPTION_REQUEST` and types that this program does not know), or ends a payment of
+        /// which no purchase is known; one that comes later is ended by it.
         case kept
         /// Its product has no line: kept, and gives nothing.
         case unknownProduct = "unknown-product"

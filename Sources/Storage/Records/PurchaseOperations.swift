@@ -124,6 +124,14 @@ struct PurchaseLedger {
         rows.append(row)
         stored[row.id] = row
     }
+
+    /// Takes back that a purchase which has an account names another one.
+    fileprivate mutating func keepOwner(of key: PurchaseKey) {
+        for index in rows.indices where rows[index].facts.key == key {
+            guard let known = stored[rows[index].id], known.outcome?.account != nil else { continue }
+            rows[index].facts.named = known.facts.named
+        }
+    }
 }
 
 extension SQLTransaction {
@@ -132,8 +140,11 @@ extension SQLTransaction {
     mutating func apply(_ effects: [PurchaseEffect], to ledger: inout PurchaseLedger) throws(SQLFault) {
         for effect in effects {
             switch effect {
-            case .status(let key, let status): try change(key, in: &ledger) { $0.take(status) }
-            case .owner(let key, let owner, let time): try change(key, in: &ledger) { $0.take(owner: owner, at: time) }
+            case .status(let key, let status):
+                try change(key, in: &ledger) { $0.take(status) }
+                for row in ledger.rows where row.facts.key == key { try putPayments(status, of: row) }
+            case .owner(let key, let owner, let time, let told):
+                try change(key, in: &ledger) { $0.take(NamedOwner(owner, at: time, told: told)) }
             case .ended(let ended):
                 try put(ended)
                 for key in try purchases(paidBy: ended) { try change(key, in: &ledger) }
@@ -149,14 +160,17 @@ extension SQLTransaction {
         }
     }
 
-    /// Claims a purchase for an account; false if it is another one's.
+    /// Claims a purchase for an account; false if it is another one's, which then keeps it.
     mutating func claim(
         _ key: PurchaseKey, by account: UUID, transfers: Bool, in ledger: inout PurchaseLedger
     ) throws(SQLFault) -> Bool {
         try change(key, in: &ledger)
         guard let facts = ledger[key]?.facts,
             try PurchaseRule.mayClaim(account, named(facts), claimed: facts.claimed, transfers: transfers)
-        else { return false }
+        else {
+            ledger.keepOwner(of: key)
+            return false
+        }
         try change(key, in: &ledger) { $0.claimed = account }
         return true
     }
@@ -181,10 +195,10 @@ extension SQLTransaction {
         for index in ledger.rows.indices {
             var row = ledger.rows[index]
             let before = ledger.stored[row.id]
-            if row.facts.status != before?.facts.status { try putPayments(of: row) }
             let named = try named(row.facts)
             row.outcome = try row.facts.status.map { status throws(SQLFault) in
-                PurchaseRule.outcome(of: row.facts, status, named, ended: try ended(of: row), ledger.products, at: ledger.audit.now)
+                let whole = try withPayments(status, of: row)
+                return PurchaseRule.outcome(of: row.facts, whole, named, ended: try ended(of: row), ledger.products, at: ledger.audit.now)
             }
             if named == .unknown || (named == .deleted && row.outcome?.account == nil) { ledger.isNamedMissing = true }
             if row != before {
@@ -248,7 +262,7 @@ extension SQLTransaction {
 extension PurchaseEffect {
     var source: PurchaseSource {
         switch self {
-        case .status(let key, _), .owner(let key, _, _): key.source
+        case .status(let key, _), .owner(let key, _, _, _): key.source
         case .ended(let ended): ended.source
         case .transfer(let source, _, _, _, _): source
         }

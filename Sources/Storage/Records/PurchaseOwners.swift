@@ -31,7 +31,7 @@ extension SQLTransaction {
     /// Gives the purchases of an account that is merged into another one to that, also those of which stores tell later. The transaction
     /// begins with `lockPurchases`.
     mutating func movePurchases(from giver: UUID, to taker: UUID, _ audit: AuditContext) throws(SQLFault) {
-        try putTransfer(from: giver, to: taker, at: WallTime(microseconds: .max), nil, nil)
+        try putTransfer(from: giver, to: taker, at: audit.now, nil, nil)
         var rows = try purchaseRows("WHERE account = $1 OR claimed = $1", [.id(giver)])
         for key in try purchases(passing: giver) where !rows.contains(where: { $0.facts.key == key }) {
             if let row = try purchaseRow(key) { rows.append(row) }

@@ -18,14 +18,16 @@ struct PurchaseRow: Equatable {
     init(_ row: inout SQLRow) throws(SQLFault) {
         id = try row.id()
         facts = PurchaseFacts(PurchaseKey(try row.word(PurchaseSource.self), try row.word(StoreEnvironment.self), try row.text()))
-        (facts.named, facts.namedAt) = (try row.optionalID(), try row.optionalTime())
+        let (named, namedAt, told) = (try row.optionalID(), try row.optionalTime(), try row.optionalTime())
+        if let named, let namedAt, let told { facts.named = NamedOwner(named, at: namedAt, told: told) }
         let (state, product, until) = (try row.optionalWord(PurchaseState.self), try row.optionalText(), try row.optionalTime())
         let (renews, transactions) = (try row.optionalInteger() == 1, try row.optionalText()?.split(separator: "\n").map(String.init))
-        let (start, at, paidUntil) = (try row.optionalTime(), try row.optionalTime(), try row.optionalTime())
+        let (start, at) = (try row.optionalTime(), try row.optionalTime())
+        let (paidUntil, paidFrom) = (try row.optionalTime(), try row.optionalTime())
         if let state, let product, let transactions, let start, let at {
             facts.status = PurchaseStatus(
                 state, product: product, until: until, renews: renews, transactions: transactions, periodStart: start, at: at,
-                paidUntil: paidUntil)
+                paidUntil: paidUntil, paidFrom: paidFrom)
         }
         facts.claimed = try row.optionalID()
         let (account, outcome) = (try row.optionalID(), try row.optionalWord(PurchaseState.self))
@@ -49,10 +51,12 @@ struct PurchaseRow: Equatable {
     fileprivate var values: [SQLValue] {
         let status = facts.status
         return [
-            .id(id), .text(facts.key.source.rawValue), .text(facts.key.environment.rawValue), .text(facts.key.original), .id(facts.named),
-            .time(facts.namedAt), .text(status?.state.rawValue), .text(status?.product), .time(status?.until),
+            .id(id), .text(facts.key.source.rawValue), .text(facts.key.environment.rawValue), .text(facts.key.original),
+            .id(facts.named?.account), .time(facts.named?.at), .time(facts.named?.told), .text(status?.state.rawValue),
+            .text(status?.product), .time(status?.until),
             status.map { .flag($0.renews) } ?? .null, .text(status?.transactions.joined(separator: "\n")), .time(status?.periodStart),
-            .time(status?.at), .time(status?.paidUntil), .id(facts.claimed), .id(outcome?.account), .text(outcome?.state.rawValue),
+            .time(status?.at), .time(status?.paidUntil), .time(status?.paidFrom), .id(facts.claimed), .id(outcome?.account),
+            .text(outcome?.state.rawValue),
             .time(outcome?.until), .text(outcome?.product), .text(outcome?.tier), outcome?.grace.map { .integer($0) } ?? .null,
             .flag(outcome?.gives ?? false), .time(createdAt), .time(updatedAt),
         ]
@@ -62,10 +66,11 @@ struct PurchaseRow: Equatable {
 /// The tables of purchases.
 extension SQLTransaction {
     private static let purchaseColumns = [
-        "id", "source", "environment", "original", "named", "named_at", "status_state", "status_product", "status_until", "status_renews",
-        "status_transactions", "status_start", "status_at", "status_paid_until", "claimed", "account", "state", "ends_at", "product",
-        "tier",
-        "grace", "gives", "created_at", "updated_at",
+        "id", "source", "environment", "original", "named", "named_at", "named_told", "status_state", "status_product", "status_until",
+        "status_renews",
+        "status_transactions", "status_start", "status_at", "status_paid_until", "status_paid_from", "claimed", "account", "state",
+        "ends_at",
+        "product", "tier", "grace", "gives", "created_at", "updated_at",
     ]
     private static let selectPurchase = "SELECT \(purchaseColumns.joined(separator: ", ")) FROM purchases "
     private static let putPurchase = """
@@ -99,14 +104,30 @@ extension SQLTransaction {
 
     func put(_ row: PurchaseRow) throws(SQLFault) { try change(.unlogged, Self.putPurchase, row.values) }
 
-    /// Keeps that payments belong to a purchase.
-    func putPayments(of row: PurchaseRow) throws(SQLFault) {
-        for payment in row.facts.status?.transactions ?? [] {
+    /// Keeps that the payments of a status belong to a purchase, whether or not a newer status is known.
+    func putPayments(_ status: PurchaseStatus, of row: PurchaseRow) throws(SQLFault) {
+        for payment in status.transactions {
             try change(
                 .unlogged,
-                "INSERT INTO purchase_payments (source, environment, payment, purchase) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
-                [.text(row.facts.key.source.rawValue), .text(row.facts.key.environment.rawValue), .text(payment), .id(row.id)])
+                """
+                INSERT INTO purchase_payments (source, environment, payment, purchase, paid_from) VALUES ($1, $2, $3, $4, $5)
+                ON CONFLICT DO NOTHING
+                """,
+                [
+                    .text(row.facts.key.source.rawValue), .text(row.facts.key.environment.rawValue), .text(payment), .id(row.id),
+                    .time(status.paidFrom ?? WallTime(seconds: 0)),
+                ])
         }
+    }
+
+    /// A status of a purchase with all payments of its period, of which others may have told.
+    func withPayments(_ status: PurchaseStatus, of row: PurchaseRow) throws(SQLFault) -> PurchaseStatus {
+        guard let start = status.paidFrom else { return status }
+        var status = status
+        status.transactions += try rows(
+            "SELECT payment FROM purchase_payments WHERE purchase = $1 AND paid_from = $2", [.id(row.id), .time(start)]
+        ) { row throws(SQLFault) in try row.text() }
+        return status
     }
 
     /// Keeps what is said of a payment, unless something that counts before it is kept.
@@ -157,8 +178,8 @@ extension SQLTransaction {
 
     /// The account that a purchase names, after all transfers.
     func named(_ facts: PurchaseFacts) throws(SQLFault) -> NamedAccount {
-        guard let named = facts.named, let time = facts.namedAt else { return .none }
-        let owner = try PurchaseRule.owner(named, since: time) { account, time throws(SQLFault) in
+        guard let named = facts.named else { return .none }
+        let owner = try PurchaseRule.owner(named.account, since: named.at) { account, time throws(SQLFault) in
             try nextTransfer(from: account, since: time, of: facts.key)
         }
         if try isAccount(owner) { return .present(owner) }
@@ -167,13 +188,14 @@ extension SQLTransaction {
 
     func isAccount(_ id: UUID) throws(SQLFault) -> Bool { try first("SELECT id FROM accounts WHERE id = $1", [.id(id)]) != nil }
 
+    /// An account that was merged has nothing of its own any more: its transfer also takes what a store names later.
     private func nextTransfer(
         from account: UUID, since time: WallTime, of key: PurchaseKey
     ) throws(SQLFault) -> (to: UUID, at: WallTime)? {
         let found = try first(
             """
-            SELECT taker, at FROM purchase_transfers
-            WHERE giver = $1 AND at >= $2 AND (source = $3 AND environment = $4 OR source = '') ORDER BY at, taker LIMIT 1
+            SELECT taker, CASE WHEN at < $2 THEN $2 ELSE at END AS since FROM purchase_transfers
+            WHERE giver = $1 AND (at >= $2 AND source = $3 AND environment = $4 OR source = '') ORDER BY since, taker LIMIT 1
             """,
             [.id(account), .time(time), .text(key.source.rawValue), .text(key.environment.rawValue)])
         guard var found else { return nil }

@@ -84,8 +84,8 @@ enum Schema {
         ["password", "email", "phone"].map { "ALTER TABLE accounts ADD COLUMN \($0)_carried_at BIGINT" }
         + ["ALTER TABLE identities ADD COLUMN carried_at BIGINT"]
 
-    /// Purchases have no foreign keys: they outlive accounts, and stores tell of them before they are whole. `named` and `named_at`, the
-    /// columns of `status_`, `ended_payments` and `purchase_transfers` are registers; the columns behind `claimed` follow from them.
+    /// Purchases have no foreign keys: they outlive accounts, and stores tell of them before they are whole. The columns of `named` and
+    /// of `status_`, `ended_payments` and `purchase_transfers` are registers; the columns behind `claimed` follow from them.
     private static let purchases = [
         // The grants of an account but the operator's, which are `tier` and `tier_until`.
         "ALTER TABLE accounts ADD COLUMN grants TEXT",
@@ -97,6 +97,7 @@ enum Schema {
             original TEXT NOT NULL,
             named BYTEA,
             named_at BIGINT,
+            named_told BIGINT,
             status_state TEXT,
             status_product TEXT,
             status_until BIGINT,
@@ -105,6 +106,7 @@ enum Schema {
             status_start BIGINT,
             status_at BIGINT,
             status_paid_until BIGINT,
+            status_paid_from BIGINT,
             claimed BYTEA,
             account BYTEA,
             state TEXT,
@@ -131,10 +133,11 @@ enum Schema {
             environment TEXT NOT NULL,
             payment TEXT NOT NULL,
             purchase BYTEA NOT NULL,
-            PRIMARY KEY (source, environment, payment, purchase)
+            paid_from BIGINT NOT NULL,
+            PRIMARY KEY (source, environment, payment, purchase, paid_from)
         )
         """,
-        "CREATE INDEX purchase_payments_purchase ON purchase_payments (purchase)",
+        "CREATE INDEX purchase_payments_purchase ON purchase_payments (purchase, paid_from)",
         """
         CREATE TABLE ended_payments (
             source TEXT NOT NULL,
@@ -145,7 +148,7 @@ enum Schema {
             PRIMARY KEY (source, environment, payment)
         )
         """,
-        // Those of merged accounts have an empty source: they are of all stores, and behind all others.
+        // Those of merged accounts have an empty source: they are of all stores, and take what is named later, too.
         """
         CREATE TABLE purchase_transfers (
             giver BYTEA NOT NULL,

@@ -81,7 +81,7 @@ func shown(_ effects: [PurchaseEffect]) -> [String] {
             let until = status.until.map { "\($0.seconds)" } ?? "ever"
             return "\(key.original) \(status.state) \(status.product) until \(until)\(status.renews ? " renews" : "")"
                 + " [\(status.transactions.joined(separator: " "))]"
-        case .owner(let key, let account, _): return "\(key.original) of \(name(account))"
+        case .owner(let key, let account, _, _): return "\(key.original) of \(name(account))"
         case .ended(let ended): return "\(ended.transaction) \(ended.state?.rawValue ?? "back")"
         case .transfer(_, _, let from, let to, _): return "from \(from.map(name).joined(separator: " ")) to \(name(to))"
         }
