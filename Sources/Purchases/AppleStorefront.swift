@@ -35,6 +35,7 @@ package struct AppleStorefront: Storefront {
     }
 
     package var source: PurchaseSource { .apple }
+    package var isAsked: Bool { server != nil }
 
     package func prove(_ evidence: PurchaseEvidence, now: WallTime) async throws(StorefrontFault) -> ProvenPurchase {
         guard case .apple(let jws) = evidence else { throw .malformed(reason: "evidence") }

@@ -19,6 +19,7 @@ package struct GoogleStorefront: Storefront {
     }
 
     package var source: PurchaseSource { .google }
+    package var isAsked: Bool { true }
 
     package func notification(
         _ body: [UInt8], now: WallTime, field: @Sendable (StaticString) -> String?

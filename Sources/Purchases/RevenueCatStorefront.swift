@@ -21,6 +21,7 @@ package struct RevenueCatStorefront: Storefront {
     package init(_ plan: RevenueCatPlan) { self.plan = plan }
 
     package var source: PurchaseSource { .revenuecat }
+    package var isAsked: Bool { false }
 
     package func notification(
         _ body: [UInt8], now: WallTime, field: @Sendable (StaticString) -> String?

@@ -33,6 +33,7 @@ package struct StripeStorefront: Storefront {
     }
 
     package var source: PurchaseSource { .stripe }
+    package var isAsked: Bool { plan.apiKey != nil }
 
     package func notification(
         _ body: [UInt8], now: WallTime, field: @Sendable (StaticString) -> String?

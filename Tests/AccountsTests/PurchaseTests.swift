@@ -84,6 +84,21 @@ import Wire
         #expect(await claim("o-1 monthly active 60", by: ada, strict).contains("unavailable"))
     }
 
+    /// Also where no word of the store has come.
+    @Test func aPurchaseThatHasEndedIsReadAsExpired() async throws {
+        _ = await claim("o-1 monthly active 60", by: ada, purchases())
+        let administration = PurchaseAdministration(context: office.context, stores: { .none }, actor: .operator)
+        for (seconds, state) in [(Int64(0), PurchaseState.active), (59, .active), (1, .expired)] {
+            office.clock.advance(seconds: seconds)
+            let held = try #require(try await purchases().held(by: ada)?.purchases.first)
+            let shown = try await administration.purchase(held.id)
+            #expect(held.state == state && shown == held)
+            for asked in PurchaseState.allCases {
+                #expect(try await administration.purchases(of: nil, asked) == (asked == state ? [held] : []), "\(seconds) \(asked)")
+            }
+        }
+    }
+
     /// The purchase of a product without a line is kept, and gives its tier once a line names it.
     @Test func aLateProductLineGivesItsTier() async throws {
         _ = await claim("o-2 yearly active 60", by: ada, purchases())

@@ -60,18 +60,21 @@ package final class ScriptedPurchases: PurchaseRecords {
     }
 
     package func purchases(
-        of account: UUID?, _ state: PurchaseState?, after: UUID?, limit: Int
+        of account: UUID?, _ state: PurchaseState?, at now: WallTime, after: UUID?, limit: Int
     ) async throws(StoreFault) -> [Purchase] {
         try read { content in
             let found = content.purchases.filter { purchase in
-                (account == nil || purchase.account == account) && (state == nil || purchase.state == state)
+                (account == nil || purchase.account == account)
+                    && (state == nil || PurchaseRule.state(purchase.state, until: purchase.until, at: now) == state)
                     && (after.map { $0 < purchase.id } ?? true)
             }
             return Array(found.sorted { $0.id < $1.id }.prefix(limit))
         }
     }
 
-    package func purchasesInDoubt(from: WallTime, to: WallTime, limit: Int) async throws(StoreFault) -> [Purchase] {
+    package func purchasesInDoubt(
+        of sources: [PurchaseSource], after doubt: WallTime, from: WallTime, to: WallTime, limit: Int
+    ) async throws(StoreFault) -> [Purchase] {
         try read { content in
             let found = content.purchases.filter { purchase in
                 guard purchase.state != .grace, purchase.state != .retry else { return true }
@@ -108,6 +111,7 @@ package final class ScriptedStorefront: Storefront {
     package typealias Answer = Result<[PurchaseEffect]?, StorefrontFault>
 
     package let source: PurchaseSource
+    package let isAsked = true
     private let state: Mutex<(asked: [UUID], committed: [UUID])> = Mutex(([], []))
     private let answer: @Sendable (Purchase) -> Answer
     private let event: Result<StoreEvent, StorefrontFault>

@@ -5,6 +5,7 @@ package import Wire
 /// A store that believes what it is sent: `ORIGINAL PRODUCT STATE [SECONDS]`, which is until when from now on, or the word of a fault.
 package final class TrustingStorefront: Storefront {
     package let source: PurchaseSource
+    package let isAsked = true
     private let told = Mutex<[Purchase]>([])
 
     package init(_ source: PurchaseSource) { self.source = source }

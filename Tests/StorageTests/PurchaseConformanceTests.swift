@@ -268,13 +268,29 @@ private let key = PurchaseKey(.apple, .production, "t1")
             try await store.hear(name, [.status(key, status)] + owner, .google, at: Int64(number))
         }
         func names(_ purchases: [Purchase]) -> [String] { purchases.map(\.key.original) }
-        #expect(try await names(store.purchases(of: nil, .active, after: nil, limit: 9)) == ["soon", "later", "over"])
-        #expect(try await names(store.purchases(of: ada, nil, after: nil, limit: 9)) == ["soon"])
-        #expect(try await names(store.purchases(of: ada, .retry, after: nil, limit: 9)) == [])
-        let all = try await store.purchases(of: nil, nil, after: nil, limit: 9)
-        #expect(try await store.purchases(of: nil, nil, after: all[1].id, limit: 3) == Array(all[2..<5]))
-        #expect(try await names(store.purchasesInDoubt(from: at(100).now, to: at(200).now, limit: 9)) == ["unpaid", "soon", "late"])
-        #expect(try await names(store.purchasesInDoubt(from: at(100).now, to: at(200).now, limit: 1)) == ["unpaid"])
+        func found(_ account: WireID?, _ state: PurchaseState?, at time: Int64 = 106) async throws -> [String] {
+            try await names(store.purchases(of: account, state, at: at(time).now, after: nil, limit: 9))
+        }
+        #expect(try await found(nil, .active) == ["soon", "later"])
+        #expect(try await found(nil, .expired) == ["over", "ended"], "one has ended, and its store has said nothing")
+        #expect(try await found(nil, .expired, at: 105) == ["over", "ended"])
+        #expect(try await found(nil, .expired, at: 104) == ["ended"])
+        #expect(try await found(nil, .grace) == ["late"])
+        #expect(try await found(nil, .grace, at: 500) == [])
+        #expect(try await found(nil, .retry) == ["unpaid"])
+        #expect(try await found(ada, .retry) == [])
+        #expect(try await found(ada, nil) == ["soon"])
+        let all = try await store.purchases(of: nil, nil, at: at(1).now, after: nil, limit: 9)
+        #expect(try await store.purchases(of: nil, nil, at: at(1).now, after: all[1].id, limit: 3) == Array(all[2..<5]))
+        let doubts: [(sources: [PurchaseSource], after: Int64, limit: Int, found: [String])] = [
+            ([.apple, .google], 49, 9, ["unpaid", "soon", "late"]), ([.google], 49, 1, ["unpaid"]), ([.google], 50, 9, ["soon", "late"]),
+            ([.apple], 0, 9, []), ([], 0, 9, []),
+        ]
+        for doubt in doubts {
+            let found = try await store.purchasesInDoubt(
+                of: doubt.sources, after: at(doubt.after).now, from: at(100).now, to: at(200).now, limit: doubt.limit)
+            #expect(names(found) == doubt.found, "\(doubt)")
+        }
     }
 
     @Test(arguments: Backend.allCases) func aLeaseHasOneHolder(_ backend: Backend) async throws {

@@ -45,6 +45,8 @@ package protocol Storefront: Sendable {
     ) async throws(StorefrontFault) -> StoreEvent
     /// Reads a kept notification again, without its signature and its age, which were verified when it came.
     func replay(_ body: [UInt8], now: WallTime) async throws(StorefrontFault) -> StoreEvent
+    /// Whether the store can be asked for a purchase.
+    var isAsked: Bool { get }
     /// Asks the store for the newest state; nil where it cannot be asked, because no key is configured.
     func newest(_ purchase: Purchase, now: WallTime) async throws(StorefrontFault) -> [PurchaseEffect]?
     /// Called after effects of this source were committed, so that a store which wants it is told (Google refunds a purchase that is not

@@ -187,6 +187,15 @@ package enum PurchaseRule {
     }
 }
 
+extension Purchase {
+    /// As it is at a time.
+    func current(at now: WallTime) -> Purchase {
+        var purchase = self
+        purchase.state = PurchaseRule.state(state, until: until, at: now)
+        return purchase
+    }
+}
+
 extension PurchaseEffect {
     fileprivate var isEnd: Bool { if case .ended = self { true } else { false } }
 }

@@ -10,7 +10,8 @@ enum ReconciliationRule {
     static let afterSeconds: Int64 = 3 * 86_400
     /// How long before its end the first question may come, in seconds.
     static let beforeSeconds: Int64 = 600
-    private static let doubtSeconds: Int64 = 60 * 86_400
+    /// How long it is asked for while it is in doubt.
+    static let doubtSeconds: Int64 = 60 * 86_400
     private static let (hour, day): (Int64, Int64) = (3_600, 86_400)
 
     /// Whether the store is to be asked at `now`; `asked` is the last time that it was.

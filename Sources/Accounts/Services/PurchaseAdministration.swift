@@ -37,13 +37,16 @@ package struct PurchaseAdministration: Sendable {
     package func purchases(
         of account: UUID?, _ state: PurchaseState?, after: UUID? = nil, limit: Int = 100
     ) async throws(AccountFailure) -> [Purchase] {
-        try await context.ask(await records.purchases(of: account, state, after: after, limit: limit))
+        let now = context.storeTime
+        return try await context.ask(await records.purchases(of: account, state, at: now, after: after, limit: limit)).map {
+            $0.current(at: now)
+        }
     }
 
     package func purchase(_ id: UUID) async throws(AccountError<InquiryRefusal>) -> Purchase {
         try await context.value(orRefuse: InquiryRefusal.noSuchPurchase) { () throws(AccountFailure) in
             try await context.ask(await records.purchase(id))
-        }
+        }.current(at: context.storeTime)
     }
 
     /// A purchase, with those of its store's newest events that are about it.

@@ -31,7 +31,7 @@ package struct HeldPurchases: Sendable, Equatable {
 /// `PurchaseEffect`s. Any task.
 package struct Purchases: Sendable {
     /// Purchases that one transaction gives the tiers of other product lines.
-    private static let adoptedAtOnce = 200
+    private static let adoptedAtOnce = 1_000
 
     private let context: AccountContext
     private let mint: TokenMint
@@ -189,7 +189,8 @@ extension Purchases {
     /// nil if there is no such account.
     package func held(by account: UUID) async throws(AccountFailure) -> HeldPurchases? {
         guard let holder = try await context.ask(await context.store.account(account)) else { return nil }
-        return HeldPurchases(account: holder, purchases: try await context.ask(await records.purchases(of: account)))
+        let (now, purchases) = (context.storeTime, try await context.ask(await records.purchases(of: account)))
+        return HeldPurchases(account: holder, purchases: purchases.map { $0.current(at: now) })
     }
 
     /// A signed token with the claims that `write` adds, good until a time, and for a day at most; nil where tokens are signed with a secret.

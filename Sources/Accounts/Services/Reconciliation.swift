@@ -77,6 +77,8 @@ package final class Reconciliation: Sendable {
             let now = context.storeTime
             let found = try await context.ask(
                 await records.purchasesInDoubt(
+                    of: stores().storefronts.filter(\.isAsked).map(\.source),
+                    after: now.advanced(seconds: -ReconciliationRule.doubtSeconds),
                     from: now.advanced(seconds: -ReconciliationRule.afterSeconds),
                     to: now.advanced(seconds: ReconciliationRule.beforeSeconds), limit: Self.maxRead))
             let due = state.withLock { state in
@@ -97,7 +99,7 @@ package final class Reconciliation: Sendable {
         guard stores()[.google] != nil else { return [] }
         let oldest = UUID(at: now.advanced(seconds: -Self.acknowledgementSeconds.upperBound), random: (0, 0))
         let after = state.withLock { max($0.acknowledged ?? oldest, oldest) }
-        let page = try await context.ask(await records.purchases(of: nil, nil, after: after, limit: Self.maxQuestions))
+        let page = try await context.ask(await records.purchases(of: nil, nil, at: now, after: after, limit: Self.maxQuestions))
         let ripe = page.prefix { $0.createdAt.advanced(seconds: Self.acknowledgementSeconds.lowerBound) <= now }
         let google = ripe.filter { $0.key.source == .google && $0.state == .active }
         if google.isEmpty, let last = ripe.last { state.withLock { $0.acknowledged = last.id } }

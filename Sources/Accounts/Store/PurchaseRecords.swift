@@ -20,12 +20,15 @@ package protocol PurchaseRecords: Sendable {
     func purchase(_ key: PurchaseKey) async throws(StoreFault) -> Purchase?
     /// Newest first.
     func purchases(of account: UUID) async throws(StoreFault) -> [Purchase]
-    /// Those of an account and a state, all with nil, by id behind `after`; at most `limit`.
+    /// Those of an account and of a state at `now`, all with nil, by id behind `after`; at most `limit`.
     func purchases(
-        of account: UUID?, _ state: PurchaseState?, after: UUID?, limit: Int
+        of account: UUID?, _ state: PurchaseState?, at now: WallTime, after: UUID?, limit: Int
     ) async throws(StoreFault) -> [Purchase]
-    /// Purchases that renew and whose end is between the two times, or whose state is in doubt (`grace`, `retry`), by their end.
-    func purchasesInDoubt(from: WallTime, to: WallTime, limit: Int) async throws(StoreFault) -> [Purchase]
+    /// Purchases of these sources that renew and whose end is between the two times, or whose state is in doubt (`grace`, `retry`) and
+    /// whose end by the store is after `doubt`; by their end.
+    func purchasesInDoubt(
+        of sources: [PurchaseSource], after doubt: WallTime, from: WallTime, to: WallTime, limit: Int
+    ) async throws(StoreFault) -> [Purchase]
     /// Kept events, newest first, older than the event `before`; all with nil.
     func storeEvents(
         _ source: PurchaseSource?, _ verdict: StoreEvent.Verdict?, before: UUID?, limit: Int

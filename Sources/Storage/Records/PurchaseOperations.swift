@@ -62,27 +62,39 @@ extension SQLStore {
     }
 
     package func purchases(
-        of account: UUID?, _ state: PurchaseState?, after: UUID?, limit: Int
+        of account: UUID?, _ state: PurchaseState?, at now: WallTime, after: UUID?, limit: Int
     ) async throws(StoreFault) -> [Purchase] {
         var (condition, values): (String, [SQLValue]) = ("id > $2", [.integer(Int64(limit)), .id(after ?? UUID(high: 0, low: 0))])
         if let account {
             values.append(.id(account))
             condition += " AND account = $\(values.count)"
         }
-        if let state { values.append(.text(state.rawValue)) }
-        condition += state == nil ? " AND state IS NOT NULL" : " AND state = $\(values.count)"
+        if let state {
+            values += [.text(state.rawValue), .time(now)]
+            // As `PurchaseRule.state` has it.
+            let isOver = "state IN ('active', 'grace') AND COALESCE(ends_at <= $\(values.count), FALSE)"
+            let isStored = "state = $\(values.count - 1)"
+            condition += state == .expired ? " AND (\(isStored) OR \(isOver))" : " AND \(isStored) AND NOT (\(isOver))"
+        } else {
+            condition += " AND state IS NOT NULL"
+        }
         let (clauses, parameters) = ("WHERE \(condition) ORDER BY id LIMIT $1", values)
         return try await database.read { sql throws(SQLFault) in try sql.purchases(clauses, parameters) }
     }
 
-    package func purchasesInDoubt(from: WallTime, to: WallTime, limit: Int) async throws(StoreFault) -> [Purchase] {
-        try await database.read { sql throws(SQLFault) in
+    package func purchasesInDoubt(
+        of sources: [PurchaseSource], after doubt: WallTime, from: WallTime, to: WallTime, limit: Int
+    ) async throws(StoreFault) -> [Purchase] {
+        guard !sources.isEmpty else { return [] }
+        let places = sources.indices.map { "$\($0 + 5)" }.joined(separator: ", ")
+        return try await database.read { sql throws(SQLFault) in
             try sql.purchases(
                 """
-                WHERE (status_renews = 1 AND state IN ('active', 'expired') AND ends_at BETWEEN $1 AND $2) OR state IN ('grace', 'retry')
-                ORDER BY ends_at, id LIMIT $3
+                WHERE ((status_renews = 1 AND state IN ('active', 'expired') AND ends_at BETWEEN $1 AND $2)
+                    OR (state IN ('grace', 'retry') AND COALESCE(status_until, status_at) > $3))
+                AND source IN (\(places)) ORDER BY ends_at, id LIMIT $4
                 """,
-                [.time(from), .time(to), .integer(Int64(limit))])
+                [.time(from), .time(to), .time(doubt), .integer(Int64(limit))] + sources.map { .text($0.rawValue) })
         }
     }
 
