@@ -81,7 +81,8 @@ enum EchoServer {
                     ?? EchoAnswer.render(
                         method: request.method, target: request.target, headers: request.fields, body: request.body.rawBytes))
         }
-        let everything = RouteRule(name: "echo", path: "/", isPrefix: true, target: .local(0), auth: .none)
+        var everything = RouteRule(name: "echo", path: "/", isPrefix: true, target: .local(0), auth: .none)
+        everything.bodyLimit = 65_536
         let policy = try Policy(rules: [everything], trust: Trust(issuers: []), envelopes: Catalogue.envelopes)
         let limiter = SharedLimiter()
         var worker = try Worker(

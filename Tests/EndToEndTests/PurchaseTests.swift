@@ -89,8 +89,13 @@ import Testing
             let kept = try notify("evt_1", "customer.created", #"{"id":"cus_1"}"#)
             #expect(kept.status == 200 && kept.text.contains(#""verdict":"kept""#), "\(kept) \(kept.text)")
         }
-        let large = try gateway.ask("POST /purchases/notifications/stripe", [], body: [UInt8](repeating: 0x20, count: 262_145))
-        #expect(large.status == 413)
+        let sizes = [
+            ("purchases/notifications/stripe", 262_144, 401), ("purchases/notifications/stripe", 262_145, 413),
+            ("api/v1/auth/login", 65_536, 400), ("api/v1/auth/login", 65_537, 413), ("oauth/token", 65_537, 413),
+        ]
+        for (path, size, status) in sizes {
+            #expect(try gateway.ask("POST /\(path)", [], body: [UInt8](repeating: 0x20, count: size)).status == status, "\(path) \(size)")
+        }
         #expect(try gateway.send("POST /purchases/apple", "{}", bearer: try gateway.register("ada@example.org").access).status == 404)
         #expect(!gateway.process.output.now.contains { $0.contains("cus_9") })
     }

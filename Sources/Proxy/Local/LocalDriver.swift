@@ -10,10 +10,10 @@ extension Worker {
         _ exchange: ExchangeIndex, _ handler: @escaping LocalHandler, _ kind: LocalKind, on executor: LocalExecutor? = nil,
         _ bytes: RawSpan, _ scratch: inout Scratch
     ) {
-        exchanges[exchange].request.bodyLimit = UInt64(LocalService.bodyLimit)
         let client = exchanges[exchange].client.index
         // Gate has not decided about a request to the admin listeners, so there is no client address of a decision.
         let isAdmin = downstream.listeners[downstream.clients[client].listener].isAdmin
+        exchanges[exchange].request.bodyLimit = isAdmin ? LocalService.adminBodyLimit : admission.bodyLimit(scratch.decision)
         let request = LocalRequest(
             scratch.request, bytes, from: isAdmin ? downstream.clients[client].peer.address : scratch.decision.client.address,
             requestID: exchanges[exchange].buffers.requestID.readable.text,

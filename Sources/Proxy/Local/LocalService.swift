@@ -26,7 +26,8 @@ package struct LocalSlot: Sendable {
 
 /// The crossing from a loop to async code and back: a whole request goes up, its answer comes back as a message.
 enum LocalService {
-    static let bodyLimit = 65_536
+    /// Of a request to the admin listeners; others have that of their route.
+    static let adminBodyLimit: UInt64 = 65_536
 
     /// Starts its handler; the answer is posted to the loop that owns the exchange. Does not block.
     static func start(

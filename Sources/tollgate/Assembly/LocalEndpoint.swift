@@ -74,6 +74,7 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
         // The prefix ends in a slash, so that `/consoles` is not the console's.
         var rule = RouteRule(
             name: name, methods: methods, path: isPrefix ? path + "/" : path, isPrefix: isPrefix, target: .local(rawValue), auth: .none)
+        rule.bodyLimit = 65_536
         switch self {
         case .ownKeys, .openIDConfiguration, .serverMetadata:
             rule.errors = .problem
@@ -82,18 +83,15 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
         case .token, .revocation:
             rule.errors = .oauth
             rule.isEndpoint = true
-            rule.bodyLimit = 65_536
             rule.cors = cors
         case .introspection:
             // For services, so without CORS.
             rule.auth = .internal
             rule.errors = .oauth
             rule.isEndpoint = true
-            rule.bodyLimit = 65_536
         case .console, .adminAPI:
             // For its own pages, so without CORS.
             rule.errors = .password
-            rule.bodyLimit = 65_536
             // In a subject of an outside issuer: `users/django:a%2Fb`.
             rule.encodedSlashPasses = self == .adminAPI
         case .admin:
