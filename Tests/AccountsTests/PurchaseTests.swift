@@ -64,7 +64,7 @@ import Wire
             ("o-1 monthly active 60", bob, strict, refused(.ofOtherAccount), .claim(.apple, .otherAccount)),
             ("o-1 monthly active 60", bob, open, "active premium false", .claim(.apple, .bound)),
             ("o-1 monthly expired", bob, strict, "expired free true", .claim(.apple, .bound)),
-            ("o-2 yearly active 60", ada, strict, refused(.productUnknown), .claim(.apple, .unknownProduct)),
+            ("o-2 yearly active 60", ada, strict, refused(.productUnknown("yearly")), .claim(.apple, .unknownProduct, reason: "yearly")),
             (
                 "forged", ada, strict, refused(.store(.notAuthentic(reason: "signature"))),
                 .claim(.apple, .invalid, reason: "signature")
@@ -111,16 +111,47 @@ import Wire
         #expect(try await purchases().held(by: UUID(high: 1, low: 1)) == nil)
     }
 
-    /// Only what proves to be made up counts, and against its address alone.
+    /// Only what proves to be made up counts, once it is read, and against its address alone.
     @Test func aForgerFillsTheBucketOfItsAddress() async throws {
-        let purchases = purchases()
-        for text in ["o-1 monthly active", "away", "sandbox"] { _ = await claim(text, by: ada, purchases) }
-        #expect(office.limiter.counted(.addressPurchases) == 0)
-        let burst = StrictLimiter.rates[.addressPurchases].burst
-        for _ in 0..<burst { #expect(await claim("forged", by: ada, purchases).contains("signature")) }
-        #expect(await claim("o-1 monthly active", by: ada, purchases).contains("tooManyAttempts"))
-        let caller = Caller(address: IPAddress(parsing: "192.0.2.8"), device: nil)
-        _ = try await purchases.notify(.apple, Array("o-1 monthly active".utf8), caller: caller) { _ in nil }
+        let (purchases, limiter, burst) = (purchases(), office.limiter, StrictLimiter.rates[.addressPurchases].burst)
+        /// With a signature that is forged if the bucket is full while it is read.
+        func notify(_ text: String, from address: String = "192.0.2.7") async -> String {
+            let caller = Caller(address: IPAddress(parsing: address), device: nil)
+            do throws(AccountError<StorefrontFault>) {
+                let recorded = try await purchases.notify(.apple, Array(text.utf8), caller: caller) { _ in
+                    limiter.counted(.addressPurchases) < burst ? nil : "forged"
+                }
+                return "\(recorded.verdict)"
+            } catch {
+                return "\(error)"
+            }
+        }
+        for text in ["o-1 monthly active", "away", "sandbox"] {
+            _ = await claim(text, by: ada, purchases)
+            _ = await notify(text)
+        }
+        #expect(limiter.counted(.addressPurchases) == 0)
+        for _ in 1..<burst { #expect(await notify("forged").contains("signature")) }
+        #expect(await notify("TEST") == "kept")
+        #expect(await claim("forged", by: ada, purchases).contains("signature"))
+        #expect(await notify("TEST").contains("tooManyAttempts"))
+        #expect(await claim("o-1 monthly active", by: bob, purchases).contains("tooManyAttempts"))
+        #expect(!(await notify("TEST", from: "192.0.2.8")).contains("tooManyAttempts"))
+    }
+
+    /// An account claims as many purchases as it likes, and each a few times more.
+    @Test func aClaimWithoutNewsCountsAgainstItsAccount() async {
+        let (strict, open, burst) = (purchases(), purchases(transfers: true), StrictLimiter.rates[.accountPurchases].burst)
+        for number in 0...burst { #expect(await claim("o-\(number) monthly active 60", by: ada, strict) == "active premium true") }
+        office.clock.advance(seconds: 1)
+        #expect(await claim("o-1 monthly grace 60", by: ada, strict) == "grace premium true")
+        #expect(office.limiter.counted(.accountPurchases) == 0)
+        // One that moves could move to and fro.
+        #expect(await claim("o-0 monthly active 60", by: bob, open) == "active premium true")
+        #expect(office.limiter.counted(.accountPurchases) == 1)
+        for _ in 0...burst { #expect(await claim("o-2 monthly active 60", by: ada, strict) == "active premium true") }
+        #expect(await claim("o-2 monthly active 60", by: ada, strict).contains("tooManyAttempts"))
+        #expect(await claim("o-2 monthly active 60", by: bob, strict) == refused(.ofOtherAccount))
     }
 
     @Test func aNotificationIsKeptOnce() async throws {

@@ -50,7 +50,7 @@ import Wire
         let lines = Products([ProductLine(name: "pro", tier: "premium", products: [.apple: ["p"]], graceSeconds: nil)])
         let claimed = try await bench.store.claim(
             key, [.status(key, status)], by: ada, transfers: false, lines, AuditContext(now: now, address: nil))
-        guard case .bound(let purchase, _) = claimed else { throw Unbound(outcome: claimed) }
+        guard case .bound(let purchase, _, _) = claimed else { throw Unbound(outcome: claimed) }
         let text = await bench.ask("GET users/\(ada.text)").text
         #expect(text.contains(#""tier":"premium","tier_until":"\#(ISO8601.text(end))","has_active_subscription":true"#), "\(text)")
         let grant = #"{"source":"apple","key":"\#(purchase.id.text)","tier":"premium","until":"\#(ISO8601.text(end))"}"#

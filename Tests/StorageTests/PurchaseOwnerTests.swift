@@ -102,5 +102,5 @@ private let (claimed, named) = (PurchaseKey(.apple, .production, "c"), PurchaseK
 }
 
 extension ClaimOutcome {
-    fileprivate var purchase: Purchase? { if case .bound(let purchase, _) = self { purchase } else { nil } }
+    fileprivate var purchase: Purchase? { if case .bound(let purchase, _, _) = self { purchase } else { nil } }
 }

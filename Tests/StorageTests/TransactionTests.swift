@@ -47,6 +47,21 @@ import Testing
         #expect(try await store.account(ada)?.entitlement.tier == "gold")
     }
 
+    /// However many accounts claim purchases of a store, its notifications have a turn.
+    @Test func claimsShutNoNotificationOut() async throws {
+        let shares = RowShares(share: 1, capacity: 0)
+        @Sendable func run(_ row: LockedRow, _ call: () async -> Void = {}) async -> StoreFault? {
+            await fault {
+                try await shares.run(row, account: { row in row }) { () async throws(StoreFault) in await call() }
+            }
+        }
+        let claimed = await run(.claims(.apple)) {
+            #expect(await run(.claims(.apple)) != nil)
+            #expect(await run(.notifications(.apple)) == nil)
+        }
+        #expect(claimed == nil)
+    }
+
     /// A call whose look-up of its row fails is not made: it would have the share of another row.
     @Test func aRowThatCannotBeLookedUpIsTheFaultOfTheCall() async throws {
         let shares = RowShares(share: 1, capacity: 1)

@@ -371,7 +371,7 @@ import Workbench
             .active, product: "p", until: end, renews: true, transactions: [], periodStart: audit(0).now, at: audit(0).now)
         let lines = Products([ProductLine(name: "pro", tier: "premium", products: [.google: ["p"]], graceSeconds: nil)])
         let claimed = try await store().claim(key, [.status(key, status)], by: id, transfers: false, lines, audit(0))
-        guard case .bound(let purchase, _) = claimed else { throw Unbound(outcome: claimed) }
+        guard case .bound(let purchase, _, _) = claimed else { throw Unbound(outcome: claimed) }
         let grant = "premium until \(ISO8601.text(end)) by google, purchase \(purchase.id.text)"
         let set = try await run("user set-tier ada@example.org plus")
         #expect(set.output == "ada@example.org has the tier premium until \(ISO8601.text(end)).\n")

@@ -1,4 +1,5 @@
 import Accounts
+import Settings
 import Telemetry
 import Testing
 import Wire
@@ -37,6 +38,20 @@ import Wire
             metrics.purchases.add(report, at: Self.now)
             let lines = Exposition.render([], metrics, at: Self.now).rawBytes.text.split(separator: "\n")
             for line in expected { #expect(lines.contains { $0 == "tollgate_" + line }, "\(report): \(line)") }
+        }
+    }
+
+    /// What clients cause is logged only while it is calm, each with one question.
+    @Test func linesThatClientsCauseAreHeld() throws {
+        let log = try ServerLog(Configuration())
+        let claims: [PurchaseReport] = [.unavailable, .unknownProduct, .invalid].map { .claim(.apple, $0, reason: "x") }
+        for report in claims + [.unavailable, .notAuthentic].map({ .refusedEvent(.google, $0, reason: "x") }) {
+            var asked = 0
+            log.write(report) {
+                asked += 1
+                return false
+            }
+            #expect(asked == 1, "\(report)")
         }
     }
 

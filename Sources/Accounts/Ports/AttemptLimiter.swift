@@ -20,6 +20,8 @@ package struct AttemptBucket: Sendable, Hashable {
         case addressRevocations = "address-revocations"
         /// Claims of purchases and notifications of stores from one address that were not authentic.
         case addressPurchases = "address-purchases"
+        /// Claims of purchases by one account that changed nothing. Each asks its store, and has the store's purchases locked.
+        case accountPurchases = "account-purchases"
         /// Codes and reset tokens sent to one recipient.
         case recipientMessages = "recipient-messages"
         /// Codes and reset tokens requested from one address.
@@ -90,6 +92,7 @@ package struct AttemptRates: Sendable, Equatable {
         case .addressUnjudged: AttemptRate(burst: 150, perHour: 1_800)
         case .addressRevocations: AttemptRate(burst: 150, perHour: 1_800)
         case .addressPurchases: AttemptRate(burst: 150, perHour: 1_800)
+        case .accountPurchases: AttemptRate(burst: 30, perHour: 120)
         case .recipientMessages: AttemptRate(burst: 6, perHour: 12)
         case .addressMessages: AttemptRate(burst: 100, perHour: 1_800)
         case .identitySignIns: AttemptRate(burst: 1_000, perHour: 120)

@@ -5,8 +5,8 @@ package import Wire
 package enum PurchaseRefusal: Sendable, Equatable {
     /// The store, or what it signed, says no.
     case store(StorefrontFault)
-    /// No line has the store's product: the purchase is kept, and gives nothing until one does.
-    case productUnknown
+    /// No line has this product of the store: the purchase is kept, and gives nothing until one does.
+    case productUnknown(String)
     case ofOtherAccount
     /// The claiming account was deleted meanwhile.
     case noAccount
@@ -35,7 +35,6 @@ package struct Purchases: Sendable {
 
     private let context: AccountContext
     private let mint: TokenMint
-    private let records: any PurchaseRecords
     private let stores: Stores
     private let transfers: Bool
     private let limiter: any AttemptLimiter
@@ -43,16 +42,14 @@ package struct Purchases: Sendable {
     private let report: @Sendable (PurchaseReport) -> Void
 
     /// `transfers`: a purchase that another account has claimed moves to the one that claims it. `fence` waits until every live gateway
-    /// has acknowledged what was committed, for a second at most, and returns whether all have. `records` are in place of the context's
-    /// store.
+    /// has acknowledged what was committed, for a second at most, and returns whether all have.
     package init(
-        context: AccountContext, mint: TokenMint, records: (any PurchaseRecords)? = nil, stores: Stores, transfers: Bool,
+        context: AccountContext, mint: TokenMint, stores: Stores, transfers: Bool,
         limiter: any AttemptLimiter, fence: @escaping @Sendable () async -> Bool,
         report: @escaping @Sendable (PurchaseReport) -> Void = { _ in }
     ) {
         self.context = context
         self.mint = mint
-        self.records = records ?? context.store
         self.stores = stores
         self.transfers = transfers
         self.limiter = limiter
@@ -79,7 +76,12 @@ package struct Purchases: Sendable {
     private func bind(
         _ evidence: PurchaseEvidence, _ account: UUID, _ caller: Caller
     ) async throws(AccountError<PurchaseRefusal>) -> ClaimedPurchase {
-        let proven: ProvenPurchase, outcome: ClaimOutcome
+        let attempts: Attempts, proven: ProvenPurchase, outcome: ClaimOutcome
+        do throws(AccountFailure) {
+            attempts = try await Attempts(limiter, [AttemptBucket(.accountPurchases, account.text)])
+        } catch {
+            throw .failed(error)
+        }
         do throws(AccountError<StorefrontFault>) {
             let now = context.clock.now().wall
             proven = try await judge(evidence.source, caller) { store throws(StorefrontFault) in try await store.prove(evidence, now: now) }
@@ -88,7 +90,7 @@ package struct Purchases: Sendable {
         }
         do throws(AccountFailure) {
             outcome = try await context.ask(
-                await records.claim(
+                await context.store.claim(
                     proven.key, proven.effects, by: account, transfers: transfers, stores.products, context.audit(caller)))
         } catch {
             throw .failed(error)
@@ -96,9 +98,10 @@ package struct Purchases: Sendable {
         switch outcome {
         case .ofOtherAccount: throw .refused(.ofOtherAccount)
         case .noAccount: throw .refused(.noAccount)
-        case .bound(let purchase, let account):
+        case .bound(let purchase, let account, let isNews):
+            if isNews { attempts.refund() }
             tell([purchase])
-            guard purchase.product != nil else { throw .refused(.productUnknown) }
+            guard purchase.product != nil else { throw .refused(.productUnknown(purchase.status.product)) }
             return ClaimedPurchase(purchase: purchase, account: account, isEverywhere: await fenced())
         }
     }
@@ -128,7 +131,8 @@ package struct Purchases: Sendable {
     private func record(_ event: StoreEvent, _ body: [UInt8]) async throws(AccountError<StorefrontFault>) -> RecordedEvent {
         do throws(AccountFailure) {
             let recorded = try await context.ask(
-                await records.record(event, body: body, digest: Digest.sha256(body.rawBytes), stores.products, context.audit(by: .store)))
+                await context.store.record(
+                    event, body: body, digest: Digest.sha256(body.rawBytes), stores.products, context.audit(by: .store)))
             let lag = max(0, context.storeTime.microseconds - event.at.microseconds) / 1_000
             report(
                 .event(
@@ -142,27 +146,25 @@ package struct Purchases: Sendable {
     }
 
     /// Lets a storefront read what was sent. What is no proof counts against the client's address, never against a store, which a forger
-    /// could otherwise lock out.
+    /// could otherwise lock out. So it counts once it is read: a store sends many notifications at once from one address.
     private func judge<Value: Sendable>(
         _ source: PurchaseSource, _ caller: Caller, _ reading: (any Storefront) async throws(StorefrontFault) -> Value
     ) async throws(AccountError<StorefrontFault>) -> Value {
         // A reload has just removed it: the next request finds no endpoint.
         guard let storefront = stores[source] else { throw .failed(.unavailable(retryAfterSeconds: 1)) }
-        let attempts: Attempts
+        let buckets = caller.address.bucket(.addressPurchases)
         do throws(AccountFailure) {
-            attempts = try await Attempts(limiter, caller.address.bucket(.addressPurchases))
+            try await Attempts(limiter, buckets).refund()
         } catch {
             throw .failed(error)
         }
         do throws(StorefrontFault) {
             // Away from the store's threads, where others would wait for the signatures.
-            let value = try await withTaskExecutorPreference(globalConcurrentExecutor) { () async throws(StorefrontFault) in
+            return try await withTaskExecutorPreference(globalConcurrentExecutor) { () async throws(StorefrontFault) in
                 try await reading(storefront)
             }
-            attempts.refund()
-            return value
         } catch {
-            if !error.isOfSender { attempts.refund() }
+            if error.isOfSender { for bucket in buckets { await limiter.mark(bucket) } }
             throw .refused(error)
         }
     }
@@ -189,7 +191,7 @@ extension Purchases {
     /// nil if there is no such account.
     package func held(by account: UUID) async throws(AccountFailure) -> HeldPurchases? {
         guard let holder = try await context.ask(await context.store.account(account)) else { return nil }
-        let (now, purchases) = (context.storeTime, try await context.ask(await records.purchases(of: account)))
+        let (now, purchases) = (context.storeTime, try await context.ask(await context.store.purchases(of: account)))
         return HeldPurchases(account: holder, purchases: purchases.map { $0.current(at: now) })
     }
 
@@ -206,7 +208,7 @@ extension Purchases {
         var adopted = 0
         while true {
             let changed = try await context.ask(
-                await records.adopt(stores.products, limit: Self.adoptedAtOnce, context.audit(by: actor)))
+                await context.store.adopt(stores.products, limit: Self.adoptedAtOnce, context.audit(by: actor)))
             guard changed > 0 else { return adopted }
             adopted += changed
         }
@@ -248,7 +250,7 @@ extension AccountError<PurchaseRefusal> {
     fileprivate var verdict: (PurchaseReport.ClaimVerdict, reason: String?) {
         switch self {
         case .refused(.store(let fault)): (PurchaseReport.ClaimVerdict(fault), fault.reason)
-        case .refused(.productUnknown): (.unknownProduct, nil)
+        case .refused(.productUnknown(let product)): (.unknownProduct, product)
         case .refused(.ofOtherAccount): (.otherAccount, nil)
         case .refused(.noAccount): (.noAccount, nil)
         case .failed(.tooManyAttempts): (.invalid, "attempts")

@@ -57,7 +57,9 @@ package struct RecordedEvent: Sendable, Equatable {
 
 /// The outcome of a claim.
 package enum ClaimOutcome: Sendable, Equatable {
-    case bound(Purchase, Account)
+    /// `isNews`: the purchase was without an account before, or in another state. One that moves is no news, as two accounts could move it
+    /// to and fro.
+    case bound(Purchase, Account, isNews: Bool)
     case ofOtherAccount
     /// The claiming account was deleted meanwhile.
     case noAccount

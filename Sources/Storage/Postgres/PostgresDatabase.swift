@@ -52,7 +52,7 @@ final class PostgresDatabase: SQLDatabase {
                 return try row?.id()
             }
         case .identity(let key): named = try await read { sql throws(SQLFault) in try sql.account(of: key) }
-        case .account, .session, .purchases: return row
+        case .account, .session, .claims, .notifications: return row
         }
         return named.map { .account($0) } ?? row
     }

@@ -5,7 +5,7 @@ extension SQLStore {
     package func claim(
         _ key: PurchaseKey, _ effects: [PurchaseEffect], by account: UUID, transfers: Bool, _ products: Products, _ audit: AuditContext
     ) async throws(StoreFault) -> ClaimOutcome {
-        try await database.write(locking: .purchases(key.source)) { sql throws(SQLFault) in
+        try await database.write(locking: .claims(key.source)) { sql throws(SQLFault) in
             try sql.lockPurchases(of: effects.map(\.source) + [key.source])
             // It cannot be deleted meanwhile: a deletion locks the purchases first.
             guard try sql.isAccount(account) else { return .noAccount }
@@ -17,7 +17,7 @@ extension SQLStore {
             guard let purchase = ledger[key]?.purchase, let owner = try sql.account(account) else {
                 throw .failed("a purchase is claimed of which its store said nothing")
             }
-            return .bound(purchase, owner)
+            return .bound(purchase, owner, isNews: ledger.isNews(key))
         }
     }
 
@@ -25,7 +25,7 @@ extension SQLStore {
         _ effects: [PurchaseEffect], _ products: Products, _ audit: AuditContext
     ) async throws(StoreFault) -> [Purchase] {
         guard let source = effects.first?.source else { return [] }
-        return try await database.write(locking: .purchases(source)) { sql throws(SQLFault) in
+        return try await database.write(locking: .notifications(source)) { sql throws(SQLFault) in
             try sql.lockPurchases(of: effects.map(\.source))
             var ledger = PurchaseLedger(products, audit)
             try sql.apply(effects, to: &ledger)
@@ -37,7 +37,7 @@ extension SQLStore {
     package func adopt(_ products: Products, limit: Int, _ audit: AuditContext) async throws(StoreFault) -> Int {
         // Most often there is nothing to do, which needs no lock.
         guard try await !database.read({ sql throws(SQLFault) in try sql.unadopted(products, limit: 1) }).isEmpty else { return 0 }
-        return try await database.write(locking: .purchases(.apple)) { sql throws(SQLFault) in
+        return try await database.write(locking: .notifications(.apple)) { sql throws(SQLFault) in
             try sql.lockPurchases()
             var ledger = PurchaseLedger(products, audit)
             let found = try sql.unadopted(products, limit: limit)
@@ -131,6 +131,11 @@ struct PurchaseLedger {
 
     subscript(key: PurchaseKey) -> PurchaseRow? { rows.first { $0.facts.key == key } }
     var purchases: [Purchase] { rows.compactMap(\.purchase) }
+    /// Whether a purchase was without an account before, or in another state.
+    func isNews(_ key: PurchaseKey) -> Bool {
+        guard let row = self[key], let before = stored[row.id]?.outcome, let account = before.account else { return true }
+        return account == row.outcome?.account && before != row.outcome
+    }
 
     mutating func take(_ row: PurchaseRow) {
         rows.append(row)

@@ -5,7 +5,7 @@ extension SQLStore {
     package func record(
         _ event: StoreEvent, body: [UInt8], digest: [UInt8], _ products: Products, _ audit: AuditContext
     ) async throws(StoreFault) -> RecordedEvent {
-        try await database.write(locking: .purchases(event.source)) { sql throws(SQLFault) in
+        try await database.write(locking: .notifications(event.source)) { sql throws(SQLFault) in
             try sql.lockPurchases(of: event.effects.map(\.source) + [event.source])
             if let known = try sql.kept("source = $1 AND event = $2", [.text(event.source.rawValue), .text(event.id)], limit: 1).first {
                 let purchases = try sql.purchaseRows(ids: known.purchases).compactMap(\.purchase)

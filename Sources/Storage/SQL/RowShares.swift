@@ -9,8 +9,10 @@ enum LockedRow: Hashable, Sendable {
     /// The account with this email or phone, by its key.
     case contact(String)
     case identity(IdentityKey)
-    /// The purchases of a store, which change one after the other.
-    case purchases(PurchaseSource)
+    /// The purchases of a store, which change one after the other: those that accounts claim, and those of which the store speaks. A flood
+    /// of claims shuts no notification out.
+    case claims(PurchaseSource)
+    case notifications(PurchaseSource)
 }
 
 /// The share of a pool's connections that calls for one row may hold. While another program keeps a row locked, its calls wait for it at

@@ -22,13 +22,13 @@ extension PurchaseMetrics {
 
 extension ServerLog {
     /// Writes a line for a report that the operator should look at, never with a body, a token or a name of a user. `isCalm`: whether a
-    /// line may be written that requests without proof can cause.
+    /// line may be written that clients can cause.
     func write(_ report: PurchaseReport, isCalm: () -> Bool) {
         switch report {
         case .claim(let source, .unavailable, let reason):
-            warning("a purchase cannot be verified now", ("source", source.rawValue), ("reason", reason ?? "-"))
+            if isCalm() { warning("a purchase cannot be verified now", ("source", source.rawValue), ("reason", reason ?? "-")) }
         case .claim(let source, .unknownProduct, let product):
-            warning("a purchase is of a product without a line", ("source", source.rawValue), ("product", product ?? "-"))
+            if isCalm() { warning("a purchase is of a product without a line", ("source", source.rawValue), ("product", product ?? "-")) }
         case .claim(let source, let verdict, let reason?) where isCalm():
             info("a purchase was refused", ("source", source.rawValue), ("verdict", verdict.rawValue), ("reason", reason))
         case .event(let source, let type, let verdict, _, let product) where verdict.givesNothing:
@@ -36,11 +36,12 @@ extension ServerLog {
                 "a store event gives nothing", ("source", source.rawValue), ("type", type), ("verdict", verdict.name),
                 ("product", product ?? "-"))
         case .refusedEvent(let source, .unavailable, let reason):
-            warning("a store event was not kept, the store sends it again", ("source", source.rawValue), ("reason", reason))
+            // A forger causes it, too, while the keys of a store cannot be had.
+            if isCalm() {
+                warning("a store event was not kept, the store sends it again", ("source", source.rawValue), ("reason", reason))
+            }
         case .refusedEvent(let source, let refusal, let reason) where isCalm():
             warning("a store event was refused", ("source", source.rawValue), ("verdict", refusal.rawValue), ("reason", reason))
-        case .fence(let milliseconds, isEverywhere: false):
-            warning("a gateway did not acknowledge a purchase in time", ("waited_ms", "\(milliseconds)"))
         case .reconciled(let source, let asked, let failed, let reason?):
             warning(
                 "a store does not answer for its purchases", ("source", source.rawValue), ("asked", "\(asked)"), ("failed", "\(failed)"),
