@@ -2,7 +2,7 @@ internal import Credentials
 package import Wire
 
 /// What the operator has set for Google Play.
-package struct GooglePlan: Sendable {
+package struct GooglePlan: Sendable, Equatable {
     /// The apps' package names.
     package let packages: [String]
     package let account: GoogleServiceAccount
@@ -31,7 +31,7 @@ package struct GooglePlan: Sendable {
 }
 
 /// The key of a service account, as the console of Google Cloud writes it into a JSON file.
-package struct GoogleServiceAccount: Sendable {
+package struct GoogleServiceAccount: Sendable, Equatable {
     let email: String
     let keyID: String
     let key: SigningKey
@@ -45,6 +45,9 @@ package struct GoogleServiceAccount: Sendable {
         self.email = email
         self.keyID = keyID
     }
+
+    /// Google gives each key an id of its own.
+    package static func == (one: Self, other: Self) -> Bool { (one.email, one.keyID) == (other.email, other.keyID) }
 
     private static func key(_ pem: [UInt8]) throws(ParseError) -> SigningKey {
         do throws(KeyFault) {

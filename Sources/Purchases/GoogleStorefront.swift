@@ -4,7 +4,7 @@ package import Wire
 
 /// Google Play: purchases are read by its API, which notifications only point to.
 package struct GoogleStorefront: Storefront {
-    private let plan: GooglePlan
+    package let plan: GooglePlan
     private let requests: StoreRequests
     private let access: GoogleAccess
     private let acknowledgements = Acknowledgements()

@@ -308,6 +308,12 @@ private let now = WallTime(seconds: 1_000)
         #expect(store.asked.count == 5 && store.asked.last?.body.map { $0.rawBytes.text } == "{}" && reports.all.count == 2)
     }
 
+    /// A reload keeps the storefront, with what it has to say again, as long as its line means the same.
+    @Test func plansAreCompared() throws {
+        let plan = try World.plan()
+        #expect(try plan == World.plan() && plan != World.plan(["other.app"]) && plan != World.plan(base: "https://other.test"))
+    }
+
     @Test func theKeyOfAServiceAccountIsRead() throws {
         #expect(try World.plan().account.email == "app@project.test")
         let curve = try SigningKey.generate(.ES256).pem()

@@ -21,11 +21,12 @@ final class PurchaseStores: Sendable {
     /// Aborts all questions and ends the thread. Blocks.
     func stop() { transfers.stop() }
 
-    /// Those that the configuration sets up. Throws for a file that `check` finds fault with: it may have changed since.
+    /// Those that the configuration sets up; Google's stays while its plan does, with the acknowledgements that failed and the keys. Throws for a file that `check` finds fault with: it may have changed since.
     /// `report` gets what went wrong beside an answer, for the log.
     func stores(_ settings: Configuration, report: @escaping @Sendable (_ problem: String) -> Void) throws -> Stores {
         var findings = Findings()
-        let storefronts = Self.storefronts(settings, { [transfers] in await transfers.send($0) }, report, &findings)
+        let storefronts = Self.storefronts(
+            settings, { [transfers] in await transfers.send($0) }, report, inForce[.google] as? GoogleStorefront, &findings)
         if let fault = findings.faults.first { throw UnusableStore(description: fault.text) }
         return Stores(storefronts, Products(settings.products.map(ProductLine.init)))
     }
@@ -36,17 +37,21 @@ final class PurchaseStores: Sendable {
 
     /// Reports the files that are of no use to a store.
     static func check(_ settings: Configuration, _ findings: inout Findings) {
-        _ = storefronts(settings, { _ in EndedTransfer(failure: "no store is asked") }, { _ in }, &findings)
+        _ = storefronts(settings, { _ in EndedTransfer(failure: "no store is asked") }, { _ in }, nil, &findings)
     }
 
     private static func storefronts(
         _ settings: Configuration, _ transport: @escaping StoreTransport, _ report: @escaping @Sendable (_ problem: String) -> Void,
-        _ findings: inout Findings
+        _ google: GoogleStorefront?, _ findings: inout Findings
     ) -> [any Storefront] {
         let requests = StoreRequests(transport)
         return [
             storefront(settings.appleStore, &findings) { AppleStorefront(try ApplePlan($0), requests) },
-            storefront(settings.googleStore, &findings) { GoogleStorefront(try GooglePlan($0, settings), requests, report: report) },
+            storefront(settings.googleStore, &findings) {
+                let plan = try GooglePlan($0, settings)
+                if let google, google.plan == plan { return google }
+                return GoogleStorefront(plan, requests, report: report)
+            },
             storefront(settings.stripeStore, &findings) { StripeStorefront(StripePlan($0), requests) },
             storefront(settings.revenueCatStore, &findings) { RevenueCatStorefront(RevenueCatPlan($0)) },
         ].compactMap(\.self)
