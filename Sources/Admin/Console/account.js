@@ -148,7 +148,7 @@ export function showAccount(root, id) {
   const stop = new AbortController();
   const title = h("h1", { tabindex: "-1" }, "Account");
   const place = h("div", { class: "stack" }, loading());
-  let log = null;
+  let lists = [];
   fill(root, h("div", { class: "page-head" }, h("div", {}, h("a", { href: "#/people", class: "back" }, "← People"), title)), place);
 
   /// `focus` is the element that has the focus afterwards: that of before is gone.
@@ -157,9 +157,9 @@ export function showAccount(root, id) {
       const user = { sessions: [], ...await get(["users", id], {}, stop.signal) };
       setText(title, nameOf(user));
       document.title = `${title.textContent} · Tollgate`;
-      log?.end();
-      log = auditLog({ user: user.id });
-      fill(place, show(user, log, purchaseList({ account: user.id, signal: stop.signal }), load));
+      for (const list of lists) list.end();
+      lists = [auditLog({ user: user.id }), purchaseList({ account: user.id, changed: () => load("purchases-title") })];
+      fill(place, show(user, ...lists, load));
       if (typeof focus !== "string") return;
       const target = document.getElementById(focus);
       if (target?.tagName === "H2") target.setAttribute("tabindex", "-1");
@@ -171,6 +171,6 @@ export function showAccount(root, id) {
   load();
   return () => {
     stop.abort();
-    log?.end();
+    for (const list of lists) list.end();
   };
 }

@@ -2,11 +2,10 @@
 
 import { ask, get } from "./api.js";
 import { confirm } from "./dialog.js";
-import { accountLink, badge, below, empty, faultNotice, fill, h, loading, none, pageHead, panel, toast } from "./dom.js";
+import { accountLink, badge, below, empty, fill, h, none, pageHead, panel, toast } from "./dom.js";
 import { label, when } from "./format.js";
-import { table } from "./table.js";
+import { pages, size, table } from "./table.js";
 
-const size = 50;
 const states = ["active", "grace", "retry", "paused", "expired", "refunded", "revoked", "superseded"];
 const sources = ["apple", "google", "stripe", "revenuecat"];
 const verdicts = ["applied", "kept", "unknown-product", "unknown-account"];
@@ -37,30 +36,8 @@ const replay = (event, done) => action("Apply again", `${event.type} of ${event.
   toast(purchases.length > 0 ? `The purchase is ${purchases[0].state}.` : "The event is about no purchase.");
 }, done);
 
-/// A list that is read a page at a time. `read(last)` answers the rows behind the row `last`.
-function pages(list, read) {
-  const more = h("button", { type: "button", hidden: true, onclick: () => load(true) }, "Show more");
-  let rows = [];
-  async function load(isMore = false) {
-    more.disabled = true;
-    try {
-      const found = await read(isMore ? rows.at(-1)?.id : undefined);
-      rows = isMore ? [...rows, ...found] : found;
-      more.hidden = found.length < size;
-      list.show(rows);
-    } catch (error) {
-      if (error.name !== "AbortError") list.instead(faultNotice(error, () => load()));
-    } finally {
-      more.disabled = false;
-    }
-  }
-  list.instead(loading());
-  load();
-  return { element: h("div", { class: "stack" }, list.element, h("div", { class: "buttons" }, more)), load: () => load() };
-}
-
-/// The purchases of an account, or of all in a state.
-export function purchaseList({ account, state = () => undefined, signal }) {
+/// The purchases of an account, or of all in a state. `changed` is called in place of a new reading when one has changed.
+export function purchaseList({ account, state = () => undefined, changed }) {
   const list = table({
     caption: "Purchases", key: ({ id }) => id,
     empty: empty("No purchase", "A purchase appears when an app claims it, or when a store notifies it."),
@@ -71,14 +48,14 @@ export function purchaseList({ account, state = () => undefined, signal }) {
       { head: "Tier", cell: ({ tier }) => tier ? badge(tier, "accent") : none() },
       { head: "Until", cell: ({ until, renews }) => [until ? when(until) : "without an end", renews && below("renews")] },
       ...(account ? [] : [{ head: "Account", cell: ({ account: id }) => id ? accountLink(id, h("code", {}, id)) : "none yet" }]),
-      { head: "Action", hideHead: true, kind: "right", cell: (purchase) => sync(purchase, () => whole.load()) },
+      { head: "Action", hideHead: true, kind: "right", cell: (purchase) => sync(purchase, () => (changed ?? whole.load)()) },
     ],
   });
-  const whole = pages(list, async (after) => (await get(["purchases"], { account, state: state(), limit: size, after }, signal)).purchases);
+  const whole = pages(list, async (after, signal) => (await get(["purchases"], { account, state: state(), limit: size, after }, signal)).purchases);
   return whole;
 }
 
-function eventList({ source, verdict, signal }) {
+function eventList({ source, verdict }) {
   const list = table({
     caption: "Store events", key: ({ id }) => id,
     empty: empty("No store event", "A notification of a store appears here once it was verified and kept."),
@@ -91,7 +68,7 @@ function eventList({ source, verdict, signal }) {
       { head: "Action", hideHead: true, kind: "right", cell: (event) => replay(event, () => whole.load()) },
     ],
   });
-  const whole = pages(list, async (before) =>
+  const whole = pages(list, async (before, signal) =>
     (await get(["store-events"], { source: source(), verdict: verdict(), limit: size, before }, signal)).events);
   return whole;
 }
@@ -105,16 +82,15 @@ function choice(name, words, changed) {
 
 export const page = {
   mount(root) {
-    const stop = new AbortController();
     const state = choice("State", states, () => purchases.load());
     const source = choice("Store", sources, () => events.load());
     const verdict = choice("Verdict", verdicts, () => events.load());
-    const purchases = purchaseList({ state: state.value, signal: stop.signal });
-    const events = eventList({ source: source.value, verdict: verdict.value, signal: stop.signal });
+    const purchases = purchaseList({ state: state.value });
+    const events = eventList({ source: source.value, verdict: verdict.value });
     const refresh = () => { purchases.load(); events.load(); };
     fill(root, pageHead("Purchases", "What was bought, and what the stores have said of it.", h("button", { type: "button", onclick: refresh }, "Refresh")),
       panel("Purchases", { id: "purchases", tools: [state.field] }, purchases.element),
       panel("Store events", { id: "store-events", tools: [source.field, verdict.field], note: "newest first" }, events.element));
-    return () => stop.abort();
+    return () => { purchases.end(); events.end(); };
   },
 };

@@ -1,6 +1,6 @@
 /// Tables that are updated in place: what did not change keeps its elements, and with them focus, selection and open details.
 
-import { append, fill, h, none } from "./dom.js";
+import { append, faultNotice, fill, h, loading, none } from "./dom.js";
 
 /// A table. `columns` are `{ head, cell(row), kind, isHead, hideHead }`; the one with `isHead` names the row. `key(row)` tells rows
 /// apart. `empty` is shown instead of a table without rows. On a narrow screen each row is a card, so the roles are explicit.
@@ -64,4 +64,29 @@ export function table({ caption, columns, key, empty }) {
     /// Shows something else instead: a fault, or that it is loading.
     instead(node) { append(fill(place), [node]); },
   };
+}
+
+/// Rows on a page of a list.
+export const size = 50;
+
+/// A table of pages. `read(last, signal)` answers the rows behind the row `last`, at most `size`; a new reading ends the one before.
+export function pages(list, read) {
+  const more = h("button", { type: "button", hidden: true, onclick: () => load(true) }, "Show more");
+  let rows = [];
+  let running = new AbortController();
+  async function load(isMore = false) {
+    running.abort();
+    running = new AbortController();
+    try {
+      const found = await read(isMore ? rows.at(-1)?.id : undefined, running.signal);
+      rows = isMore ? [...rows, ...found] : found;
+      more.hidden = found.length < size;
+      list.show(rows);
+    } catch (error) {
+      if (error.name !== "AbortError") list.instead(faultNotice(error, () => load()));
+    }
+  }
+  list.instead(loading());
+  load();
+  return { element: h("div", { class: "stack" }, list.element, h("div", { class: "buttons" }, more)), load: () => load(), end: () => running.abort() };
 }
