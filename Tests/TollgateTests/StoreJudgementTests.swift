@@ -54,10 +54,4 @@ import Wire
         #expect(judge("bundle-ids=sandbox environments=production") == [] && judge("bundle-ids=a.sandbox") == [])
         #expect(judge("environments=sandbox", "http://localhost:8000") == [] && judge("environments=sandbox", name: "TOLLGATE_X") == [])
     }
-
-    @Test func theKeysOfStoresAreFilesWithSecrets() {
-        let line = "secret-file=a,/b api-key-file=c roots=r service-account=d authorization-file=e packages=f=g"
-        let entry = EnvEntry(name: "TOLLGATE_PURCHASES_X", value: line, origin: .environment)
-        #expect(LocalProbes.keys(of: entry).map { String($0.split(separator: "/").last ?? "") } == ["a", "b", "c", "d", "e"])
-    }
 }

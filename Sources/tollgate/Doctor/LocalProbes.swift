@@ -112,22 +112,20 @@ struct LocalProbes {
                 let named = entry.value.split(separator: " ").filter { $0.hasPrefix(key) }
                 paths += named.map { (entry.origin.path(String($0.dropFirst(key.count))), false) }
             }
-            if entry.name.hasPrefix("TOLLGATE_PURCHASES_") { paths += Self.keys(of: entry).map { ($0, false) } }
         }
+        paths += storeKeys.map { ($0.path, false) }
         paths += settings.tlsPairs.map { ($0.key, false) }
         var known: Set<String> = []
         return paths.filter { known.insert($0.path).inserted }
     }
 
-    /// The files with keys and secrets that the line of a store names.
-    static func keys(of entry: EnvEntry) -> [String] {
-        entry.value.split(separator: " ").flatMap { option -> [String] in
-            let parts = option.split(separator: "=", maxSplits: 1)
-            guard parts.count == 2, ["secret-file", "api-key-file", "service-account", "authorization-file"].contains(parts[0]) else {
-                return []
-            }
-            return parts[1].split(separator: ",").map { entry.origin.path(String($0)) }
-        }
+    /// The files with keys and secrets that the lines of stores name.
+    private var storeKeys: [NamedFile] {
+        [
+            settings.appleStore?.apiKey, settings.googleStore?.serviceAccount, settings.stripeStore?.apiKey,
+            settings.revenueCatStore?.authorization,
+        ]
+        .compactMap(\.self) + (settings.stripeStore?.secrets ?? [])
     }
 
     /// The URL of a server is a secret only with a user or password in it; that of a webhook may be one as a whole.

@@ -69,14 +69,11 @@ struct StoreHistory: Equatable, Sendable {
     var newest: [PurchaseSource: WallTime]
     /// The products that were bought.
     var bought: [PurchaseSource: Set<String>] = [:]
+}
 
-    init(newest: [PurchaseSource: WallTime], bought: [PurchaseSource: Set<String>] = [:]) {
-        self.newest = newest
-        self.bought = bought
-    }
-
+extension StoreHistory {
     init(_ purchases: PurchaseAdministration) async throws {
-        newest = try await purchases.newestEvents()
+        self.init(newest: try await purchases.newestEvents())
         var last: UUID?
         for _ in 0..<Self.maxPages {
             let page = try await purchases.purchases(of: nil, nil, after: last, limit: 1_000)
