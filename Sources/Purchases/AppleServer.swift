@@ -39,10 +39,13 @@ struct AppleServer: Sendable {
             "\(plan.url ?? "https://\(host)")/inApps/v1/\(path)/\(original)", ["Authorization: Bearer \(token)"], until: requests.deadline)
         switch answer.status {
         case 200 where answer.payload.isObject: return answer.payload
-        case 404: return nil
+        // 400 where it finds that no id can be like this one.
+        case 400, 404: return nil
         case 401:
-            throw .unavailable(reason: "the App Store refuses the API key, check api-key-file, key-id and issuer-id", retryAfterSeconds: 60)
-        case let status: throw .unavailable(reason: "the answer has the status \(status)", retryAfterSeconds: 30)
+            throw .unavailable(
+                reason: "the App Store refuses the API key, check api-key-file, key-id and issuer-id", retryAfterSeconds: 60,
+                isKeyRefused: true)
+        case let status: throw StorefrontFault(status: status)
         }
     }
 

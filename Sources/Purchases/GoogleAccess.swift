@@ -81,10 +81,10 @@ final class GoogleAccess: Sendable {
             case 200..<300: return answer
             case 400, 404, 410: return nil
             case 401: refused = token
-            case let status: throw .unavailable(reason: "the API answers with the status \(status)", retryAfterSeconds: 60)
+            case let status: throw StorefrontFault(status: status)
             }
         }
-        throw .unavailable(reason: "the API refuses the service account's token", retryAfterSeconds: 60)
+        throw .unavailable(reason: "the API refuses the service account's token", retryAfterSeconds: 60, isKeyRefused: true)
     }
 
     private func token(besides refused: String?, until deadline: MonotonicTime) async throws(StorefrontFault) -> String {
@@ -108,7 +108,9 @@ final class GoogleAccess: Sendable {
         guard answer.isSuccess, let text = answer.payload["access_token"].text, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
             let seconds = answer.payload["expires_in"].integer, seconds > 0
         else {
-            throw .unavailable(reason: "the token endpoint answers with the status \(answer.status) and no token", retryAfterSeconds: 60)
+            throw .unavailable(
+                reason: "the token endpoint answers with the status \(answer.status) and no token", retryAfterSeconds: 60,
+                isKeyRefused: (400..<404).contains(answer.status))
         }
         // A minute early, for clocks and for the way.
         return Token(text: text, until: now.monotonic.advanced(milliseconds: UInt64(min(max(seconds - 60, 1), 86_400)) * 1_000))

@@ -1,3 +1,4 @@
+package import Accounts
 internal import Credentials
 package import Wire
 
@@ -5,6 +6,7 @@ package import Wire
 package struct GooglePlan: Sendable, Equatable {
     /// The apps' package names.
     package let packages: [String]
+    package let environments: Set<StoreEnvironment>
     package let account: GoogleServiceAccount
     /// The audience and the service account that the push subscription signs with.
     package let audience: String
@@ -17,10 +19,11 @@ package struct GooglePlan: Sendable, Equatable {
     package let apiURL: String
 
     package init(
-        packages: [String], account: GoogleServiceAccount, audience: String, pushEmail: String, keysURL: String, tokenURL: String,
-        apiURL: String
+        packages: [String], environments: Set<StoreEnvironment>, account: GoogleServiceAccount, audience: String, pushEmail: String,
+        keysURL: String, tokenURL: String, apiURL: String
     ) {
         self.packages = packages
+        self.environments = environments
         self.account = account
         self.audience = audience
         self.pushEmail = pushEmail

@@ -105,7 +105,7 @@ package struct GoogleStorefront: Storefront {
     ) async throws(StorefrontFault) -> GooglePurchase? {
         let path = Self.path(package) + "/subscriptionsv2/tokens/\(PercentEncoding.encode(token))"
         guard let answer = try await access.ask(path, until: deadline) else { return nil }
-        return remember(try GooglePurchase(subscription: answer.payload, token, at: answer.at ?? now), package)
+        return try admit(try GooglePurchase(subscription: answer.payload, token, at: answer.at ?? now), package)
     }
 
     private func product(
@@ -113,10 +113,12 @@ package struct GoogleStorefront: Storefront {
     ) async throws(StorefrontFault) -> GooglePurchase? {
         let path = Self.path(package) + "/products/\(PercentEncoding.encode(id))/tokens/\(PercentEncoding.encode(token))"
         guard let answer = try await access.ask(path, until: deadline) else { return nil }
-        return remember(try GooglePurchase(product: answer.payload, id, token, at: answer.at ?? now), package)
+        return try admit(try GooglePurchase(product: answer.payload, id, token, at: answer.at ?? now), package)
     }
 
-    private func remember(_ purchase: GooglePurchase, _ package: String) -> GooglePurchase {
+    /// Refuses a purchase whose environment does not count, and remembers one that waits to be acknowledged.
+    private func admit(_ purchase: GooglePurchase, _ package: String) throws(StorefrontFault) -> GooglePurchase {
+        guard plan.environments.contains(purchase.environment) else { throw .environmentRefused }
         if purchase.needsAcknowledgement, let product = purchase.products.first {
             let kind = purchase.kind == .subscription ? "subscriptions" : "products"
             let place = "/\(kind)/\(PercentEncoding.encode(product))/tokens/\(PercentEncoding.encode(purchase.token)):acknowledge"

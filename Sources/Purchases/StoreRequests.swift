@@ -3,6 +3,14 @@ internal import Fetch
 internal import Threads
 package import Wire
 
+extension StorefrontFault {
+    /// For a status that is no answer to a question.
+    init(status: Int) {
+        self = .unavailable(
+            reason: "the API answers with the status \(status)", retryAfterSeconds: 60, isKeyRefused: status == 401 || status == 403)
+    }
+}
+
 /// Sends requests to one store's API, again while time is left if the store fails.
 package struct StoreRequests: Sendable {
     /// A store answers a notification's question within this time, or the notification comes again: they wait for 10 seconds.

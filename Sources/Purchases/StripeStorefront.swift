@@ -26,10 +26,13 @@ package struct StripeStorefront: Storefront {
 
     private let plan: StripePlan
     private let requests: StoreRequests
+    private let report: @Sendable (_ problem: String) -> Void
 
-    package init(_ plan: StripePlan, _ requests: StoreRequests) {
+    /// `report` gets what went wrong beside an answer, for the log.
+    package init(_ plan: StripePlan, _ requests: StoreRequests, report: @escaping @Sendable (_ problem: String) -> Void = { _ in }) {
         self.plan = plan
         self.requests = requests
+        self.report = report
     }
 
     package var source: PurchaseSource { .stripe }
@@ -47,7 +50,7 @@ package struct StripeStorefront: Storefront {
         guard plan.environments.contains(event.environment) else { throw .environmentRefused }
         var answer: StorePayload?
         if let question = event.question, plan.apiKey != nil {
-            answer = try await ask(question.path)?.payload
+            answer = try await self.answer(to: question)
         }
         return StoreEvent(
             .stripe, id: event.id, type: event.type, environment: event.environment, at: event.at, effects: try event.effects(answer))
@@ -75,11 +78,11 @@ package struct StripeStorefront: Storefront {
         guard plan.apiKey != nil else { return nil }
         let (original, environment) = (purchase.key.original, purchase.key.environment)
         if original.hasPrefix("sub_") {
-            guard let answer = try await ask("/v1/subscriptions/\(PercentEncoding.encode(original))") else { return [] }
+            guard let answer = try await ask(Self.path(subscription: original)) else { return [] }
             return try StripeSubscription(answer.payload).effects(environment, at: answer.at ?? now)
         }
         guard original.hasPrefix("pi_"),
-            let answer = try await ask("/v1/payment_intents/\(PercentEncoding.encode(original))?expand%5B%5D=latest_charge"),
+            let answer = try await ask(Self.path(intent: original)),
             answer.payload["latest_charge"]["refunded"].bool == true
         else { return [] }
         return [.ended(EndedTransaction(.stripe, environment, original, .refunded, at: answer.at ?? now))]
@@ -88,13 +91,48 @@ package struct StripeStorefront: Storefront {
     package func committed(_ purchases: [Purchase]) async {}
 
     /// nil if Stripe knows no such thing.
+    package func probe(now: WallTime) async throws(StorefrontFault) -> Bool {
+        guard plan.apiKey != nil else { return false }
+        let (session, invoice) = (StripeQuestion.session("cs_tollgateasks"), StripeQuestion.invoice(paymentIntent: "pi_tollgateasks"))
+        for path in [session.path, Self.path(subscription: "sub_tollgateasks"), Self.path(intent: "pi_tollgateasks"), invoice.path] {
+            _ = try await ask(path)
+        }
+        return true
+    }
+
+    /// A refund also names its charge and its payment, by which it counts where the key may not read invoices.
+    private func answer(to question: StripeQuestion) async throws(StorefrontFault) -> StorePayload? {
+        let answer = try await send(question.path)
+        if answer.status == 403, case .invoice = question {
+            report("Stripe's API key may not read invoices, so a refund ends no subscription: give it that right, and replay the event")
+            return nil
+        }
+        return try Self.found(answer, question.path)?.payload
+    }
+
+    private static func path(subscription id: String) -> String { "/v1/subscriptions/\(PercentEncoding.encode(id))" }
+
+    private static func path(intent id: String) -> String {
+        "/v1/payment_intents/\(PercentEncoding.encode(id))?expand%5B%5D=latest_charge"
+    }
+
     private func ask(_ path: String) async throws(StorefrontFault) -> StoreRequests.Answer? {
+        try Self.found(try await send(path), path)
+    }
+
+    private func send(_ path: String) async throws(StorefrontFault) -> StoreRequests.Answer {
         let fields = ["Authorization: Bearer \(plan.apiKey ?? "")", "Stripe-Version: \(Self.apiVersion)"]
-        let answer = try await requests.send(plan.apiURL + path, fields, until: requests.deadline)
+        return try await requests.send(plan.apiURL + path, fields, until: requests.deadline)
+    }
+
+    private static func found(_ answer: StoreRequests.Answer, _ path: String) throws(StorefrontFault) -> StoreRequests.Answer? {
         switch answer.status {
         case 200: return answer
         case 400, 404: return nil
-        case let status: throw .unavailable(reason: "the API answers with the status \(status)", retryAfterSeconds: 60)
+        case 403:
+            let object = path.dropFirst("/v1/".count).prefix { $0 != "/" && $0 != "?" }
+            throw .unavailable(reason: "the API key has no right to read \(object)", retryAfterSeconds: 60, isKeyRefused: true)
+        case let status: throw StorefrontFault(status: status)
         }
     }
 }

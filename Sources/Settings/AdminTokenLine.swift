@@ -16,9 +16,9 @@ extension AdminTokenDeclaration: OptionTarget {
     package static let options = table {
         LineOption("token-file", "a file", "the token, \(ScopedToken.minBytes) visible ASCII characters or more") { line, declaration in
             guard let path = line.text("token-file") else { return }
-            let sources = line.context.sources
-            let bytes = line.parse("token-file=\(path)", line.entry.origin.path(path)) { file throws(ParseError) in
-                try token(SecretFile.read(file, sources))
+            let (sources, origin) = (line.context.sources, line.entry.origin)
+            let bytes = line.parse("token-file", path) { file throws(ParseError) in
+                try token(SecretFile.read(origin.path(file), sources))
             }
             if let bytes { declaration.token.bytes = bytes }
         } value: { _, _ in

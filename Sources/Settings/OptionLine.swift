@@ -70,19 +70,28 @@ package struct OptionLine {
 
     /// The valid values of an option that may be repeated, each parsed by `read`.
     mutating func values<Value>(_ key: String, _ read: (String) throws(ParseError) -> Value) -> [Value] {
-        options[key, default: []].compactMap { parse("\(key)=\($0)", $0, read) }
+        options[key, default: []].compactMap { parse(key, $0, read) }
     }
 
     /// The valid parts of a comma-separated value, each parsed by `read`; nil if the option is missing.
     mutating func list<Value>(_ key: String, _ read: (String) throws(ParseError) -> Value) -> [Value]? {
         guard let text = text(key) else { return nil }
         return text.split(separator: ",", omittingEmptySubsequences: false).compactMap { part in
-            parse("\(key)=\(text)", String(part), read)
+            parse(quoting: "\(key)=\(text)", String(part), read)
         }
     }
 
+    /// Parses the value of an option with `read`; on an error reports a fault that quotes it, unless it may be the secret that belongs into
+    /// the file.
+    mutating func parse<Value>(_ key: String, _ value: String, _ read: (String) throws(ParseError) -> Value) -> Value? {
+        let isSecret =
+            key.hasSuffix("-file")
+            && (["whsec_", "sk_", "rk_"].contains(where: value.hasPrefix) || value.utf8.count > 15 && !value.contains { "/.".contains($0) })
+        return parse(quoting: "\(key)=\(isSecret ? "\(value.prefix(6))…" : value)", value, read)
+    }
+
     /// Parses `text` with `read`; on an error reports a fault that quotes `shown` and returns nil.
-    mutating func parse<Value>(_ shown: String, _ text: String, _ read: (String) throws(ParseError) -> Value) -> Value? {
+    mutating func parse<Value>(quoting shown: String, _ text: String, _ read: (String) throws(ParseError) -> Value) -> Value? {
         do {
             return try read(text)
         } catch {

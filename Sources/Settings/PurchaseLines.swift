@@ -13,6 +13,12 @@ package enum PurchaseEnvironment: String, CaseIterable, Sendable {
     case production, sandbox
 }
 
+/// The line of a store.
+package protocol StoreDeclaration: OptionTarget, Hashable {
+    /// Whose purchases count.
+    var environments: Set<PurchaseEnvironment> { get set }
+}
+
 /// Products of stores that give a tier, as a `TOLLGATE_PRODUCT_…` line declares them.
 package struct ProductDeclaration: Hashable, Sendable {
     package var name: String
@@ -58,7 +64,7 @@ extension ProductDeclaration: OptionTarget {
 }
 
 /// `TOLLGATE_PURCHASES_APPLE`.
-package struct AppleStoreDeclaration: Hashable, Sendable {
+package struct AppleStoreDeclaration: Sendable {
     package var bundleIDs: [String] = []
     package var environments: Set<PurchaseEnvironment> = [.production]
     package var appAppleID: Int?
@@ -72,14 +78,14 @@ package struct AppleStoreDeclaration: Hashable, Sendable {
     package var origin: Origin
 }
 
-extension AppleStoreDeclaration: OptionTarget {
+extension AppleStoreDeclaration: StoreDeclaration {
     package static let family = Setting.appleStore
     package var lineName: String { "apple" }
     package static let bare = Self(origin: .builtIn)
 
     package static let options = table {
         LineOption("bundle-ids", list: \.bundleIDs, "com.example.app,com.example.two", "the apps whose purchases count", TypedText.item)
-        environments(\.environments)
+        environmentsRow
         LineOption(
             "app-apple-id", ifSet: \.appAppleID, .count(1...999_999_999_999), "a number",
             "the app's Apple ID in App Store Connect, which notifications of production must have")
@@ -108,8 +114,9 @@ extension AppleStoreDeclaration: OptionTarget {
 }
 
 /// `TOLLGATE_PURCHASES_GOOGLE`.
-package struct GoogleStoreDeclaration: Hashable, Sendable {
+package struct GoogleStoreDeclaration: Sendable {
     package var packages: [String] = []
+    package var environments: Set<PurchaseEnvironment> = [.production]
     /// JSON of the service account that asks Google.
     package var serviceAccount: NamedFile?
     /// `aud` of the pushes; nil: the URL of the endpoint.
@@ -121,13 +128,14 @@ package struct GoogleStoreDeclaration: Hashable, Sendable {
     package var origin: Origin
 }
 
-extension GoogleStoreDeclaration: OptionTarget {
+extension GoogleStoreDeclaration: StoreDeclaration {
     package static let family = Setting.googleStore
     package var lineName: String { "google" }
     package static let bare = Self(origin: .builtIn)
 
     package static let options = table {
         LineOption("packages", list: \.packages, "com.example.app,com.example.two", "the apps whose purchases count", TypedText.item)
+        environmentsRow
         LineOption(
             "service-account", ifSet: \.serviceAccount, .file, "a JSON file", "the service account that asks Google for purchases")
         LineOption("audience", ifSet: \.audience, .text, "the endpoint's URL", "the audience of the subscription's pushes")
@@ -150,7 +158,7 @@ extension GoogleStoreDeclaration: OptionTarget {
 }
 
 /// `TOLLGATE_PURCHASES_STRIPE`.
-package struct StripeStoreDeclaration: Hashable, Sendable {
+package struct StripeStoreDeclaration: Sendable {
     /// Of the webhook's endpoint; several while it changes.
     package var secrets: [NamedFile] = []
     /// nil: Stripe is not asked.
@@ -160,7 +168,7 @@ package struct StripeStoreDeclaration: Hashable, Sendable {
     package var origin: Origin
 }
 
-extension StripeStoreDeclaration: OptionTarget {
+extension StripeStoreDeclaration: StoreDeclaration {
     package static let family = Setting.stripeStore
     package var lineName: String { "stripe" }
     package static let bare = Self(origin: .builtIn)
@@ -169,14 +177,21 @@ extension StripeStoreDeclaration: OptionTarget {
         LineOption("secret-file", "F, or F,F while it changes", "the signing secret of the webhook (`whsec_…`)", kind: .list) {
             line, stripe in
             let context = line.context
-            stripe.secrets =
-                line.list("secret-file") { text throws(ParseError) in try OptionForm<NamedFile>.file.parse(text, context) } ?? []
+            stripe.secrets = (line.text("secret-file") ?? "").split(separator: ",", omittingEmptySubsequences: false).compactMap { part in
+                line.parse("secret-file", String(part)) { text throws(ParseError) in
+                    let file = try OptionForm<NamedFile>.file.parse(text, context)
+                    guard file.bytes.starts(with: "whsec_".utf8) else {
+                        throw ParseError("names a file without a signing secret: those of Stripe begin with whsec_")
+                    }
+                    return file
+                }
+            }
         } value: { stripe, _ in
             OptionValue(list: stripe.secrets.map(\.path))
         }
         LineOption("api-key-file", ifSet: \.apiKey, .file, "a file", "the key by which Stripe is asked; a restricted one may only read")
         LineOption("api-url", ifSet: \.apiURL, .url, "Stripe's own", "the API, for tests")
-        environments(\.environments)
+        environmentsRow
     }
 
     package init(_ line: inout OptionLine, name: String) {
@@ -192,13 +207,13 @@ extension StripeStoreDeclaration: OptionTarget {
 }
 
 /// `TOLLGATE_PURCHASES_REVENUECAT`.
-package struct RevenueCatStoreDeclaration: Hashable, Sendable {
+package struct RevenueCatStoreDeclaration: Sendable {
     package var authorization: NamedFile?
     package var environments: Set<PurchaseEnvironment> = [.production]
     package var origin: Origin
 }
 
-extension RevenueCatStoreDeclaration: OptionTarget {
+extension RevenueCatStoreDeclaration: StoreDeclaration {
     package static let family = Setting.revenueCatStore
     package var lineName: String { "revenuecat" }
     package static let bare = Self(origin: .builtIn)
@@ -206,7 +221,7 @@ extension RevenueCatStoreDeclaration: OptionTarget {
     package static let options = table {
         LineOption(
             "authorization-file", ifSet: \.authorization, .file, "a file", "the `Authorization` that RevenueCat sends with its webhooks")
-        environments(\.environments)
+        environmentsRow
     }
 
     package init(_ line: inout OptionLine, name: String) {
@@ -220,10 +235,10 @@ extension RevenueCatStoreDeclaration: OptionTarget {
     }
 }
 
-extension OptionTarget {
-    fileprivate static func environments(_ path: LineOption<Self>.Path<Set<PurchaseEnvironment>>) -> LineOption<Self> {
+extension StoreDeclaration {
+    fileprivate static var environmentsRow: LineOption<Self> {
         LineOption(
-            "environments", list: path, "production or production,sandbox", "whose purchases count",
+            "environments", list: \.environments, "production or production,sandbox", "whose purchases count",
             part: { text throws(ParseError) in try TypedText.choice(text, PurchaseEnvironment.allCases.map(\.rawValue)) },
             join: { Set($0.compactMap(PurchaseEnvironment.init(rawValue:))) },
             show: { environments in PurchaseEnvironment.allCases.filter(environments.contains).map(\.rawValue) })
@@ -288,28 +303,33 @@ extension ConfigurationReader {
                 }
             }
         }
-        if !sold.isEmpty, configuration.products.isEmpty, let setting = storeSettings.first(where: { !text($0).isEmpty }) {
-            let message = "is set and no product gives a tier, write lines like TOLLGATE_PRODUCT_MONTHLY=\"tier=premium apple=ID\""
-            findings.warn(Finding(configuration.origin(of: setting), setting.name, message))
+        if let store = configuration.stores.first, configuration.products.isEmpty {
+            findings.warn(
+                store, "is set and no product gives a tier, write lines like TOLLGATE_PRODUCT_MONTHLY=\"tier=premium apple=ID\"")
+        }
+        if let apple = configuration.appleStore, apple.roots != nil, configuration.publicURL.hasPrefix("https://") {
+            findings.warn(
+                apple,
+                "has roots= and TOLLGATE_PUBLIC_URL is https: the keys of these roots can sign purchases, leave roots= out in production"
+            )
         }
     }
-
-    private var storeSettings: [Setting] { [.appleStore, .googleStore, .stripeStore, .revenueCatStore] }
 }
 
 extension Configuration {
-    /// The stores that are set up, by their names in lines of products.
-    package var purchaseStores: [String] {
-        let set: [(String, Bool)] = [
-            ("apple", appleStore != nil), ("google", googleStore != nil), ("stripe", stripeStore != nil),
-            ("revenuecat", revenueCatStore != nil),
-        ]
-        return set.filter(\.1).map(\.0)
+    /// The lines of stores.
+    package var stores: [any StoreDeclaration] {
+        let lines: [(any StoreDeclaration)?] = [appleStore, googleStore, stripeStore, revenueCatStore]
+        return lines.compactMap(\.self)
     }
 
-    /// The path of the endpoints of purchases as it is written; nil without them.
+    /// The stores that are set up, by their names in lines of products.
+    package var purchaseStores: [String] { stores.map { $0.lineName } }
+
+    /// The path of the endpoints of purchases, without a slash at its end; nil without them.
     package var purchaseBase: String? {
-        if !self.purchasesPath.isEmpty { return self.purchasesPath }
-        return purchaseStores.isEmpty && products.isEmpty ? nil : "/purchases"
+        let path = self.purchasesPath
+        if path.isEmpty { return stores.isEmpty && products.isEmpty ? nil : "/purchases" }
+        return path.hasSuffix("/") && path != "/" ? String(path.dropLast()) : path
     }
 }

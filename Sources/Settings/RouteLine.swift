@@ -245,7 +245,7 @@ extension RouteDeclaration {
             return line.fault("has more words than methods and a path, write METHODS HOST/PATH and then key=value")
         }
         if let methods = words.popLast() {
-            rule.methods = line.parse(methods, methods) { text throws(ParseError) in try Self.methods(text) } ?? []
+            rule.methods = line.parse(quoting: methods, methods) { text throws(ParseError) in try Self.methods(text) } ?? []
         }
         readPath(&line, pattern, into: &rule)
     }

@@ -226,7 +226,7 @@ extension Setting {
     )
     package static let googleStore = Setting(
         "TOLLGATE_PURCHASES_GOOGLE", .line(\.googleStore),
-        "Purchases of Google Play: `packages=A,B service-account=FILE push-email=NAME@PROJECT.iam.gserviceaccount.com`; `audience=` is that of the pushes; `jwks=URL token-url=URL api-url=URL` are for tests."
+        "Purchases of Google Play: `packages=A,B service-account=FILE push-email=NAME@PROJECT.iam.gserviceaccount.com`; `audience=` is that of the pushes; `environments=production,sandbox` lets purchases of license testers count; `jwks=URL token-url=URL api-url=URL` are for tests."
     )
     package static let stripeStore = Setting(
         "TOLLGATE_PURCHASES_STRIPE", .line(\.stripeStore),

@@ -167,11 +167,9 @@ extension TrustDeclaration {
 
     fileprivate static func readSecret(_ line: inout OptionLine, _ trust: inout TrustDeclaration) {
         guard let path = line.text("secret-file") else { return }
-        let sources = line.context.sources
-        trust.secretFile = line.entry.origin.path(path)
-        let secret = line.parse("secret-file=\(path)", line.entry.origin.path(path)) { text throws(ParseError) in
-            try SecretFile.read(text, sources)
-        }
+        let (sources, origin) = (line.context.sources, line.entry.origin)
+        trust.secretFile = origin.path(path)
+        let secret = line.parse("secret-file", path) { text throws(ParseError) in try SecretFile.read(origin.path(text), sources) }
         trust.keySource = .secret(secret ?? [])
     }
 
@@ -182,7 +180,7 @@ extension TrustDeclaration {
             checkFile(&line, path)
             return .file(path)
         }
-        _ = line.parse("jwks=\(text)", text) { text throws(ParseError) in try TypedText.webURL(text) }
+        _ = line.parse(quoting: "jwks=\(text)", text) { text throws(ParseError) in try TypedText.webURL(text) }
         return .url(text)
     }
 

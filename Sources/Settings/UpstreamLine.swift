@@ -121,7 +121,7 @@ extension UpstreamDeclaration {
     package init(_ line: inout OptionLine, name: String) {
         var bases: [UpstreamBase] = []
         for word in line.words {
-            let base = line.parse(word, word) { text throws(ParseError) in try UpstreamBase(text) }
+            let base = line.parse(quoting: word, word) { text throws(ParseError) in try UpstreamBase(text) }
             guard let base else { continue }
             if bases.contains(base) { line.fault("\(quoted(word)) is given twice, keep one of them") } else { bases.append(base) }
         }

@@ -197,11 +197,15 @@ import Wire
         #expect(records.content.actors.isEmpty)
     }
 
+    private static func kept(_ purchase: Purchase, body: [UInt8]) -> KeptStoreEvent {
+        KeptStoreEvent(
+            id: UUID(at: now, random: (1, 1)), event: "e1", source: .apple, type: "REFUND", environment: .production, at: now,
+            receivedAt: now, verdict: .applied, digest: [1], body: body, purchases: [purchase.id])
+    }
+
     @Test func aKeptEventIsReadAgain() async throws {
         let purchase = Purchase.sample(1, until: Self.now, at: Self.now)
-        let kept = KeptStoreEvent(
-            id: UUID(at: Self.now, random: (1, 1)), event: "e1", source: .apple, type: "REFUND", environment: .production, at: Self.now,
-            receivedAt: Self.now, verdict: .applied, digest: [1], body: Array("{}".utf8), purchases: [purchase.id])
+        let kept = Self.kept(purchase, body: Array("{}".utf8))
         let records = ScriptedPurchases([purchase], events: [kept])
         var status = purchase.status
         status.state = .expired
@@ -212,5 +216,7 @@ import Wire
         let broken = try administration(records, [ScriptedStorefront(.apple)])
         #expect(await fault { try await broken.replay(kept.id) } == InquiryRefusal.store(.apple, .malformed(reason: "json")))
         #expect(await fault { try await broken.replay(purchase.id) } == InquiryRefusal.noSuchEvent)
+        records.content.events = [Self.kept(purchase, body: [])]
+        #expect(await fault { try await broken.replay(kept.id) } == InquiryRefusal.noBody)
     }
 }

@@ -65,6 +65,8 @@ private typealias World = AppleWorld
     @Test func eachAppIsAskedForWithATokenOfItsOwn() async throws {
         let store = ScriptedStore([:])
         #expect(try await newest(purchase(), store) == [])
+        let strict = ScriptedStore { _, _ in EndedTransfer(status: 400) }
+        #expect(try await World.storefront(World.plan(api: Self.api), strict).probe(now: World.now))
         let production = purchase("100", until: World.now, .production)
         #expect(try await newest(production, store) == nil)
         #expect(try await newest(purchase("1/../2"), store) == [])
@@ -90,8 +92,8 @@ private typealias World = AppleWorld
             (EndedTransfer(status: 503), "unavailable 5: the answer has the status 503"),
             (EndedTransfer(failure: "timeout"), "unavailable 5: timeout"),
             (EndedTransfer(status: 401), "unavailable 60: the App Store refuses the API key, check api-key-file, key-id and issuer-id"),
-            (EndedTransfer(status: 400), "unavailable 30: the answer has the status 400"),
-            (.ok("[]"), "unavailable 30: the answer has the status 200"),
+            (EndedTransfer(status: 403), "unavailable 60: the API answers with the status 403"),
+            (.ok("[]"), "unavailable 60: the API answers with the status 200"),
             (.ok(answer(item(1, ["bundleId": "\"foreign.app\""]))), "foreign: bundle"),
             (.ok(answer(#"{"originalTransactionId":"100","status":1}"#)), "malformed: answer"),
             (.ok(answer(item(1, ["environment": "\"Production\""]))), "environment"),

@@ -214,6 +214,22 @@ private let now = WallTime(seconds: 1_000)
             store.paths.suffix(2) == [World.root + "/subscriptionsv2/tokens/a%2Fb%3Fc", World.root + "/products/..%2Fx/tokens/a%2Fb%3Fc"])
     }
 
+    @Test func whatATesterBuysCountsWhereTheSandboxDoes() async throws {
+        let store = World.store([
+            World.subscriptionPath: World.subscription("ACTIVE", more: #","testPurchase":{}"#),
+            World.productPath: World.product(more: #","purchaseType":0"#),
+        ])
+        let (front, tests) = (try storefront(store), GoogleStorefront(try World.plan(["test.app"], [.sandbox]), store.requests) { _ in })
+        let evidence = PurchaseEvidence.google(package: nil, product: "pro", token: "tok")
+        await #expect(throws: StorefrontFault.environmentRefused) { try await front.prove(evidence, now: now) }
+        await #expect(throws: StorefrontFault.environmentRefused) { try await front.newest(World.purchase(until: nil), now: now) }
+        for push in [World.changed(4), World.bought(1)] {
+            await #expect(throws: StorefrontFault.environmentRefused) { try await notify(front, World.push(push), World.bearer()) }
+            #expect(try await notify(tests, World.push(push), World.bearer()).environment == .sandbox)
+        }
+        #expect(try await tests.prove(evidence, now: now).key.environment == .sandbox)
+    }
+
     @Test func theNewestStateIsAskedForInEachApp() async throws {
         let store = World.store([World.subscriptionPath: World.subscription("ON_HOLD"), World.productPath: World.product(state: 1)])
         let front = try storefront(store, ["test.two", "test.app"])

@@ -81,6 +81,24 @@ private func plan(_ environments: Set<StoreEnvironment> = [.production], key: St
         #expect(try await newest("sub_1", plan(key: nil)) == nil)
     }
 
+    @Test func aKeyWithoutARightCostsTheInvoiceAlone() async throws {
+        let store = ScriptedStore { transfer, _ in EndedTransfer(status: transfer.url.contains("invoice_payments") ? 403 : 404) }
+        let reports = Reports()
+        let front = StripeStorefront(plan(), store.requests) { reports.add($0) }
+        let refund = Samples.event("charge.refunded", Samples.charge(invoice: nil))
+        #expect(try await shown(front.replay(refund, now: .beginning).effects) == ["ch_1 refunded", "pi_1 refunded"])
+        #expect(reports.all.map { $0.contains("may not read invoices") } == [true])
+        let refused = "unavailable 60: the API key has no right to read invoice_payments"
+        #expect(await fault { () async throws(StorefrontFault) in try await front.probe(now: .beginning) } == refused)
+        #expect(Set(store.asked.map { $0.url.split(separator: "/")[3].prefix { $0 != "?" } }).count == 4)
+        // One that is no key any more is mended, and then the event comes again.
+        let gone = StripeStorefront(plan(), ScriptedStore { _, _ in EndedTransfer(status: 401) }.requests)
+        let status = await fault { () async throws(StorefrontFault) in try await gone.replay(refund, now: .beginning) }
+        #expect(status == "unavailable 60: the API answers with the status 401")
+        #expect(try await !StripeStorefront(plan(key: nil), store.requests).probe(now: .beginning))
+        #expect(try await StripeStorefront(plan(), ScriptedStore([:]).requests).probe(now: .beginning))
+    }
+
     @Test func aStoreThatFailsIsAskedAgainWhileTimeIsLeft() async throws {
         let answers: [EndedTransfer] = [
             EndedTransfer(status: 503), EndedTransfer(failure: "timed out"), .ok(Samples.subscription("active")),

@@ -84,14 +84,15 @@ import Workbench
     ]
 
     static let google: [(option: String, json: String)] = [
-        ("packages=p.one,p.two", #""packages":["p.one","p.two"]"#), ("service-account=s", #""service_account":"s""#),
+        ("packages=p.one,p.two", #""packages":["p.one","p.two"]"#), ("environments=sandbox", #""environments":["sandbox"]"#),
+        ("service-account=s", #""service_account":"s""#),
         ("audience=https://aud.test", #""audience":"https://aud.test""#), ("push-email=push@p.test", #""push_email":"push@p.test""#),
         ("jwks=https://keys.test", #""jwks":"https://keys.test""#), ("token-url=https://token.test", #""token_url":"https://token.test""#),
         ("api-url=https://google.test", #""api_url":"https://google.test""#),
     ]
 
     static let stripe: [(option: String, json: String)] = [
-        ("secret-file=t,s", #""secret_file":["t","s"]"#), ("api-key-file=t", #""api_key_file":"t""#),
+        ("secret-file=w,v", #""secret_file":["w","v"]"#), ("api-key-file=t", #""api_key_file":"t""#),
         ("api-url=https://stripe.test", #""api_url":"https://stripe.test""#), ("environments=sandbox", #""environments":["sandbox"]"#),
     ]
 
@@ -110,7 +111,9 @@ import Workbench
     }
 
     /// Files that the samples name.
-    static let files = ["s": sharedSecret, "t": Array("a-token-of-sixteen-or-more".utf8)]
+    static let files = [
+        "s": sharedSecret, "t": Array("a-token-of-sixteen-or-more".utf8), "v": Array("whsec_v".utf8), "w": Array("whsec_w".utf8),
+    ]
 
     /// The lines of a family that have all of its options.
     private func lines(_ family: String, _ beginning: String, _ samples: [(option: String, json: String)]) -> String {
@@ -198,8 +201,10 @@ import Workbench
             ])
         let stripe = try #require(settings.stripeStore), revenueCat = try #require(settings.revenueCatStore)
         #expect(
-            stripe.secrets.map(\.path) == ["t", "s"] && stripe.apiKey?.bytes == Self.files["t"] && stripe.apiURL == "https://stripe.test")
-        #expect(stripe.environments == [.sandbox] && revenueCat.environments == [.sandbox] && revenueCat.authorization?.path == "t")
+            stripe.secrets.map(\.path) == ["w", "v"] && stripe.apiKey?.bytes == Self.files["t"] && stripe.apiURL == "https://stripe.test")
+        #expect(
+            google.environments == [.sandbox] && stripe.environments == [.sandbox] && revenueCat.environments == [.sandbox]
+                && revenueCat.authorization?.path == "t")
         #expect(settings.scopedAdminTokens.map(\.token) == [ScopedToken(name: "t", bytes: Self.files["t"]!, scopes: [.usersRead, .tier])])
     }
 

@@ -83,7 +83,7 @@ extension StorefrontFault {
     /// The short word for log and metrics.
     package var reason: String {
         switch self {
-        case .notAuthentic(let reason), .malformed(let reason), .foreign(let reason), .unavailable(let reason, _): reason
+        case .notAuthentic(let reason), .malformed(let reason), .foreign(let reason), .unavailable(let reason, _, _): reason
         case .environmentRefused: "environment"
         }
     }

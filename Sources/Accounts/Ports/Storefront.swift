@@ -31,8 +31,8 @@ package enum StorefrontFault: Error, Hashable, Sendable {
     case foreign(reason: String)
     /// 400 `ENVIRONMENT_REFUSED`.
     case environmentRefused
-    /// The store cannot be asked: 503 `STORE_UNAVAILABLE`. The reason is for the operator.
-    case unavailable(reason: String, retryAfterSeconds: Int)
+    /// The store cannot be asked: 503 `STORE_UNAVAILABLE`. The reason is for the operator, as is whether the store refuses our key.
+    case unavailable(reason: String, retryAfterSeconds: Int, isKeyRefused: Bool = false)
 }
 
 /// A store: it verifies what apps and the store itself send, and asks the store. Any task.
@@ -49,7 +49,30 @@ package protocol Storefront: Sendable {
     var isAsked: Bool { get }
     /// Asks the store for the newest state; nil where it cannot be asked, because no key is configured.
     func newest(_ purchase: Purchase, now: WallTime) async throws(StorefrontFault) -> [PurchaseEffect]?
+    /// Asks for what no store has: one whose credentials are right says so. Whether there is a key.
+    func probe(now: WallTime) async throws(StorefrontFault) -> Bool
     /// Called after effects of this source were committed, so that a store which wants it is told (Google refunds a purchase that is not
     /// acknowledged in three days).
     func committed(_ purchases: [Purchase]) async
+}
+
+extension Storefront {
+    package func probe(now: WallTime) async throws(StorefrontFault) -> Bool {
+        // A key may be for one environment alone.
+        for environment in StoreEnvironment.allCases {
+            if try await newest(.unknown(to: source, environment, now), now: now) != nil { return true }
+        }
+        return false
+    }
+}
+
+extension Purchase {
+    /// One that its store does not have, in a form that it reads.
+    fileprivate static func unknown(to source: PurchaseSource, _ environment: StoreEnvironment, _ now: WallTime) -> Purchase {
+        let status = PurchaseStatus(
+            .active, product: "tollgate-asks", until: now, renews: true, transactions: [], periodStart: now, at: now)
+        return Purchase(
+            id: UUID(high: 0, low: 0), key: PurchaseKey(source, environment, source == .apple ? "1000000000000000" : "tollgate-asks"),
+            account: nil, status: status, state: .active, until: now, product: nil, tier: nil, createdAt: now, updatedAt: now)
+    }
 }

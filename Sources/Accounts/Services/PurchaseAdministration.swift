@@ -4,6 +4,8 @@ package import Wire
 package enum InquiryRefusal: Sendable, Equatable {
     case noSuchPurchase
     case noSuchEvent
+    /// The body was deleted with an account that it was about.
+    case noBody
     /// The configuration has no line for this store.
     case noLine(PurchaseSource)
     /// The line of this store has no key to ask it with.
@@ -87,6 +89,7 @@ package struct PurchaseAdministration: Sendable {
         let kept = try await context.value(orRefuse: InquiryRefusal.noSuchEvent) { () throws(AccountFailure) in
             try await context.ask(await records.storeEvent(id))
         }
+        guard !kept.body.isEmpty else { throw .refused(.noBody) }
         guard let storefront = stores()[kept.source] else { throw .refused(.noLine(kept.source)) }
         let event: StoreEvent
         do throws(StorefrontFault) {

@@ -124,14 +124,14 @@ package final class Reconciliation: Sendable {
                 case .refused(.noLine), .refused(.noKey):
                     ended.insert(source)
                     continue
-                case .refused(.store(_, .unavailable(let reason, _))):
+                case .refused(.store(_, .unavailable(let reason, _, _))):
                     ended.insert(source)
                     count.reason = reason
                 case .refused(.store(_, let fault)):
                     // Asked again it would say the same.
                     note(purchase.id, context.storeTime)
                     count.reason = fault.reason
-                case .refused(.noSuchPurchase), .refused(.noSuchEvent): break
+                case .refused(.noSuchPurchase), .refused(.noSuchEvent), .refused(.noBody): break
                 case .failed: return
                 }
                 count.failed += 1

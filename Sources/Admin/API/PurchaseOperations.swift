@@ -71,10 +71,10 @@ extension AdminRefusal {
         switch error {
         case .refused(.noSuchPurchase): self.init(404, "NOT_FOUND", "There is no purchase with this id")
         case .refused(.noSuchEvent): self.init(404, "NOT_FOUND", "There is no store event with this id")
-        case .refused(.store(_, .unavailable(_, let seconds))):
+        case .refused(.store(_, .unavailable(_, let seconds, _))):
             self.init(503, "STORE_UNAVAILABLE", error.sentence ?? "", [("Retry-After", "\(seconds)")])
         case .refused(.store): self.init(502, "STORE_ANSWER_INVALID", error.sentence ?? "")
-        case .refused(.noLine), .refused(.noKey): self.init(409, "CONFLICT", error.sentence ?? "")
+        case .refused(.noLine), .refused(.noKey), .refused(.noBody): self.init(409, "CONFLICT", error.sentence ?? "")
         case .failed(let failure): self.init(failure)
         }
     }
@@ -86,7 +86,8 @@ extension AccountError<InquiryRefusal> {
         switch self {
         case .refused(.noLine(let source)): "\(source.setting) is not set, so nothing of this store can be read"
         case .refused(.noKey(let source)): "\(source.setting) has no key to ask this store with"
-        case .refused(.store(let source, .unavailable(let reason, _))): "\(source.rawValue) does not answer: \(reason)"
+        case .refused(.noBody): "the body of this event was deleted with the account that it was about"
+        case .refused(.store(let source, .unavailable(let reason, _, _))): "\(source.rawValue) does not answer: \(reason)"
         case .refused(.store(let source, let fault)): "\(source.rawValue) said what cannot be used: \(fault.reason)"
         case .refused(.noSuchPurchase), .refused(.noSuchEvent), .failed: nil
         }

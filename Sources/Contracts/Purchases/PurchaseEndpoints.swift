@@ -79,7 +79,7 @@ struct PurchaseEndpoints: AccountCalls {
     private func refusal(_ refusal: PurchaseRefusal) -> Failure {
         switch refusal {
         case .store(.environmentRefused): Self.environmentRefused
-        case .store(.unavailable(_, let seconds)): Self.unavailable(seconds)
+        case .store(.unavailable(_, let seconds, _)): Self.unavailable(seconds)
         case .store(.notAuthentic), .store(.malformed), .store(.foreign):
             Failure(400, "TRANSACTION_INVALID", "The store does not know this purchase, or it is not one of this app.")
         case .productUnknown: Failure(400, "PRODUCT_UNKNOWN", "The purchase is kept, but its product gives nothing here.")
@@ -100,7 +100,7 @@ struct PurchaseEndpoints: AccountCalls {
             case .malformed: .malformed("The notification cannot be read.", in: dialect)
             case .foreign: .malformed("The notification is of an app that is not set up here.", in: dialect)
             case .environmentRefused: Self.environmentRefused
-            case .unavailable(_, let seconds): Self.unavailable(seconds)
+            case .unavailable(_, let seconds, _): Self.unavailable(seconds)
             }
         }
         return .json { json in

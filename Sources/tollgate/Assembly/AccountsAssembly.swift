@@ -117,7 +117,9 @@ struct AccountsAssembly: Sendable {
             refreshJWTs: try RefreshJWTs(
                 secret: secret, issuer: settings.issuer, clockSkewSeconds: settings.clockSkewSeconds),
             policies: configuration.sessionPolicies, tellsNames: settings.tellsNames)
-        let stores = try purchaseStores.stores(settings) { [health] in health.log.warning("a store was not told", ("detail", $0)) }
+        let stores = try purchaseStores.stores(settings) { [health] in
+            health.log.warning("something failed beside an answer of a store", ("detail", $0))
+        }
         let sessions = Sessions(
             context: context, mint: mint, rule: RefreshRule(graceSeconds: settings.refreshGraceSeconds),
             outside: outsideRefresh(configuration, secret))

@@ -48,18 +48,18 @@ final class PurchaseStores: Sendable {
         return [
             storefront(settings.appleStore, &findings) { AppleStorefront(try ApplePlan($0), requests) },
             storefront(settings.googleStore, &findings) {
-                let plan = try GooglePlan($0, settings)
+                guard let plan = try GooglePlan($0, settings) else { return nil }
                 if let google, google.plan == plan { return google }
                 return GoogleStorefront(plan, requests, report: report)
             },
-            storefront(settings.stripeStore, &findings) { StripeStorefront(StripePlan($0), requests) },
+            storefront(settings.stripeStore, &findings) { StripeStorefront(StripePlan($0), requests, report: report) },
             storefront(settings.revenueCatStore, &findings) { RevenueCatStorefront(RevenueCatPlan($0)) },
         ].compactMap(\.self)
     }
 
     /// nil without a line, and for one with a file that is of no use.
     private static func storefront<Line: OptionTarget>(
-        _ line: Line?, _ findings: inout Findings, _ make: (Line) throws -> any Storefront
+        _ line: Line?, _ findings: inout Findings, _ make: (Line) throws -> (any Storefront)?
     ) -> (any Storefront)? {
         guard let line else { return nil }
         do {
@@ -91,18 +91,18 @@ extension ApplePlan {
 }
 
 extension GooglePlan {
-    /// The audience of a subscription's pushes is the URL of their endpoint, unless another one is set.
-    fileprivate init(_ line: GoogleStoreDeclaration, _ settings: Configuration) throws(ParseError) {
+    /// The audience of a subscription's pushes is the URL of their endpoint, unless another one is set. nil where the line has a fault already.
+    fileprivate init?(_ line: GoogleStoreDeclaration, _ settings: Configuration) throws(ParseError) {
+        guard let file = line.serviceAccount else { return nil }
         let account: GoogleServiceAccount
-        let bytes = line.serviceAccount?.bytes ?? []
         do throws(ParseError) {
-            account = try GoogleServiceAccount(file: bytes.rawBytes)
+            account = try GoogleServiceAccount(file: file.bytes.rawBytes)
         } catch {
-            throw ParseError("has service-account=\(line.serviceAccount?.path ?? ""), which \(error.text)")
+            throw ParseError("has service-account=\(file.path), which \(error.text)")
         }
         let base = settings.publicURL.hasSuffix("/") ? String(settings.publicURL.dropLast()) : settings.publicURL
         self.init(
-            packages: line.packages, account: account,
+            packages: line.packages, environments: Set(line.environments.map(StoreEnvironment.init)), account: account,
             audience: line.audience ?? base + (settings.purchaseBase ?? "") + "/notifications/google", pushEmail: line.pushEmail ?? "",
             keysURL: line.jwks ?? "https://www.googleapis.com/oauth2/v3/certs",
             tokenURL: line.tokenURL ?? "https://oauth2.googleapis.com/token",

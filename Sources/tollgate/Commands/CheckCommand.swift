@@ -107,8 +107,7 @@ enum CheckTable {
         }
         text +=
             lines("PROVIDER", settings.providers, tiers) + products(settings.products, tiers)
-            + lines("STORE", settings.appleStore.list, tiers) + lines("STORE", settings.googleStore.list, tiers)
-            + lines("STORE", settings.stripeStore.list, tiers) + lines("STORE", settings.revenueCatStore.list, tiers)
+            + lines("STORE", settings.stores, tiers)
             + lines("INTERNAL CALLER", settings.internals, tiers)
             + lines("ADMIN TOKEN", settings.scopedAdminTokens, tiers)
         let routes = settings.routes.map { route($0, configuration) } + configuration.endpoints.map { endpoint($0, settings.corsRule) }
@@ -155,7 +154,7 @@ enum CheckTable {
     }
 
     /// Declarations without columns of their own.
-    private static func lines<Target: OptionTarget>(_ head: String, _ targets: [Target], _ tiers: TierList) -> String {
+    private static func lines(_ head: String, _ targets: [any OptionTarget], _ tiers: TierList) -> String {
         targets.isEmpty ? "" : "\n" + table([head, "MORE"], targets.map { [$0.lineName, $0.furtherOptions(tiers)] })
     }
 

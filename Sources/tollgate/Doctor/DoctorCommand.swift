@@ -32,7 +32,7 @@ struct DoctorCommand {
         findings += reports.first?.findings ?? []
         findings += LocalJudgements.clock(reports.flatMap(\.clocks), skewSeconds: configuration.settings.clockSkewSeconds)
         findings += LocalJudgements.combinations(configuration) + LocalJudgements.examples(configuration.settings.effective)
-        findings += StoreJudgements.sandbox(configuration.settings.effective, publicURL: configuration.settings.publicURL)
+        findings += StoreJudgements.sandbox(configuration.settings)
         findings += local.findings + reports.dropFirst().flatMap(\.findings)
         return json ? Self.report(findings) : Self.describe(findings)
     }

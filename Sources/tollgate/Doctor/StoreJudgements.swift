@@ -17,7 +17,10 @@ enum StoreJudgements {
             return .warn(
                 subject,
                 "has no key in \(source.setting), so it is not asked for purchases whose notification was lost: give the line its key")
-        case (.failure(let fault), _): return .fail(subject, "cannot be asked (\(fault.reason)): correct the key in \(source.setting)")
+        case (.failure(.unavailable(let reason, _, isKeyRefused: true)), _):
+            return .fail(subject, "cannot be asked (\(reason)): correct the key in \(source.setting), or its rights at the store")
+        case (.failure(let fault), _):
+            return .fail(subject, "cannot be asked (\(fault.reason)): see whether this machine reaches the store")
         case (nil, _): return .fail(subject, "cannot be asked: this process has no descriptor left")
         }
     }
@@ -52,15 +55,12 @@ enum StoreJudgements {
     }
 
     /// Stores whose sandbox counts at a public address.
-    static func sandbox(_ settings: [EffectiveSetting], publicURL: String) -> [Diagnosis] {
-        guard publicURL.hasPrefix("https://") else { return [] }
-        return settings.filter { setting in
-            let environments = setting.value?.split(separator: " ").first { $0.hasPrefix("environments=") }
-            return setting.name.hasPrefix("TOLLGATE_PURCHASES_") && environments?.hasSuffix("sandbox") == true
-        }.map { setting in
+    static func sandbox(_ settings: Configuration) -> [Diagnosis] {
+        guard settings.publicURL.hasPrefix("https://") else { return [] }
+        return settings.stores.filter { $0.environments.contains(.sandbox) }.map { store in
             .warn(
                 "sandbox",
-                "\(setting.name) has environments= with sandbox, and TOLLGATE_PUBLIC_URL is https: testers get tiers without paying")
+                "\(store.variable) has environments= with sandbox, and TOLLGATE_PUBLIC_URL is https: testers get tiers without paying")
         }
     }
 }

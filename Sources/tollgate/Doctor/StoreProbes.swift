@@ -23,35 +23,32 @@ struct StoreProbes {
         return credentials + [ProbeRun.Probe(name: "purchases") { history }]
     }
 
-    /// Asks for a purchase that no store has: one whose credentials are right says so. The answer is whether there is a key; nil if the
-    /// system gives no descriptor to wait with.
+    /// Whether the store was asked with a key; nil if the system gives no descriptor to wait with.
     static func ask(_ storefront: any Storefront, _ now: WallTime) -> Result<Bool, StorefrontFault>? {
         // Without an outcome the probe is over before; a store's own bound ends this.
-        let answer = try? blocking { await Self.answer(storefront, now) }
-        return answer ?? nil
-    }
-
-    private static func answer(_ storefront: any Storefront, _ now: WallTime) async -> Result<Bool, StorefrontFault> {
-        var hasKey = false
-        for environment in StoreEnvironment.allCases where !hasKey {
+        let answer = try? blocking {
             do throws(StorefrontFault) {
-                hasKey = try await storefront.newest(.unknown(to: storefront.source, environment, now), now: now) != nil
+                return Result<Bool, StorefrontFault>.success(try await storefront.probe(now: now))
             } catch {
                 return .failure(error)
             }
         }
-        return .success(hasKey)
+        return answer ?? nil
     }
 
     /// Looks only into tables that are there: a command over the accounts makes them otherwise.
     private var history: ProbeReport {
         do {
             let found = try StoreInspection(of: try StoreLocation(configuration))
+            guard found.version != nil else { return ProbeReport([]) }
             guard found.version == found.newest else {
                 return ProbeReport([.warn("purchases", "cannot be looked at until `tollgate serve` has brought the tables up to date")])
             }
             let history = try OfflineAccounts.ask(configuration, at: EventLoop.now()) { try await StoreHistory($0.operator.purchases) }
             return ProbeReport(StoreJudgements.history(history, stores, now: now))
+        } catch is StoreInspection.Fault {
+            // The probe of the database itself says so.
+            return ProbeReport([])
         } catch let fault as AccountCommandFault {
             return ProbeReport([.fail("purchases", fault.message)])
         } catch {
@@ -81,22 +78,5 @@ extension StoreHistory {
             guard let end = page.last, page.count == 1_000 else { return }
             last = end.id
         }
-    }
-}
-
-extension Purchase {
-    /// One that its store does not have, in a form that it reads.
-    fileprivate static func unknown(to source: PurchaseSource, _ environment: StoreEnvironment, _ now: WallTime) -> Purchase {
-        let original =
-            switch source {
-            case .apple: "1000000000000000"
-            case .google, .revenuecat: "tollgate-doctor-asks"
-            case .stripe: "sub_tollgatedoctorasks"
-            }
-        let status = PurchaseStatus(
-            .active, product: "tollgate-doctor-asks", until: now, renews: true, transactions: [], periodStart: now, at: now)
-        return Purchase(
-            id: UUID(high: 0, low: 0), key: PurchaseKey(source, environment, original), account: nil, status: status, state: .active,
-            until: now, product: nil, tier: nil, createdAt: now, updatedAt: now)
     }
 }

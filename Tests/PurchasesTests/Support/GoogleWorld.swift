@@ -22,13 +22,14 @@ struct GoogleWorld {
         return json.finish().readable.text
     }
 
-    static func plan(_ packages: [String] = ["test.app"], base: String = "https://google.test") throws -> GooglePlan {
+    static func plan(
+        _ packages: [String] = ["test.app"], _ environments: Set<StoreEnvironment> = [.production], base: String = "https://google.test"
+    ) throws -> GooglePlan {
         let file = try serviceFile()
         let account = try GoogleServiceAccount(file: file.rawBytes)
         return GooglePlan(
-            packages: packages, account: account, audience: audience, pushEmail: pushEmail, keysURL: base + "/certs",
-            tokenURL: base + "/token",
-            apiURL: base)
+            packages: packages, environments: environments, account: account, audience: audience, pushEmail: pushEmail,
+            keysURL: base + "/certs", tokenURL: base + "/token", apiURL: base)
     }
 
     static func serviceFile(type: String = "service_account", key: String? = nil) throws -> [UInt8] {

@@ -65,7 +65,7 @@ func fault<Value>(_ body: () async throws(StorefrontFault) -> Value) async -> St
         case .malformed(let reason): return "malformed: \(reason)"
         case .foreign(let reason): return "foreign: \(reason)"
         case .environmentRefused: return "environment"
-        case .unavailable(let reason, let seconds): return "unavailable \(seconds): \(reason)"
+        case .unavailable(let reason, let seconds, _): return "unavailable \(seconds): \(reason)"
         }
     }
 }
