@@ -47,7 +47,8 @@ import Wire
                 row.2, product: row.1, until: row.until.map(time), renews: true, transactions: ["t2"], periodStart: time(0), at: time(1),
                 paidUntil: row.paidUntil.map(time))
             let ends = row.ends.map { EndedTransaction(row.0, .production, $0.0, $0.1, at: time($0.2)) }
-            let outcome = PurchaseRule.outcome(of: PurchaseFacts(key), status, .none, ended: ends, products, at: time(10))
+            let outcome = PurchaseRule.outcome(
+                of: PurchaseFacts(key), status, .none, ended: ends, products.line(key.source, status.product), at: time(10))
             #expect(outcome.state == row.6 && outcome.until == row.end.map(time) && outcome.gives == row.gives, "\(row): \(outcome)")
         }
     }

@@ -250,6 +250,9 @@ private let key = PurchaseKey(.apple, .production, "t1")
         #expect(steps == [2, 2, 1])
         #expect(try await store.purchases(of: ada).map(\.tier) == Array(repeating: "gold", count: 5))
         #expect(try await store.standing(of: ada)?.entitlement.version == 3)
+        // A gateway that does not have the line yet takes nothing away.
+        let renewed = PurchaseEffect.status(keys[0], Sold.status(.active, "app.new", until: 900, paid: ["r"]))
+        #expect(try await store.hear("renewal", [renewed]).purchases.map(\.tier) == ["gold"])
         #expect(try await store.adopt(.none, limit: 9, at(4)) == 5)
         #expect(try await store.purchases(of: ada).allSatisfy { $0.tier == nil && $0.product == nil })
     }

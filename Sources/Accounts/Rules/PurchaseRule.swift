@@ -92,12 +92,12 @@ package enum PurchaseRule {
 
     private static func rank(_ state: PurchaseState) -> Int { PurchaseState.allCases.firstIndex(of: state) ?? 0 }
 
-    /// The outcome at `now`. `status` is the newest, with all payments of its period; `ended` may have more than concerns the purchase.
+    /// The outcome at `now`. `status` is the newest, with all payments of its period; `line` has its product; `ended` may have more than
+    /// concerns the purchase.
     package static func outcome(
-        of facts: PurchaseFacts, _ status: PurchaseStatus, _ named: NamedAccount, ended: [EndedTransaction], _ products: Products,
+        of facts: PurchaseFacts, _ status: PurchaseStatus, _ named: NamedAccount, ended: [EndedTransaction], _ line: ProductLine?,
         at now: WallTime
     ) -> PurchaseOutcome {
-        let line = products.line(facts.key.source, status.product)
         let end = ended.filter { $0.state != nil && concerns($0, facts.key, status) }.max { counts($1, before: $0) }?.state
         let state = end ?? status.state
         let until = end == nil ? self.until(status, graceSeconds: line?.graceSeconds) : status.until

@@ -42,7 +42,7 @@ extension SQLStore {
             var ledger = PurchaseLedger(products, audit)
             let found = try sql.unadopted(products, limit: limit)
             for row in try sql.purchaseRows(ids: found) { ledger.take(row) }
-            try sql.settle(&ledger)
+            try sql.settle(&ledger, adopting: true)
             return found.count
         }
     }
@@ -207,7 +207,10 @@ extension SQLTransaction {
     }
 
     /// Writes what follows from the registers, and the grants of all accounts that are concerned.
-    mutating func settle(_ ledger: inout PurchaseLedger) throws(SQLFault) {
+    ///
+    /// A product that no line has keeps the name and tier that it was given, unless the purchases adopt these lines: while gateways are
+    /// updated one after the other, one that has the line and one that has not yet handle the same purchase.
+    mutating func settle(_ ledger: inout PurchaseLedger, adopting: Bool = false) throws(SQLFault) {
         var accounts: Set<UUID> = []
         for index in ledger.rows.indices {
             var row = ledger.rows[index]
@@ -215,7 +218,8 @@ extension SQLTransaction {
             let named = try named(row.facts)
             row.outcome = try row.facts.status.map { status throws(SQLFault) in
                 let whole = try withPayments(status, of: row)
-                return PurchaseRule.outcome(of: row.facts, whole, named, ended: try ended(of: row), ledger.products, at: ledger.audit.now)
+                let line = ledger.products.line(row.facts.key.source, status.product) ?? (adopting ? nil : before?.line(of: status.product))
+                return PurchaseRule.outcome(of: row.facts, whole, named, ended: try ended(of: row), line, at: ledger.audit.now)
             }
             if named == .unknown || (named == .deleted && row.outcome?.account == nil) { ledger.isNamedMissing = true }
             if row != before {

@@ -39,6 +39,12 @@ struct PurchaseRow: Equatable {
         (createdAt, updatedAt) = (try row.time(), try row.time())
     }
 
+    /// The line from which it has its name and tier, if it is of this product.
+    func line(of product: String) -> ProductLine? {
+        guard facts.status?.product == product, let name = outcome?.product, let tier = outcome?.tier else { return nil }
+        return ProductLine(name: name, tier: tier, products: [:], graceSeconds: outcome?.grace)
+    }
+
     /// nil while no status is known.
     var purchase: Purchase? {
         guard let status = facts.status, let outcome else { return nil }
