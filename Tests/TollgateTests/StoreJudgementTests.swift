@@ -58,4 +58,10 @@ import Wire
         }
         #expect(judge("production") == [])
     }
+
+    @Test func theBaseOfTheEndpointsHasNoSlashAtItsEnd() {
+        for (line, base) in [("/shop/", "/shop"), ("/shop", "/shop"), ("/", "/")] {
+            #expect(load("TOLLGATE_PURCHASES=\(line)\n" + oneRoute).partial.settings.purchaseBase == base)
+        }
+    }
 }
