@@ -124,6 +124,24 @@ import Wire
         #expect(reports.contains(.reconciled(.stripe, asked: 3, failed: 0)))
     }
 
+    /// The lease outlasts a pass, however slow a store is, and the acknowledgements have their time.
+    @Test func aPassOfASlowStoreEndsBeforeItsLease() async throws {
+        let clock = Mutex<TestClock?>(nil)
+        let google = ScriptedStorefront(.google) { purchase in
+            clock.withLock { $0 }?.advance(seconds: 8)
+            return .success([.status(purchase.key, purchase.status)])
+        }
+        let bench = try Bench([google]) { now in
+            (1...40).map { .sample($0, .google, $0 > 20 ? .active : .grace, until: nil, at: now.advanced(seconds: -7_200)) }
+        }
+        clock.withLock { $0 = bench.fixture.clock }
+        let begin = bench.fixture.clock.now
+        await bench.reconciliation.pass()
+        let asked = Set(google.asked), active = bench.records.content.purchases.filter { $0.state == .active }.map(\.id)
+        #expect(google.asked.count == 16 && asked.intersection(active).count == 8)
+        #expect(bench.fixture.clock.now < begin.advanced(seconds: 150))
+    }
+
     @Test func aPurchaseOfGoogleIsAcknowledgedIfNothingElseDid() async throws {
         let google = ScriptedStorefront(.google) { purchase in .success([.status(purchase.key, purchase.status)]) }
         let bench = try Bench([google]) { now in

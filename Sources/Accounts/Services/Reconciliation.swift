@@ -10,7 +10,8 @@ package final class Reconciliation: Sendable {
     private static let passMilliseconds: UInt64 = 60_000
     /// Between two questions.
     private static let pauseMilliseconds: UInt64 = 200
-    /// Questions in one pass, which so lasts no longer than a minute.
+    /// Questions of either kind in one pass. No question of a kind begins later than `passMilliseconds` after the first, so that the lease
+    /// outlasts a pass in which each store takes its time.
     private static let maxQuestions = 300
     /// Purchases that are read in one pass.
     private static let maxRead = 2_000
@@ -111,7 +112,8 @@ package final class Reconciliation: Sendable {
     private func ask(_ purchases: some Sequence<Purchase>, _ note: (UUID, WallTime) -> Void) async {
         var ended: Set<PurchaseSource> = []
         var counts: [PurchaseSource: (asked: Int, failed: Int, reason: String?)] = [:]
-        for purchase in purchases where !Task.isCancelled {
+        let end = context.clock.now().monotonic.advanced(milliseconds: Self.passMilliseconds)
+        for purchase in purchases where !Task.isCancelled && context.clock.now().monotonic < end {
             let source = purchase.key.source
             guard !ended.contains(source) else { continue }
             var count = counts[source] ?? (0, 0, nil)
