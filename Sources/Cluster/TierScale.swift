@@ -59,5 +59,9 @@ package struct TierScale: Sendable {
     }
 
     private func rank(of tier: String) -> Tier { tiers.rank(of: tier) ?? .lowest }
-    private func end(of until: WallTime?) -> Int64 { until.map { $0.advanced(seconds: graceSeconds).seconds } ?? .max }
+    /// The whole second from which on it is over, and not before.
+    private func end(of until: WallTime?) -> Int64 {
+        guard let end = until?.advanced(seconds: graceSeconds) else { return .max }
+        return end.seconds + (end > WallTime(seconds: end.seconds) ? 1 : 0)
+    }
 }

@@ -300,18 +300,18 @@ import Wire
         #expect(scale.status(of: TokenUser("42"), Entitlement.none, .pushed, at: now).freshUntil == nil)
     }
 
-    /// The highest grant is sent with its end, in whole seconds and with the grace; where a lower one goes on, it is asked for again then.
+    /// The highest grant is sent with its end, in whole seconds rounded up and with the grace; where a lower one goes on, it is asked for again then.
     @Test func theEndOfAGrantNeedsNoMessage() throws {
         let scale = TierScale(tiers: try TierList(["free", "plus", "premium"]), graceSeconds: 5)
         let (plus, premium) = (Tier(rawValue: 1), Tier(rawValue: 2))
         typealias Row = (operator: String?, purchased: [(String, Int64?)], at: Int64, rank: Tier, until: Int64, freshUntil: Int64?)
         let rows: [Row] = [
-            ("plus", [("premium", 100)], 10, premium, 105, 105), (nil, [("premium", 100)], 10, premium, 105, nil),
-            ("plus", [("premium", 100)], 104, premium, 105, 105), ("plus", [("premium", 100)], 105, plus, .max, nil),
-            ("premium", [("plus", 100)], 10, premium, .max, nil), (nil, [("premium", 100), ("plus", 200)], 10, premium, 105, 105),
-            (nil, [("premium", 100), ("plus", 50)], 10, premium, 105, nil),
-            (nil, [("premium", 100), ("premium", 200)], 10, premium, 205, nil),
-            ("gone", [("premium", 100)], 10, premium, 105, nil), (nil, [("premium", 100)], 300, premium, 105, nil),
+            ("plus", [("premium", 100)], 10, premium, 106, 106), (nil, [("premium", 100)], 10, premium, 106, nil),
+            ("plus", [("premium", 100)], 105, premium, 106, 106), ("plus", [("premium", 100)], 106, plus, .max, nil),
+            ("premium", [("plus", 100)], 10, premium, .max, nil), (nil, [("premium", 100), ("plus", 200)], 10, premium, 106, 106),
+            (nil, [("premium", 100), ("plus", 50)], 10, premium, 106, nil),
+            (nil, [("premium", 100), ("premium", 200)], 10, premium, 206, nil),
+            ("gone", [("premium", 100)], 10, premium, 106, nil), (nil, [("premium", 100)], 300, premium, 106, nil),
             (nil, [], 10, .lowest, .max, nil),
         ]
         for row in rows {
