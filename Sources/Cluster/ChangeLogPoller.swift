@@ -183,7 +183,7 @@ final class ChangeLogPoller: Sendable {
         tiers.forgetAll()
         events.secretsChanged()
         reached(Position(mark: end.next, readAt: start))
-        presence.read(upTo: end.newest ?? 0)
+        presence.read(upTo: end.newest ?? 0, anew: true)
     }
 
     /// Whether this is a fence before which another gateway waits.

@@ -10,8 +10,9 @@ final class GatewayPresence: Sendable {
     private struct State {
         /// The highest fence that this gateway has passed.
         var passed: Int64 = 0
-        /// The highest that was read, until the workers are asked.
+        /// The highest that was read, until the workers are asked, and the one for which they are.
         var read: Int64?
+        var asked: Int64?
         var isAsking = false
         var isJoined = false
         var isRenewing = false
@@ -71,18 +72,20 @@ final class GatewayPresence: Sendable {
         do throws(StoreFault) {
             let isThere = try await context.store.renew(row.gateway, joins: row.joins)
             state.withLock { state in
-                // It was swept while this process was stopped, and comes back with the next renewal.
-                state.isJoined = isThere
-                if isThere { state.renewedAt = began } else { state.triedAt = nil }
+                // The next renewal writes a row anew that was swept while this process was stopped, or that got a number of a former log.
+                state.isJoined = isThere && row.gateway.passed <= state.passed
+                if state.isJoined { state.renewedAt = began } else { state.triedAt = nil }
             }
         } catch {
-            state.withLock { $0.triedAt = nil }
+            state.withLock { ($0.triedAt, $0.isJoined) = (nil, false) }
         }
     }
 
-    /// The log was read up to this fence, and what was new is on its way to the workers. Any thread; returns at once.
-    func read(upTo fence: Int64) {
+    /// The log was read up to this fence, and what was new is on its way to the workers. `anew`: it may be another log, as after a failover
+    /// or a restore, where a number that was passed before can be that of a fence to come. Any thread; returns at once.
+    func read(upTo fence: Int64, anew: Bool = false) {
         let isFirst = state.withLock { state in
+            if anew { (state.passed, state.read, state.asked, state.isJoined) = (0, nil, nil, false) }
             state.read = max(state.read ?? 0, fence)
             defer { state.isAsking = true }
             return !state.isAsking
@@ -90,19 +93,19 @@ final class GatewayPresence: Sendable {
         guard isFirst else { return }
         // Unstructured, because readings go on: it ends when the workers have taken all that was read.
         Task(executorPreference: context.executor) { [self] in
-            while let fence = nextToPass() {
+            while isToAsk() {
                 await confirmed()
-                state.withLock { $0.passed = max($0.passed, fence) }
+                state.withLock { $0.passed = max($0.passed, $0.asked ?? 0) }
                 await renew()
             }
         }
     }
 
-    private func nextToPass() -> Int64? {
+    private func isToAsk() -> Bool {
         state.withLock { state in
-            state.isAsking = state.read != nil
-            defer { state.read = nil }
-            return state.read
+            (state.asked, state.read) = (state.read, nil)
+            state.isAsking = state.asked != nil
+            return state.isAsking
         }
     }
 
@@ -110,7 +113,7 @@ final class GatewayPresence: Sendable {
     func leave() async {
         let wasJoined = state.withLock { state in
             state.hasLeft = true
-            return state.isJoined
+            return state.renewedAt != nil
         }
         guard wasJoined else { return }
         // After a failure others wait for this gateway until its row is old.

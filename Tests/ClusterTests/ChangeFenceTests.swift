@@ -167,6 +167,30 @@ import Wire
         await fleet.end()
     }
 
+    /// As after a failover to a server that lags, or a restore: the number of a fence to come is not one that was passed.
+    @Test func aLogThatGoesBackIsPassedAnew() async throws {
+        let fleet = try Fleet(.sqlite)
+        let (store, workers) = (fleet.members[0].store, fleet.members[0].workers)
+        let context = AccountContext(
+            store: store, clock: AccountClock(now: { EventLoop.now() }, pause: pause), executor: store.executor(), notice: { _ in })
+        let presence = GatewayPresence(context, name: "g", confirmed: { await workers.confirmed() })
+        func passed() async throws -> Int64? { try await store.gateways(besides: UUID(high: 0, low: 0)).first?.passed }
+        presence.read(upTo: 100)
+        while try await passed() != 100 { await pause(milliseconds: 5) }
+        workers.stopped.withLock { $0 = true }
+        // The workers are asked for a number of the former log meanwhile.
+        presence.read(upTo: 120)
+        presence.read(upTo: 7, anew: true)
+        await presence.renew()
+        #expect(try await passed() == 0)
+        workers.stopped.withLock { $0 = false }
+        while try await passed() == 0 { await pause(milliseconds: 5) }
+        #expect(try await passed() == 7)
+        await presence.leave()
+        #expect(try await passed() == nil)
+        await fleet.end()
+    }
+
     /// It reads the log, and writes nothing to it.
     @Test(arguments: Place.allCases) func aGatewayThatIsAloneRaisesNoFence(_ place: Place) async throws {
         let fleet = try Fleet(place)

@@ -16,7 +16,7 @@ import Wire
         #expect(try await others() == [])
         for id in [there, here] { #expect(try await store.renew(LiveGateway(id: id, name: "b/2", passed: 0), joins: true)) }
         #expect(try await others() == [row(0)])
-        for (passed, joins, shown) in [(5, false, 5), (4, false, 5), (4, true, 5), (6, true, 6)] as [(Int64, Bool, Int64)] {
+        for (passed, joins, shown) in [(5, false, 5), (4, false, 5), (4, true, 4), (6, true, 6)] as [(Int64, Bool, Int64)] {
             #expect(try await store.renew(row(passed), joins: joins))
             #expect(try await others() == [row(shown)])
         }
@@ -54,6 +54,11 @@ import Wire
         }
         let left = try await store.changes(since: begin).changes.filter { $0.change == .fence(by: gateway) }
         #expect(left.map(\.id) == [highest], "the former ones went")
+        let all = try await store.changes(since: begin).changes
+        let foreign = try await store.raiseFence(by: newID(), inPlaceOf: highest)
+        for id in all.map(\.id).filter({ $0 != highest }) + [foreign] { _ = try await store.raiseFence(by: gateway, inPlaceOf: id) }
+        let kept = try await Set(store.changes(since: begin).changes.map(\.id))
+        #expect(kept.isSuperset(of: all.map(\.id) + [foreign]), "what has the number of a fence in another log stays")
         let fences = try await withThrowingTaskGroup(of: Int64.self) { group in
             for _ in 0..<50 { group.addTask { try await store.raiseFence(by: gateway, inPlaceOf: nil) } }
             return try await group.reduce(into: []) { $0.append($1) }

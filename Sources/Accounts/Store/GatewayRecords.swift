@@ -24,7 +24,8 @@ package struct LiveGateway: Sendable, Equatable {
 /// A fence is an entry of the change log. Ids of entries grow, and a fence gets its id after the commits that it stands behind: a gateway
 /// that has applied an entry has passed every fence whose id is not higher.
 package protocol GatewayRecords: Sendable {
-    /// Renews the row of a gateway; its `passed` never falls. False if it has no row, which is made only if it `joins`.
+    /// Renews the row of a gateway. One that `joins` has its row made or written anew; otherwise `passed` never falls, and the answer is
+    /// false if there is no row.
     func renew(_ gateway: LiveGateway, joins: Bool) async throws(StoreFault) -> Bool
     /// Removes the row of a gateway that has ended.
     func remove(_ gateway: UUID) async throws(StoreFault)

@@ -5,18 +5,20 @@ package import Wire
 extension SQLStore {
     package func renew(_ gateway: LiveGateway, joins: Bool) async throws(StoreFault) -> Bool {
         try await database.write { sql throws(SQLFault) in
-            let (passed, clock) = ("CASE WHEN gateways.passed < $2 THEN $2 ELSE gateways.passed END", sql.dialect.clock)
-            let renewal =
-                joins
-                ? SQLStatement(
+            let values: [SQLValue] = [.id(gateway.id), .integer(gateway.passed)]
+            return joins
+                ? try sql.change(
+                    .unlogged,
                     """
-                    INSERT INTO gateways (id, passed, name, seen_at) VALUES ($1, $2, $3, \(clock))
-                    ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, passed = \(passed) RETURNING id
-                    """, [.id(gateway.id), .integer(gateway.passed), .text(gateway.name)])
-                : SQLStatement(
-                    "UPDATE gateways SET seen_at = \(clock), passed = \(passed) WHERE id = $1 RETURNING id",
-                    [.id(gateway.id), .integer(gateway.passed)])
-            return try sql.firsts([SQLStatement("SELECT \(sql.dialect.unsynced)"), renewal])[1] != nil
+                    INSERT INTO gateways (id, passed, name, seen_at) VALUES ($1, $2, $3, \(sql.dialect.clock))
+                    ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, passed = excluded.passed
+                    """, values + [.text(gateway.name)]) == 1
+                : try sql.change(
+                    .unlogged,
+                    """
+                    UPDATE gateways SET seen_at = \(sql.dialect.clock), passed = CASE WHEN passed < $2 THEN $2 ELSE passed END
+                    WHERE id = $1
+                    """, values) == 1
         }
     }
 

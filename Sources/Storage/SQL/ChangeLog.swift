@@ -136,7 +136,11 @@ extension SQLTransaction {
             "INSERT INTO changes (kind, subject, at) VALUES (\(ChangeKind.fence.rawValue), $1, \(dialect.clock)) RETURNING id"
         let rows = try firsts([
             SQLStatement("SELECT \(dialect.unsynced), \(dialect.notice)"),
-            SQLStatement("DELETE FROM changes WHERE id = $1", [.integer(former ?? 0)]), SQLStatement(fence, [.id(gateway)]),
+            // After a failover or a restore its number may be that of another entry.
+            SQLStatement(
+                "DELETE FROM changes WHERE id = $1 AND kind = \(ChangeKind.fence.rawValue) AND subject = $2",
+                [.integer(former ?? 0), .id(gateway)]),
+            SQLStatement(fence, [.id(gateway)]),
         ])
         guard var row = rows[2] else { throw .failed("the change log has not taken a fence") }
         return try row.integer()
