@@ -38,10 +38,10 @@ struct ReportingDatabase: SQLDatabase {
     }
 
     func commit<Value: Sendable>(
-        locking row: LockedRow?, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+        locking row: LockedRow?, isDurable: Bool, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
         do throws(StoreFault) {
-            let value = try await database.commit(locking: row, body)
+            let value = try await database.commit(locking: row, isDurable: isDurable, body)
             report(.wrote)
             return value
         } catch {

@@ -105,7 +105,7 @@ private final class MemoryDatabase: SQLDatabase, @unchecked Sendable {
     }
 
     func commit<Value: Sendable>(
-        locking row: LockedRow?, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+        locking row: LockedRow?, isDurable: Bool, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value { try run(isWriting: true, body) }
 
     private func run<Value: Sendable>(

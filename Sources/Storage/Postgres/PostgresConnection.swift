@@ -255,6 +255,12 @@ internal import Glibc
         later = []
     }
 
+    /// The transaction that has begun, of which nothing was sent yet, ends without waiting for the disk, and leaves no mark.
+    func forgoDurability() {
+        mark = nil
+        beginning.insert(SQLStatement("SET LOCAL synchronous_commit = off"), at: 1)
+    }
+
     /// Read from a server that takes no writes, nothing is sure to be the newest.
     private func checkTakesWrites(_ answer: SQLResult) throws(SQLFault) {
         var row = answer.rows.first

@@ -64,7 +64,7 @@ struct PostgresConnector {
     /// Runs `body` as one transaction. Retries after a conflict, and on a new connection if a pooled one turns out to be broken. After
     /// a commit that was not answered, a new connection tells whether it took place; only if it did not, `body` runs again.
     mutating func run<Value>(
-        isWriting: Bool, _ body: (inout SQLTransaction) throws(SQLFault) -> Value
+        isWriting: Bool, isDurable: Bool = true, _ body: (inout SQLTransaction) throws(SQLFault) -> Value
     ) throws(SQLFault) -> Value {
         var attempt = 1
         var doubtful = DoubtfulCommits<Value>()
@@ -73,7 +73,9 @@ struct PostgresConnector {
             let wasOpen = connection != nil
             var value: Value?
             do throws(SQLFault) {
-                return try connected().transaction(isWriting: isWriting) { sql throws(SQLFault) in
+                let connection = try connected()
+                return try connection.transaction(isWriting: isWriting) { sql throws(SQLFault) in
+                    if !isDurable { connection.forgoDurability() }
                     let result = if let settled = try doubtful.settle(&sql) { settled } else { try body(&sql) }
                     value = result
                     return result

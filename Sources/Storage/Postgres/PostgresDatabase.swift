@@ -36,9 +36,11 @@ final class PostgresDatabase: SQLDatabase {
     }
 
     func commit<Value: Sendable>(
-        locking row: LockedRow?, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+        locking row: LockedRow?, isDurable: Bool, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
-        try await rows.run(row, account: accountRow) { () async throws(StoreFault) -> Value in try await run(isWriting: true, body) }
+        try await rows.run(row, account: accountRow) { () async throws(StoreFault) -> Value in
+            try await run(isWriting: true, isDurable: isDurable, body)
+        }
     }
 
     /// The row of the account that a client names by an email, phone or identity, so that all its calls have one share. Waits for no lock;
@@ -58,9 +60,9 @@ final class PostgresDatabase: SQLDatabase {
     }
 
     private func run<Value: Sendable>(
-        isWriting: Bool, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+        isWriting: Bool, isDurable: Bool = true, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
-        try await pool.answer { connector throws(SQLFault) in try connector.run(isWriting: isWriting, body) }
+        try await pool.answer { connector throws(SQLFault) in try connector.run(isWriting: isWriting, isDurable: isDurable, body) }
     }
 
     func prepare() async throws(StoreFault) {

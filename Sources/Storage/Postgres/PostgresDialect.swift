@@ -19,7 +19,7 @@ extension SQLDialect {
                 contain: "c.mark = ANY(string_to_array($2, ',')::bigint[])"
             ),
             serverStart: "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint",
-            notice: "pg_notify('\(channel)', '')", unsynced: "set_config('synchronous_commit', 'off', true)",
+            notice: "pg_notify('\(channel)', '')",
             changeLog: [
                 """
                 CREATE TABLE changes (

@@ -4,7 +4,7 @@ package import Wire
 /// Rows of live gateways, and fences. Nothing of them must outlive the server, so no commit waits for the disk where the dialect allows it.
 extension SQLStore {
     package func renew(_ gateway: LiveGateway, joins: Bool) async throws(StoreFault) -> Bool {
-        try await database.write { sql throws(SQLFault) in
+        try await database.write(isDurable: false) { sql throws(SQLFault) in
             let values: [SQLValue] = [.id(gateway.id), .integer(gateway.passed)]
             return joins
                 ? try sql.change(
@@ -42,6 +42,6 @@ extension SQLStore {
     }
 
     package func raiseFence(by gateway: UUID, inPlaceOf former: Int64?) async throws(StoreFault) -> Int64 {
-        try await database.write { sql throws(SQLFault) in try sql.logFence(by: gateway, inPlaceOf: former) }
+        try await database.write(isDurable: false) { sql throws(SQLFault) in try sql.logFence(by: gateway, inPlaceOf: former) }
     }
 }

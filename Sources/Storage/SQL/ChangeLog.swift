@@ -135,7 +135,7 @@ extension SQLTransaction {
         let fence =
             "INSERT INTO changes (kind, subject, at) VALUES (\(ChangeKind.fence.rawValue), $1, \(dialect.clock)) RETURNING id"
         let rows = try firsts([
-            SQLStatement("SELECT \(dialect.unsynced), \(dialect.notice)"),
+            SQLStatement("SELECT \(dialect.notice)"),
             // After a failover or a restore its number may be that of another entry.
             SQLStatement(
                 "DELETE FROM changes WHERE id = $1 AND kind = \(ChangeKind.fence.rawValue) AND subject = $2",

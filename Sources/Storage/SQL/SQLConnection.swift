@@ -139,9 +139,10 @@ protocol SQLDatabase: Sendable {
     ) async throws(StoreFault) -> Value
 
     /// Runs `body` as one transaction. It is run again after a conflict; only the last run takes effect. Callers use `write`.
-    /// `row` is the row that it locks, if a client chooses it.
+    /// `row` is the row that it locks, if a client chooses it. Unless it `isDurable` it does not wait for the disk, so a failure of the server
+    /// may undo it, and it may be run again if its commit is not answered.
     func commit<Value: Sendable>(
-        locking row: LockedRow?, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+        locking row: LockedRow?, isDurable: Bool, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value
 
     /// Called by `write`.
@@ -162,9 +163,11 @@ extension SQLDatabase {
 
     /// Runs `body` as one transaction, as `commit` does; returns after `onChange` has been called for logged changes.
     func write<Value: Sendable>(
-        locking row: LockedRow? = nil, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+        locking row: LockedRow? = nil, isDurable: Bool = true,
+        _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
-        let (value, touched) = try await commit(locking: row) { sql throws(SQLFault) in (try body(&sql), sql.touched) }
+        let (value, touched) = try await commit(locking: row, isDurable: isDurable) { sql throws(SQLFault) in (try body(&sql), sql.touched)
+        }
         if touched.isLogged { await onChange(touched.accounts) }
         return value
     }

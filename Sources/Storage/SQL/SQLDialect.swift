@@ -21,8 +21,6 @@ struct SQLDialect: Sendable {
     let serverStart: String
     /// Expression that tells gateways, at the end of the transaction, to read the change log; NULL where the database cannot.
     let notice: String
-    /// Expression that lets the transaction end without waiting for the disk; NULL where the database cannot.
-    let unsynced: String
     /// Statements that create the table `changes` (id, kind, subject, at) and the triggers that write it for accounts, ended
     /// sessions and sealed secrets.
     let changeLog: [String]

@@ -14,6 +14,15 @@ internal import Wire
     private let handle: OpaquePointer
     private var statements: [String: SQLiteStatement] = [:]
     var touched = TouchedRows()
+    /// Whether a commit waits for the disk; changed between transactions only. Without that a failure of the machine may undo it.
+    var syncsCommits = true {
+        didSet {
+            // Not prepared: SQLite sets it when it compiles the text. It refuses nothing here; and if it did, commits would wait.
+            if syncsCommits != oldValue {
+                unsafe sqlite3_exec(handle, "PRAGMA synchronous = \(syncsCommits ? "FULL" : "NORMAL")", nil, nil, nil)
+            }
+        }
+    }
 
     /// Opens the file, or creates it. The write-ahead log lets readers run beside the writer; each commit is synced to disk.
     /// Throws `conflict` while another program opens the file too: retry.

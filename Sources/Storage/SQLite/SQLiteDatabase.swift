@@ -43,13 +43,13 @@ final class SQLiteDatabase: SQLDatabase {
 
     /// There is one writer, and no row locks.
     func commit<Value: Sendable>(
-        locking _: LockedRow?, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+        locking _: LockedRow?, isDurable: Bool, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
         if !isPrepared.load(ordering: .acquiring) { try await prepare() }
         let deadline = ContinuousClock.now.advanced(by: SQLiteConnection.patience)
         let outcome = await withCheckedContinuation { (continuation: CheckedContinuation<Result<Value, StoreFault>, Never>) in
             writer.add(refuse: { continuation.resume(returning: .failure(StoreFault(queueIsFull: $0 == .full))) }) { writer in
-                writer.gather(SQLiteWrite(before: deadline, body, continuation))
+                writer.gather(SQLiteWrite(before: deadline, isDurable: isDurable, body, continuation))
             }
         }
         return try outcome.get()

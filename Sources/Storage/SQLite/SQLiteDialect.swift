@@ -5,7 +5,7 @@ extension SQLDialect {
     static let sqlite = SQLDialect(
         foldings: [{ "lower(\($0))" }], lockClause: "", clock: microseconds, isClockShared: false, changeMark: "id",
         changeEnd: "(SELECT COALESCE(MAX(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'changes')", changesInProgress: nil,
-        serverStart: "0", notice: "NULL", unsynced: "NULL",
+        serverStart: "0", notice: "NULL",
         changeLog: [
             """
             CREATE TABLE changes (

@@ -6,17 +6,20 @@ struct SQLiteWrite {
     /// Until when it waits for the write lock, which is tried for once in any case. It counts from when the call was made: calls behind a
     /// lock that another program keeps give up together, not one after the other.
     fileprivate let deadline: ContinuousClock.Instant
+    fileprivate let isDurable: Bool
     /// Runs it within the transaction in progress; returns its fault.
     fileprivate let run: (SQLiteConnection) -> SQLFault?
     /// Answers the call, with the fault if it has one. Called once, after the commit.
     fileprivate let answer: (SQLFault?) -> Void
 
     init<Value: Sendable>(
-        before deadline: ContinuousClock.Instant, _ body: @escaping (inout SQLTransaction) throws(SQLFault) -> Value,
+        before deadline: ContinuousClock.Instant, isDurable: Bool = true,
+        _ body: @escaping (inout SQLTransaction) throws(SQLFault) -> Value,
         _ call: CheckedContinuation<Result<Value, StoreFault>, Never>
     ) {
         var outcome = Result<Value, SQLFault>.failure(.conflict)
         self.deadline = deadline
+        self.isDurable = isDurable
         run = { connection in
             connection.touched = TouchedRows()
             var sql = SQLTransaction(connection)
@@ -64,6 +67,7 @@ struct SQLiteWriter {
         var pause = 0
         do throws(SQLFault) {
             let connection = try connector.connected()
+            connection.syncsCommits = waiting.contains(where: \.isDurable)
             if try connection.beginWriting() {
                 commit(over: connection)
             } else {
