@@ -178,13 +178,10 @@ extension StripeStoreDeclaration: StoreDeclaration {
             line, stripe in
             let context = line.context
             stripe.secrets = (line.text("secret-file") ?? "").split(separator: ",", omittingEmptySubsequences: false).compactMap { part in
-                line.parse("secret-file", String(part)) { text throws(ParseError) in
-                    let file = try OptionForm<NamedFile>.file.parse(text, context)
-                    guard file.bytes.starts(with: "whsec_".utf8) else {
-                        throw ParseError("names a file without a signing secret: those of Stripe begin with whsec_")
-                    }
-                    return file
-                }
+                line.parse("secret-file", String(part)) { text throws(ParseError) in try OptionForm<NamedFile>.file.parse(text, context) }
+            }
+            for file in stripe.secrets where !file.bytes.starts(with: "whsec_".utf8) {
+                line.warn("secret-file=\(file.path) holds no signing secret of Stripe, which begins with whsec_")
             }
         } value: { stripe, _ in
             OptionValue(list: stripe.secrets.map(\.path))
@@ -230,7 +227,7 @@ extension RevenueCatStoreDeclaration: StoreDeclaration {
         line.read(into: &self)
         line.require("authorization-file", "authorization-file=FILE, the Authorization of the webhook")
         if let authorization, authorization.bytes.count < 16 {
-            line.fault("authorization-file= holds what is easy to guess, use 16 characters or more")
+            line.warn("authorization-file= holds what is easy to guess, use 16 characters or more")
         }
     }
 }

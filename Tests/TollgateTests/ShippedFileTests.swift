@@ -36,6 +36,7 @@ import Workbench
                 "/etc/tollgate/admin-token", "/etc/tollgate/jwt-secret", "/etc/tollgate/legacy-secret", "/etc/tollgate/key-secret",
             ]
         var files = Dictionary(uniqueKeysWithValues: secrets.map { ($0, sharedSecret) })
+        files["/etc/tollgate/stripe-secret"] = Array("whsec_0123456789abcdef".utf8)
         files["/etc/tollgate/billing-token"] = Array("token-of-billing".utf8)
         let loaded = load(text, files: files)
         #expect(loaded.findings.faults == [])

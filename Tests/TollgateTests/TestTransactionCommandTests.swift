@@ -68,7 +68,7 @@ import Workbench
             return
         }
         #expect(status.state == .active && status.product == "gold" && status.until == WallTime(seconds: start.wall.seconds + 30 * 86_400))
-        #expect(proven.effects[1] == .owner(proven.key, try #require(UUID(parsing: account)), at: start.wall))
+        #expect(proven.effects[1] == .owner(proven.key, try #require(UUID(parsing: account)), at: start.wall, told: start.wall))
         #expect(try FileBytes.stamp(folder.path + "/roots/new/root.key").mode == 0o600)
         // By the same root, and of the same purchase.
         let refund = try await prove(make("--refund --expires never"))
