@@ -11,7 +11,7 @@ extension SQLStore {
             guard try sql.isAccount(account) else { return .noAccount }
             var ledger = PurchaseLedger(products, audit)
             try sql.apply(effects, to: &ledger)
-            let isClaimed = try sql.claim(key, by: account, transfers: transfers, in: &ledger)
+            let isClaimed = try sql.claim(key, effects, by: account, transfers: transfers, in: &ledger)
             try sql.settle(&ledger)
             guard isClaimed else { return .ofOtherAccount }
             guard let purchase = ledger[key]?.purchase, let owner = try sql.account(account) else {
@@ -179,10 +179,14 @@ extension SQLTransaction {
 
     /// Claims a purchase for an account; false if it is another one's, which then keeps it.
     mutating func claim(
-        _ key: PurchaseKey, by account: UUID, transfers: Bool, in ledger: inout PurchaseLedger
+        _ key: PurchaseKey, _ effects: [PurchaseEffect], by account: UUID, transfers: Bool, in ledger: inout PurchaseLedger
     ) throws(SQLFault) -> Bool {
         try change(key, in: &ledger)
+        // The proof may be of an older transaction, and that names an account of its own.
+        var proof = PurchaseFacts(key)
+        for case .owner(key, let owner, let at, let told) in effects { proof.take(NamedOwner(owner, at: at, told: told)) }
         guard let facts = ledger[key]?.facts,
+            try PurchaseRule.mayClaim(account, named(proof), claimed: nil, transfers: false),
             try PurchaseRule.mayClaim(account, named(facts), claimed: facts.claimed, transfers: transfers)
         else {
             ledger.keepOwner(of: key)
