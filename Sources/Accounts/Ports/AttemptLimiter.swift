@@ -92,7 +92,7 @@ package struct AttemptRates: Sendable, Equatable {
         case .addressUnjudged: AttemptRate(burst: 150, perHour: 1_800)
         case .addressRevocations: AttemptRate(burst: 150, perHour: 1_800)
         case .addressPurchases: AttemptRate(burst: 150, perHour: 1_800)
-        case .accountPurchases: AttemptRate(burst: 30, perHour: 120)
+        case .accountPurchases: AttemptRate(burst: 100, perHour: 600)
         case .recipientMessages: AttemptRate(burst: 6, perHour: 12)
         case .addressMessages: AttemptRate(burst: 100, perHour: 1_800)
         case .identitySignIns: AttemptRate(burst: 1_000, perHour: 120)

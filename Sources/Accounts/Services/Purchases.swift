@@ -93,6 +93,7 @@ package struct Purchases: Sendable {
                 await context.store.claim(
                     proven.key, proven.effects, by: account, transfers: transfers, stores.products, context.audit(caller)))
         } catch {
+            attempts.refund()
             throw .failed(error)
         }
         switch outcome {
