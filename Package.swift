@@ -18,9 +18,11 @@ let house: [SwiftSetting] =
         .strictMemorySafety(),
         .unsafeFlags(["-static-stdlib", "-Xllvm", "-min-jump-table-entries=64"], .when(configuration: .release)),
     ]
-/// Symbols are bound when the program starts, so that the table of their addresses is read-only from then on (full RELRO).
+/// Symbols are bound when the program starts, so that the table of their addresses is read-only from then on (full RELRO). Nothing loads
+/// symbols of the program, so it exports none: the names alone were a megabyte.
 let program: [LinkerSetting] = [
-    .unsafeFlags(["-static-stdlib"], .when(configuration: .release)), .unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"]),
+    .unsafeFlags(["-static-stdlib", "-Xlinker", "--no-export-dynamic"], .when(configuration: .release)),
+    .unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"]),
 ]
 
 let package = Package(
