@@ -97,6 +97,10 @@ package final class ScriptedPurchases: PurchaseRecords {
         }
     }
 
+    package func storeEvents(about purchase: UUID, limit: Int) async throws(StoreFault) -> [KeptStoreEvent] {
+        try read { Array($0.events.filter { $0.purchases.contains(purchase) }.sorted { $1.id < $0.id }.prefix(limit)) }
+    }
+
     package func storeEvent(_ id: UUID) async throws(StoreFault) -> KeptStoreEvent? { try read { $0.events.first { $0.id == id } } }
     package func newestStoreEvents() async throws(StoreFault) -> [PurchaseSource: WallTime] {
         try read { Dictionary($0.events.map { ($0.source, $0.receivedAt) }, uniquingKeysWith: max) }

@@ -166,6 +166,10 @@ private let key = PurchaseKey(.apple, .production, "t1")
         let ids = try await store.storeEvents(nil, nil, before: nil, limit: 9).map(\.id)
         #expect(ids == ids.sorted(by: >))
         #expect(try await store.storeEvents(nil, nil, before: ids[1], limit: 2).map(\.id) == Array(ids[2..<4]))
+        for event in try await store.storeEvents(nil, nil, before: nil, limit: 9) {
+            for purchase in event.purchases { #expect(try await store.storeEvents(about: purchase, limit: 9).contains(event)) }
+        }
+        #expect(try await store.storeEvents(about: newID(), limit: 9) == [])
         #expect(try await store.purchase(PurchaseKey(.google, .production, "g")) == nil, "nothing is known of it but its owner")
     }
 

@@ -6,9 +6,9 @@ package enum InquiryRefusal: Sendable, Equatable {
     case noSuchEvent
     /// The body was deleted with an account that it was about.
     case noBody
-    /// The configuration has no line for this store.
+    /// The store is not configured.
     case noLine(PurchaseSource)
-    /// The line of this store has no key to ask it with.
+    /// The store's API key is not configured.
     case noKey(PurchaseSource)
     /// The store was asked, or the event was read, and this came of it.
     case store(PurchaseSource, StorefrontFault)
@@ -51,12 +51,12 @@ package struct PurchaseAdministration: Sendable {
         }.current(at: context.storeTime)
     }
 
-    /// A purchase, with those of its store's newest events that are about it.
+    /// A purchase, with the newest events about it.
     package func details(_ id: UUID) async throws(AccountError<InquiryRefusal>) -> PurchaseDetails {
         let purchase = try await purchase(id)
         do throws(AccountFailure) {
-            let events = try await events(purchase.key.source, limit: PurchaseDetails.maxEvents)
-            return PurchaseDetails(purchase: purchase, events: events.filter { $0.purchases.contains(id) })
+            let events = try await context.ask(await records.storeEvents(about: id, limit: PurchaseDetails.maxEvents))
+            return PurchaseDetails(purchase: purchase, events: events)
         } catch {
             throw .failed(error)
         }
@@ -133,8 +133,8 @@ package struct PurchaseAdministration: Sendable {
 
 /// A purchase and what its store said of it.
 package struct PurchaseDetails: Sendable {
-    /// So many events of the store are looked through.
-    package static let maxEvents = 1_000
+    /// The most events that are shown. Each is read with its body.
+    package static let maxEvents = 100
 
     package let purchase: Purchase
     /// The newest first.

@@ -33,6 +33,8 @@ package protocol PurchaseRecords: Sendable {
     func storeEvents(
         _ source: PurchaseSource?, _ verdict: StoreEvent.Verdict?, before: UUID?, limit: Int
     ) async throws(StoreFault) -> [KeptStoreEvent]
+    /// The newest kept events about a purchase, newest first.
+    func storeEvents(about purchase: UUID, limit: Int) async throws(StoreFault) -> [KeptStoreEvent]
     func storeEvent(_ id: UUID) async throws(StoreFault) -> KeptStoreEvent?
     /// When each source's newest event came.
     func newestStoreEvents() async throws(StoreFault) -> [PurchaseSource: WallTime]

@@ -18,7 +18,7 @@ extension AdminOperation {
                 limit: try call.query.limit())
         },
         AdminOperation(
-            "GET", "purchases/{id}", "getPurchase", "One purchase, and those of the store's newest 1,000 notifications that are about it",
+            "GET", "purchases/{id}", "getPurchase", "One purchase, and the newest 100 notifications about it",
             access: .scope(.usersRead), argument: .id, answers: PurchaseDetails.shape, refusals: [404]
         ) { api, call in try await api.operator.purchases.details(try call.id(orRefuse: .noSuchPurchase)) },
         AdminOperation(

@@ -36,6 +36,12 @@ extension SQLStore {
         return try await database.read { sql throws(SQLFault) in try sql.kept(selected, parameters, limit: limit) }
     }
 
+    package func storeEvents(about purchase: UUID, limit: Int) async throws(StoreFault) -> [KeptStoreEvent] {
+        try await database.read { sql throws(SQLFault) in
+            try sql.kept("id IN (SELECT event FROM store_event_purchases WHERE purchase = $1)", [.id(purchase)], limit: limit)
+        }
+    }
+
     package func storeEvent(_ id: UUID) async throws(StoreFault) -> KeptStoreEvent? {
         try await database.read { sql throws(SQLFault) in try sql.kept("id = $1", [.id(id)], limit: 1).first }
     }
