@@ -3,10 +3,10 @@ package import Wire
 /// The outcome of a claim, a notification, a fence or a question to a store: for the metrics, and for the log where the operator should
 /// look. It never holds a body, a token or an account's address.
 package enum PurchaseReport: Sendable, Equatable {
-    /// A claim was answered. The reason is that of a `StorefrontFault`, or the store's product that has no line.
+    /// The outcome of a claim. `reason` is that of the `StorefrontFault`, or the store's id of an unknown product.
     case claim(PurchaseSource, ClaimVerdict, reason: String? = nil)
     /// A notification was kept, or had been kept before. The lag is from the store's time to the commit, and counts as none
-    /// where the store's clock is ahead; `product` is the store's product that has no line.
+    /// where the store's clock is ahead. `product` is the store's id of an unknown product.
     case event(PurchaseSource, type: String, EventVerdict, lagMilliseconds: Int64, product: String? = nil)
     /// A notification was not kept. The reasons are those of `StorefrontFault`, or say that the store of accounts is away.
     case refusedEvent(PurchaseSource, EventRefusal, reason: String)

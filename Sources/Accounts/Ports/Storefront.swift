@@ -51,8 +51,8 @@ package protocol Storefront: Sendable {
     func newest(_ purchase: Purchase, now: WallTime) async throws(StorefrontFault) -> [PurchaseEffect]?
     /// Asks for what no store has: one whose credentials are right says so. Whether there is a key.
     func probe(now: WallTime) async throws(StorefrontFault) -> Bool
-    /// Called after effects of this source were committed, so that a store which wants it is told (Google refunds a purchase that is not
-    /// acknowledged in three days).
+    /// Acknowledges committed purchases at the store. Google refunds a purchase that is not acknowledged within three days; other stores
+    /// need nothing.
     func committed(_ purchases: [Purchase]) async
 }
 

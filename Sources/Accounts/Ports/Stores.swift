@@ -10,6 +10,6 @@ package struct Stores: Sendable {
 
     package static let none = Stores([], .none)
 
-    /// nil where the configuration has no line for this store.
+    /// nil if the store is not configured.
     package subscript(_ source: PurchaseSource) -> (any Storefront)? { storefronts.first { $0.source == source } }
 }

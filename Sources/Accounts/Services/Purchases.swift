@@ -146,8 +146,8 @@ package struct Purchases: Sendable {
         }
     }
 
-    /// Lets a storefront read what was sent. What is no proof counts against the client's address, never against a store, which a forger
-    /// could otherwise lock out. So it counts once it is read: a store sends many notifications at once from one address.
+    /// Verifies a claim or a notification by its storefront. A forged one is charged to the client's address, and never to the store, which
+    /// a forger could otherwise lock out. It is charged after the verification, because a store sends many notifications at once.
     private func judge<Value: Sendable>(
         _ source: PurchaseSource, _ caller: Caller, _ reading: (any Storefront) async throws(StorefrontFault) -> Value
     ) async throws(AccountError<StorefrontFault>) -> Value {
