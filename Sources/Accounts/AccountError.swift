@@ -17,4 +17,6 @@ package enum AccountFailure: Error, Equatable, Sendable {
     case unavailable(retryAfterSeconds: Int)
     /// The store or the signing key is broken. The reason has been logged.
     case broken
+    /// The account may not sign in.
+    case banned(Ban)
 }

@@ -45,7 +45,7 @@ package final class AccountCache: Sendable {
             if let known, now.nanoseconds(since: known.readAt) < Self.usefulNanoseconds { return known.account }
             switch error {
             case .unavailable, .busy: throw .unavailable(retryAfterSeconds: 1)
-            case .failed: throw .broken
+            case .failed, .banned: throw .broken
             }
         }
     }

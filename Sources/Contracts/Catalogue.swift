@@ -9,7 +9,7 @@ package enum Catalogue {
     static let contracts = [password, provider, apple, dlauth, anonymous]
 
     package static let endpoints: [CatalogueEndpoint] = {
-        var endpoints = contracts.flatMap(\.rows) + WebAccount.rows + [WebPage.endpoint] + PurchaseEndpoints.rows
+        var endpoints = contracts.flatMap(\.rows) + WebAccount.rows + [WebPage.endpoint] + PurchaseEndpoints.rows + AccountEndpoints.rows
         for index in endpoints.indices { endpoints[index].number = firstNumber + UInt16(index) }
         return endpoints
     }()
@@ -31,6 +31,9 @@ package enum Catalogue {
             return store.map(stores.contains) ?? true
         }
     }
+
+    /// Those by which users see and change their accounts.
+    package static let accountEndpoints = endpoints.filter { $0.owner == .account }
 
     private static func contract(_ id: ContractID) -> Contract {
         guard let contract = contracts.first(where: { $0.id == id }) else { preconditionFailure("\(id.name) is not in the catalogue") }

@@ -10,12 +10,23 @@ package enum EndpointOwner: Hashable, Sendable {
     case page
     /// Those of one store are there if it is set up.
     case purchases(PurchaseSource?)
+    /// Accounts of all contracts, for their users.
+    case account
+
+    /// Whether it answers in the dialect of the bearer's contract.
+    fileprivate var isForAllContracts: Bool {
+        switch self {
+        case .contract, .page: false
+        case .purchases, .account: true
+        }
+    }
 
     fileprivate var name: String {
         switch self {
         case .contract(let contract): contract.name
         case .page: "web"
         case .purchases: "purchases"
+        case .account: "account"
         }
     }
 }
@@ -28,7 +39,7 @@ package struct CatalogueEndpoint: Sendable {
     package let owner: EndpointOwner
     /// Its name within its owner.
     package let shortName: String
-    /// Purchases answer in the dialect of the bearer's contract, and in this one without.
+    /// Endpoints for all contracts answer in the dialect of the bearer's contract, and in this one without.
     package let dialect: Dialect
     /// A GET endpoint answers HEAD as well.
     package let method: HTTP.Method
@@ -75,7 +86,7 @@ package struct CatalogueEndpoint: Sendable {
     /// Answers a request that the gate let through. Any thread.
     package func answer(_ request: LocalRequest, _ services: ContractServices) async -> LocalResponse {
         var dialect = dialect
-        if case .purchases = owner { dialect = await services.dialect(of: request.caller) ?? dialect }
+        if owner.isForAllContracts { dialect = await services.dialect(of: request.caller) ?? dialect }
         do throws(Failure) {
             return try await handler(services, ContractRequest(request, in: dialect, readsBody: !isForServers))
         } catch {

@@ -100,5 +100,9 @@ extension ContractRequest {
 }
 
 extension Caller {
-    init(_ request: LocalRequest) { self.init(address: request.client, device: request.value(of: "user-agent")) }
+    init(_ request: LocalRequest) {
+        self.init(
+            address: request.client, device: request.value(of: "user-agent"), deviceName: request.value(of: "x-device-name"),
+            languages: request.value(of: "accept-language"))
+    }
 }

@@ -21,11 +21,14 @@ package struct ContractServices: Sendable {
     package let clock: AccountClock
     /// nil without `TOLLGATE_PURCHASES`.
     package let purchases: Purchases?
+    /// nil without `TOLLGATE_ACCOUNT`.
+    package let life: AccountLife?
 
     package init(
         passwords: PasswordAccounts, resets: PasswordReset, codes: Codes, providers: ProviderSignIn,
         anonymous: AnonymousAccounts, sessions: Sessions, accounts: any AccountLookUp, page: WebPage, tiers: TierList,
-        tierGraceSeconds: Int64 = 0, mustConfirmEmail: Bool, clock: AccountClock, purchases: Purchases? = nil
+        tierGraceSeconds: Int64 = 0, mustConfirmEmail: Bool, clock: AccountClock, purchases: Purchases? = nil,
+        life: AccountLife? = nil
     ) {
         self.passwords = passwords
         self.resets = resets
@@ -40,6 +43,7 @@ package struct ContractServices: Sendable {
         self.mustConfirmEmail = mustConfirmEmail
         self.clock = clock
         self.purchases = purchases
+        self.life = life
     }
 
     /// That of the contract whose session the caller has; nil if that cannot be known.

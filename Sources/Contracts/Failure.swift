@@ -65,6 +65,10 @@ struct Failure: Error, Equatable, Sendable {
         case .overloaded(let seconds), .unavailable(let seconds):
             self.init(.unavailable(.overload, retryAfterSeconds: UInt32(clamping: seconds)), in: dialect)
         case .broken: self.init(.internalError, in: dialect)
+        case .banned(let ban):
+            self.init(
+                403, "ACCOUNT_BANNED",
+                ban.until.map { "The account is banned until \(ISO8601.text($0))." } ?? "The account is banned for good.")
         }
     }
 

@@ -1,4 +1,4 @@
-package import Accounts
+import Accounts
 package import Credentials
 package import Gate
 import HTTP
@@ -51,7 +51,8 @@ package struct MountTable: Sendable, Equatable {
     package var mounts: [Mount] = []
     /// Paths that the operator has set, relative to the base, by endpoint name. Only for endpoints with `hasSettablePath`.
     package var paths: [String: String] = [:]
-    package var purchases: PurchaseMount?
+    /// Those of accounts and purchases.
+    package var own: [OwnMount] = []
 
     package init() {}
 
@@ -82,14 +83,14 @@ package struct MountTable: Sendable, Equatable {
         String(decoding: path.last == UInt8(ascii: "/") ? path.dropLast() : path[...], as: UTF8.self)
     }
 
-    /// All endpoints of all mounts, in the order of the mounts, and those of purchases.
+    /// All endpoints of all mounts, in the order of the mounts, and the own ones.
     package var endpoints: [MountedEndpoint] {
         mounts.flatMap { mount in
             Catalogue.endpoints(of: mount.contract).map { endpoint in
                 MountedEndpoint(
                     mount: mount.text, base: mount.base, endpoint: endpoint, path: mount.base + (paths[endpoint.name] ?? endpoint.path))
             }
-        } + (purchases?.endpoints ?? [])
+        } + own.flatMap(\.endpoints)
     }
 
     /// Two mounts that answer the same request; nil if there are none.
@@ -108,23 +109,24 @@ package struct MountTable: Sendable, Equatable {
     }
 }
 
-/// The endpoints of purchases and their base path, which begins with a slash and does not end in one.
-package struct PurchaseMount: Sendable, Equatable {
+/// Endpoints beside those of contracts, below a base path, which begins with a slash and does not end in one.
+package struct OwnMount: Sendable, Equatable {
+    /// Like `purchases@/purchases`.
+    package let text: String
     package let base: String
-    /// Those that are set up.
-    package let stores: Set<PurchaseSource>
+    package let endpoints: [MountedEndpoint]
 
     /// nil for a base that is no path, or the root.
-    package init?(base: String, stores: Set<PurchaseSource>) {
+    package init?(_ name: String, base: String, _ endpoints: [CatalogueEndpoint]) {
         guard Mount.isPath(base), base != "/" else { return nil }
-        self.base = base.last == "/" ? String(base.dropLast()) : base
-        self.stores = stores
+        let base = base.last == "/" ? String(base.dropLast()) : base
+        let text = "\(name)@\(base)"
+        (self.text, self.base) = (text, base)
+        self.endpoints = endpoints.map { MountedEndpoint(mount: text, base: base, endpoint: $0, path: base + $0.path) }
     }
 
-    fileprivate var endpoints: [MountedEndpoint] {
-        Catalogue.purchaseEndpoints(of: stores).map {
-            MountedEndpoint(mount: "purchases@\(base)", base: base, endpoint: $0, path: base + $0.path)
-        }
+    package static func == (left: Self, right: Self) -> Bool {
+        left.text == right.text && left.endpoints.map(\.endpoint.number) == right.endpoints.map(\.endpoint.number)
     }
 }
 

@@ -49,6 +49,7 @@ package struct Configuration: Sendable {
     package var dlauthPaths: [EnvEntry] = []
     package var providers: [ProviderDeclaration] = []
     package var products: [ProductDeclaration] = []
+    package var account: AccountDeclaration?
     package var appleStore: AppleStoreDeclaration?
     package var googleStore: GoogleStoreDeclaration?
     package var stripeStore: StripeStoreDeclaration?

@@ -276,7 +276,7 @@ extension TierList {
 
 extension TypedText {
     /// A part of a list, as it stands.
-    fileprivate static func item(_ text: String) throws(ParseError) -> String {
+    static func item(_ text: String) throws(ParseError) -> String {
         guard !text.isEmpty else { throw ParseError("has an empty part, remove the comma") }
         return text
     }

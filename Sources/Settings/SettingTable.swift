@@ -220,6 +220,10 @@ extension Setting {
         "TOLLGATE_PRODUCT_", .lines(\.products),
         "Products of stores that give a tier: `tier=premium apple=ID,ID google=ID stripe=price_… revenuecat=ID`; `grace=16d` keeps the tier for that time while a payment is late, in place of the store's."
     )
+    package static let account = Setting(
+        "TOLLGATE_ACCOUNT", .line(\.account),
+        "The base path of the endpoints of [accounts](accounts.md) for the users of all contracts, like `/account`; `writable=name,locale` names the attributes that users may write. Empty: there are none."
+    )
     package static let appleStore = Setting(
         "TOLLGATE_PURCHASES_APPLE", .line(\.appleStore),
         "Purchases of the App Store: `bundle-ids=A,B app-apple-id=N`; `environments=production,sandbox` lets those count that cost nothing; `api-key-file=F key-id=… issuer-id=…` let the gateway ask Apple for purchases in doubt; `roots=FILE` and `api-url=URL` are for tests."
@@ -289,7 +293,8 @@ extension Setting {
             listen, listenTLS, tlsCert, tlsKey, adminListen, checkListen, adminToken, scopedAdminToken, adminHosts, workers,
             plain.dataDirectory.row, plain.publicURL.row, plain.issuer.row, plain.audience.row, jwtSecret, plain.signingAlgorithm.row,
             plain.clockSkewSeconds.row, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, plain.rateLimitFailure.row,
-            plain.redisTimeoutMilliseconds.row, plain.tokenCacheEntries.row, contracts, dlauthPath, provider, plain.purchasesPath.row,
+            plain.redisTimeoutMilliseconds.row, plain.tokenCacheEntries.row, contracts, dlauthPath, provider, account,
+            plain.purchasesPath.row,
             product,
             appleStore, googleStore, stripeStore, revenueCatStore, plain.transfersPurchases.row, databaseURL,
             databaseDirectURL,

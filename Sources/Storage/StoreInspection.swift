@@ -41,7 +41,7 @@ package struct StoreInspection: Equatable, Sendable {
         } catch {
             switch error {
             case .conflict: throw Fault(reason: "it is busy")
-            case .busy(let reason), .lost(let reason), .failed(let reason): throw Fault(reason: reason)
+            case .busy, .lost, .failed, .banned: throw Fault(reason: error.reason)
             }
         }
     }

@@ -46,7 +46,10 @@ struct ReportingDatabase: SQLDatabase {
             return value
         } catch {
             // One row that is held is its caller's affair: no client turns the whole gateway degraded by it.
-            if case .busy = error { throw error }
+            switch error {
+            case .busy, .banned: throw error
+            case .unavailable, .failed: break
+            }
             report(.writeFailed(error.reason))
             throw error
         }

@@ -65,7 +65,10 @@ final class ContractWorld: StoryWorld {
             issuer: Self.issuer, audience: "tollgate", signingKey: { key },
             refreshKeys: RefreshTokenKeys(secret: Self.secret), refreshJWTs: try RefreshJWTs(secret: Self.secret, issuer: Self.issuer))
         var table = MountTable()
-        table.purchases = PurchaseMount(base: "/purchases", stores: Set(PurchaseSource.allCases))
+        table.own = [
+            OwnMount("purchases", base: "/purchases", Catalogue.purchaseEndpoints(of: Set(PurchaseSource.allCases))),
+            OwnMount("account", base: "/account", Catalogue.accountEndpoints),
+        ].compactMap(\.self)
         table.mounts = try mounts.split(separator: " ").map { try Mount(parsing: String($0)) }
         services = ContractServices(
             passwords: PasswordAccounts(context: context, mint: mint, work: work, limiter: limiter),

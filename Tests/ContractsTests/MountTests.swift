@@ -90,17 +90,19 @@ import Testing
         #expect(Catalogue.endpoints.map(\.number).min() == Catalogue.firstNumber)
         #expect(
             ContractID.allCases.flatMap(Catalogue.endpoints(of:)).count + Catalogue.pageEndpoints.count
-                + Catalogue.purchaseEndpoints(of: Set(PurchaseSource.allCases)).count == Catalogue.endpoints.count)
+                + Catalogue.purchaseEndpoints(of: Set(PurchaseSource.allCases)).count + Catalogue.accountEndpoints.count
+                == Catalogue.endpoints.count)
         #expect(
             Catalogue.endpoints.allSatisfy {
-                $0.name.contains("-") && ($0.path.hasPrefix("/") || $0.name == "purchases-list") && !$0.path.hasSuffix("/")
+                $0.name.contains("-") && ($0.path.hasPrefix("/") || ["purchases-list", "account-show"].contains($0.name))
+                    && !$0.path.hasSuffix("/")
             })
         #expect(ContractID.allCases.allSatisfy { !Catalogue.endpoints(of: $0).isEmpty })
     }
 
     @Test func purchasesAreMountedWithTheStoresThatAreSetUp() throws {
         var table = try Self.table("password@/buy")
-        table.purchases = PurchaseMount(base: "/buy/", stores: [.stripe, .revenuecat])
+        table.own = [try #require(OwnMount("purchases", base: "/buy/", Catalogue.purchaseEndpoints(of: [.stripe, .revenuecat])))]
         let mounted = table.endpoints.filter { $0.mount == "purchases@/buy" }
         #expect(
             mounted.map { "\($0.endpoint.methods[0]) \($0.path) \($0.rule.bodyLimit)" } == [
@@ -109,7 +111,7 @@ import Testing
             ])
         #expect(table.clash == nil)
         for (base, isGood) in [("/purchases", true), ("/", false), ("purchases", false), ("/a/../b", false), ("/a b", false)] {
-            #expect((PurchaseMount(base: base, stores: []) != nil) == isGood, "\(base)")
+            #expect((OwnMount("purchases", base: base, []) != nil) == isGood, "\(base)")
         }
     }
 

@@ -152,7 +152,7 @@ extension StoreFault {
     var absence: String? {
         switch self {
         case .unavailable(let reason), .busy(let reason): reason
-        case .failed: nil
+        case .failed, .banned: nil
         }
     }
 
@@ -160,7 +160,7 @@ extension StoreFault {
     var failure: String? {
         switch self {
         case .failed(let reason): reason
-        case .unavailable, .busy: nil
+        case .unavailable, .busy, .banned: nil
         }
     }
 }

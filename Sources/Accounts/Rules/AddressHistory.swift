@@ -16,7 +16,8 @@ package enum AddressHistory {
             case .accountOpened, .signedIn, .passwordReset:
                 if event.address?.limitPrefix == address.limitPrefix { return true }
             case .accountDeleted, .identityLinked, .emailConfirmed, .emailChanged, .emailReleased, .phoneChanged,
-                .passwordChanged, .sessionEnded, .refreshReuse, .refreshAhead, .tierChanged, .purchaseChanged, .actorGranted, .actorRevoked:
+                .passwordChanged, .sessionEnded, .refreshReuse, .refreshAhead, .tierChanged, .purchaseChanged, .actorGranted, .actorRevoked,
+                .identityUnlinked, .attributesChanged, .accountBanned, .accountUnbanned, .accountMerged, .accountClosed, .accountReopened:
                 continue
             }
         }

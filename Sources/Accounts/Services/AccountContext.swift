@@ -47,10 +47,16 @@ package struct Caller: Sendable {
     package let address: IPAddress?
     /// Its `User-Agent`.
     package let device: String?
+    /// Its `X-Device-Name`.
+    package var deviceName: String?
+    /// Its `Accept-Language`.
+    package var languages: String?
 
-    package init(address: IPAddress?, device: String?) {
+    package init(address: IPAddress?, device: String?, deviceName: String? = nil, languages: String? = nil) {
         self.address = address
         self.device = device
+        self.deviceName = deviceName
+        self.languages = languages
     }
 }
 
@@ -91,6 +97,7 @@ extension AccountContext {
             id: newID(now), contract: contract, device: caller?.device.flatMap(PlainText.label), address: caller?.address,
             idleSeconds: policies[contract].idleSeconds)
         session.bound = sessionBound
+        session.deviceName = caller?.deviceName.flatMap(PlainText.deviceName)
         return session
     }
 }
@@ -137,6 +144,7 @@ extension AccountContext {
         case .failed(let reason):
             notice(.storeFailed(reason))
             return .broken
+        case .banned(let ban): return .banned(ban)
         }
     }
 

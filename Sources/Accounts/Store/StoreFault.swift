@@ -6,10 +6,13 @@ package enum StoreFault: Error, Equatable, Sendable {
     case busy(String)
     /// A permanent refusal, or data that this program cannot read.
     case failed(String)
+    /// The call would have signed in to a banned account. It changed nothing.
+    case banned(Ban)
 
     package var reason: String {
         switch self {
         case .unavailable(let reason), .busy(let reason), .failed(let reason): reason
+        case .banned: "the account is banned"
         }
     }
 }

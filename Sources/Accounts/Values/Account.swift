@@ -21,6 +21,17 @@ package struct Account: Sendable, Equatable {
     package var metadata: Metadata
     package var entitlement: Entitlement
     package var carried = CarriedSignIns()
+    package var attributes = Attributes.none
+    /// Also one that is over.
+    package var ban: Ban?
+    /// When an account that its user closed is erased; nil for an open one. A sign-in before that opens it again.
+    package var erasedAt: WallTime?
+    /// The merges into it that are announced to services.
+    package var merges: [Merge] = []
+    /// The language of mails to it, as a BCP 47 tag; nil if the client named none.
+    package var language: String?
+    /// Since when its provider forwards no mail to its relay address; nil if it does.
+    package var mailStoppedAt: WallTime?
 
     package init(
         id: UUID, openedBy: ContractID?, createdAt: WallTime, updatedAt: WallTime, email: EmailAddress? = nil,

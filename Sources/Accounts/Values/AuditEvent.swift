@@ -22,6 +22,14 @@ package struct AuditEvent: Sendable, Equatable {
         case purchaseChanged = "purchase-changed"
         case actorGranted = "actor-granted"
         case actorRevoked = "actor-revoked"
+        case identityUnlinked = "identity-unlinked"
+        case attributesChanged = "attributes-changed"
+        case accountBanned = "account-banned"
+        case accountUnbanned = "account-unbanned"
+        case accountMerged = "account-merged"
+        /// Its user closed it, and it is erased later.
+        case accountClosed = "account-closed"
+        case accountReopened = "account-reopened"
     }
 
     /// Sorts by time; its own in the whole log.

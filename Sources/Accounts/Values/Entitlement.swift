@@ -72,6 +72,12 @@ package struct AccountStanding: Sendable, Hashable {
     package let entitlement: Entitlement
     /// nil unless it is proven.
     package let email: EmailAddress?
+    package var attributes = Attributes.none
+    /// Also one that is over.
+    package var ban: Ban?
+    /// Whether its user has closed it.
+    package var isClosed = false
+    package var merges: [Merge] = []
 
     package init(_ entitlement: Entitlement, email: EmailAddress? = nil) {
         self.entitlement = entitlement
@@ -80,6 +86,10 @@ package struct AccountStanding: Sendable, Hashable {
 
     package init(_ account: Account) {
         self.init(account.entitlement, email: account.emailConfirmedAt == nil ? nil : account.email)
+        attributes = account.attributes
+        ban = account.ban
+        isClosed = account.erasedAt != nil
+        merges = account.merges
     }
 }
 

@@ -30,6 +30,9 @@ enum PlainText {
         return label.isEmpty ? nil : label
     }
 
+    /// A device's name as its app sends it, without control characters and cut at 64 characters; nil if nothing is left.
+    static func deviceName(_ text: String) -> String? { label(text).map { String($0.prefix(64)) } }
+
     /// The form in which texts are compared case-insensitively: lower case, in NFC.
     static func folded(_ text: String) -> String { composed(text.lowercased()) }
 

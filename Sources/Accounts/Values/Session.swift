@@ -8,6 +8,8 @@ package struct Session: Sendable, Equatable {
     package let contract: ContractID
     /// The app's `User-Agent`, up to 256 bytes.
     package let device: String?
+    /// The device's name as the app sends it (`X-Device-Name`), up to 64 characters.
+    package var deviceName: String?
     /// The client's address at the sign-in, or at the last refresh that named one.
     package var address: IPAddress?
     package let createdAt: WallTime
@@ -35,6 +37,7 @@ package struct Session: Sendable, Equatable {
         self.user = user
         contract = new.contract
         device = new.device
+        deviceName = new.deviceName
         address = new.address
         createdAt = now
         switch new.signIn {
@@ -84,6 +87,7 @@ package struct NewSession: Sendable, Equatable {
     package let id: UUID
     package let contract: ContractID
     package let device: String?
+    package var deviceName: String?
     /// The client's address; nil for the operator.
     package let address: IPAddress?
     /// `SessionPolicy.idleSeconds` in force.
@@ -122,6 +126,9 @@ package enum EndReason: String, CaseIterable, Sendable {
     /// The owner of the account's unproven email proved it, without a session of the account.
     case accountTaken = "account-taken"
     case accountDeleted = "account-deleted"
+    case accountBanned = "account-banned"
+    /// Its account was merged into another one.
+    case accountMerged = "account-merged"
 }
 
 /// An ended session, whose access tokens are refused although they have not expired; or an outside access token that was signed

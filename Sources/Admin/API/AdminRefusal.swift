@@ -44,6 +44,9 @@ package struct AdminRefusal: Error {
         switch failure {
         case .overloaded(let seconds), .unavailable(let seconds):
             self.init(503, "UNAVAILABLE", "The accounts do not answer now", [("Retry-After", "\(seconds)")])
+        case .banned(let ban):
+            let end = ban.until.map { "until \(ISO8601.text($0))" } ?? "for good"
+            self.init(409, "ACCOUNT_BANNED", "The account is banned \(end), lift the ban first")
         case .broken, .tooManyAttempts: self.init(500, "INTERNAL_ERROR", "The accounts failed")
         }
     }

@@ -88,7 +88,7 @@ struct PostgresConnector {
                     connection = nil
                 }
                 switch error {
-                case .failed: throw error
+                case .failed, .banned: throw error
                 case .busy where doubtful.isEmpty: throw error
                 case .lost, .busy:
                     if let mark, let value { doubtful.add(mark, value) }

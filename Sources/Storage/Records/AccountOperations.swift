@@ -51,12 +51,12 @@ extension SQLStore {
         _ new: NewAccount, session: NewSession?, _ audit: AuditContext
     ) async throws(StoreFault) -> Opening {
         try await database.write(locking: new.email.map { .contact($0.key) }) { sql throws(SQLFault) in
-            let account = new.account(now: audit.now)
+            var account = new.account(now: audit.now)
             guard try sql.insert(account, passwordHash: new.passwordHash) else {
                 return try sql.startAnew(new, session: session, audit)
             }
             try sql.dropCodes(of: account)
-            let opened = try sql.openSession(session, of: account.id, audit)
+            let opened = try sql.openSession(session, of: &account, audit)
             try sql.logOpening(of: account, audit, session: opened?.id, detail: new.openedBy?.name ?? "operator")
             return .opened(account, opened)
         }
@@ -66,9 +66,9 @@ extension SQLStore {
         _ user: UUID, proof: PasswordProof, session: NewSession?, _ audit: AuditContext
     ) async throws(StoreFault) -> SignIn? {
         try await database.write(locking: .account(user)) { sql throws(SQLFault) in
-            guard let account = try sql.lockedAccount(user), try sql.passwordHash(of: user) == proof.hash else { return nil }
+            guard var account = try sql.lockedAccount(user), try sql.passwordHash(of: user) == proof.hash else { return nil }
             if let replacement = proof.replacement { try sql.setPasswordHash(replacement, of: user) }
-            let opened = try sql.openSession(session?.signed(by: account.carried.password), of: user, audit)
+            let opened = try sql.openSession(session?.signed(by: account.carried.password), of: &account, audit)
             if let opened { try sql.log(.signedIn, user, audit, session: opened.id, detail: "password") }
             return SignIn(account: account, session: opened)
         }
@@ -121,7 +121,7 @@ extension SQLTransaction {
         account = new.anew(account, now: audit.now)
         try update(account)
         try setPasswordHash(new.passwordHash, of: account.id)
-        let opened = try openSession(session, of: account.id, audit)
+        let opened = try openSession(session, of: &account, audit)
         try log(
             .accountOpened, account.id, audit, session: opened?.id, detail: "\(new.openedBy?.name ?? "operator"), anew")
         return .opened(account, opened)
@@ -132,10 +132,11 @@ extension SQLTransaction {
     }
 
     fileprivate mutating func openSession(
-        _ new: NewSession?, of account: UUID, _ audit: AuditContext
+        _ new: NewSession?, of account: inout Account, _ audit: AuditContext
     ) throws(SQLFault) -> Session? {
-        guard let new else { return nil }
-        return try open(new, of: account, audit)
+        if let new { return try open(new, of: &account, audit) }
+        try admit(&account, audit)
+        return nil
     }
 
     fileprivate func passwordHash(of account: UUID) throws(SQLFault) -> String? {

@@ -13,6 +13,29 @@ extension SQLRow {
         return Entitlement(tier: tier, until: until, version: version, purchased: purchased)
     }
 
+    mutating func attributes() throws(SQLFault) -> Attributes { try optionalBytes().map(Attributes.init(stored:)) ?? .none }
+
+    /// The columns `banned_at`, `banned_until` and `ban_reason`.
+    mutating func ban() throws(SQLFault) -> Ban? {
+        let (at, until, reason) = (try optionalTime(), try optionalTime(), try optionalText())
+        return at.map { Ban(bannedAt: $0, until: until, reason: reason) }
+    }
+
+    mutating func merges() throws(SQLFault) -> [Merge] {
+        guard let merges = Merge.merges(in: try optionalText() ?? "") else { throw .failed("the merges of an account cannot be read") }
+        return merges
+    }
+
+    /// The columns of the entitlement behind `tier_version`, the email's, and `standingColumns`.
+    mutating func standing(version: Int64) throws(SQLFault) -> AccountStanding {
+        var standing = AccountStanding(try entitlement(version: version), email: try provenEmail())
+        standing.attributes = try attributes()
+        standing.ban = try ban()
+        standing.isClosed = try optionalTime() != nil
+        standing.merges = try merges()
+        return standing
+    }
+
     /// The columns `email` and `email_confirmed_at`: the email, if it is proven.
     mutating func provenEmail() throws(SQLFault) -> EmailAddress? {
         let (text, confirmedAt) = (try optionalText(), try optionalTime())
@@ -25,8 +48,10 @@ extension SQLTransaction {
     private static let accountColumns = """
         id, opened_by, created_at, updated_at, email, email_confirmed_at, phone, phone_confirmed_at, username, \
         given_name, family_name, password_hash, metadata, tier_version, tier, tier_until, grants, \
-        password_carried_at, email_carried_at, phone_carried_at
+        password_carried_at, email_carried_at, phone_carried_at, language, mail_stopped_at, \(standingColumns)
         """
+    /// The columns of `AccountStanding` beside those of the entitlement and the email.
+    static let standingColumns = "attributes, banned_at, banned_until, ban_reason, erased_at, merges"
     static let selectAccount = "SELECT \(accountColumns) FROM accounts "
 
     func account(_ id: UUID) throws(SQLFault) -> Account? {
@@ -86,6 +111,12 @@ extension SQLTransaction {
         account.entitlement = try row.entitlement()
         account.carried = CarriedSignIns(
             password: try row.optionalTime(), email: try row.optionalTime(), phone: try row.optionalTime())
+        account.language = try row.optionalText()
+        account.mailStoppedAt = try row.optionalTime()
+        account.attributes = try row.attributes()
+        account.ban = try row.ban()
+        account.erasedAt = try row.optionalTime()
+        account.merges = try row.merges()
         return account
     }
 

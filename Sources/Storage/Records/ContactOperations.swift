@@ -35,7 +35,7 @@ extension SQLStore {
             if let kept, kept.user == account.id, kept.contract == redemption.session.contract {
                 signIn.session = verdict.isSignIn(by: redemption.proof) ? try sql.renewSignIn(of: kept, by: carried, at: audit.now) : kept
             } else {
-                signIn.session = try sql.open(redemption.session.signed(by: carried), of: account.id, audit)
+                signIn.session = try sql.open(redemption.session.signed(by: carried), of: &signIn.account, audit)
                 try sql.log(.signedIn, account.id, audit, session: redemption.session.id, detail: "code")
             }
             return .proven(signIn)
@@ -77,7 +77,7 @@ extension SQLStore {
             guard var (account, ended) = try sql.carryOut(verdict, recipient, by: nil, audit) else { return nil }
             try sql.setPassword(hash, of: &account, carrying: account.carried.email, audit)
             ended += try sql.endSessions(of: account.id, .passwordChanged, at: audit.now)
-            let opened = try sql.open(session.signed(by: account.carried.email), of: account.id, audit)
+            let opened = try sql.open(session.signed(by: account.carried.email), of: &account, audit)
             try sql.log(.passwordReset, account.id, audit, session: opened.id)
             return SignIn(account: account, session: opened, ended: ended)
         }

@@ -13,7 +13,7 @@ extension SQLStore {
             let new = NewAccount(id: newUser, openedBy: session.contract, email: proof.verifiedEmail)
             var signIn = try sql.lead(verdict, proof, new, audit)
             try sql.complete(&signIn.account, by: proof, emailIsFree: holder == nil, audit)
-            signIn.session = try sql.open(session.signed(by: sql.carried(by: proof.key)), of: signIn.account.id, audit)
+            signIn.session = try sql.open(session.signed(by: sql.carried(by: proof.key)), of: &signIn.account, audit)
             try sql.log(
                 .signedIn, signIn.account.id, audit, session: session.id, detail: proof.provider.rawValue)
             return signIn

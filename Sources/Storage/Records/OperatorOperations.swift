@@ -25,9 +25,12 @@ extension SQLStore {
 
     package func standing(of user: UUID) async throws(StoreFault) -> AccountStanding? {
         try await database.read { sql throws(SQLFault) in
-            let query = "SELECT tier_version, tier, tier_until, grants, email, email_confirmed_at FROM accounts WHERE id = $1"
+            let query = """
+                SELECT tier_version, tier, tier_until, grants, email, email_confirmed_at, \(SQLTransaction.standingColumns)
+                FROM accounts WHERE id = $1
+                """
             guard var row = try sql.first(query, [.id(user)]) else { return nil }
-            return AccountStanding(try row.entitlement(), email: try row.provenEmail())
+            return try row.standing(version: try row.integer())
         }
     }
 

@@ -15,10 +15,10 @@ extension SQLStore {
         try await database.write(locking: .identity(adoption.key)) { sql throws(SQLFault) in
             if let known = try sql.adopted(adoption.digest) { return .known(known) }
             let verdict = try sql.verdict(on: adoption.key)
-            guard case .account(let user) = verdict, let account = try sql.lockedAccount(user) else { return .refused }
+            guard case .account(let user) = verdict, var account = try sql.lockedAccount(user) else { return .refused }
             // Its sessions may have ended before it was locked.
             guard try sql.verdict(on: adoption.key) == verdict else { throw .conflict }
-            let session = try sql.open(adoption.session, of: user, audit)
+            let session = try sql.open(adoption.session, of: &account, audit)
             // Another gateway adopted it a moment ago.
             guard try sql.record(adoption.digest, session: session.id, user, audit) else { throw .conflict }
             try sql.log(.signedIn, user, audit, session: session.id, detail: adoption.key.source.name)

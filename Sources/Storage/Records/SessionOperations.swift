@@ -38,8 +38,8 @@ extension SQLStore {
         _ new: NewSession, of user: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> SignIn? {
         try await database.write(locking: .account(user)) { sql throws(SQLFault) in
-            guard let account = try sql.lockedAccount(user) else { return nil }
-            let opened = try sql.open(new, of: user, audit)
+            guard var account = try sql.lockedAccount(user) else { return nil }
+            let opened = try sql.open(new, of: &account, audit)
             try sql.log(.signedIn, user, audit, session: opened.id, detail: "operator")
             return SignIn(account: account, session: opened)
         }

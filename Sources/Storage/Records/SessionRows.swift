@@ -6,7 +6,7 @@ internal import Wire
 extension SQLTransaction {
     private static let selectSession = """
         SELECT id, account, contract, device, created_at, last_used_at, idle_deadline, max_deadline, counter, \
-        is_confirmed, rotated_at, steps_since, steps, signed_in_at, address FROM sessions
+        is_confirmed, rotated_at, steps_since, steps, signed_in_at, address, device_name FROM sessions
         """ + " "
 
     /// An open session and its account, locked until the transaction ends.
@@ -37,29 +37,41 @@ extension SQLTransaction {
             isConfirmed: try row.flag(), rotatedAt: try row.time(), stepsSince: try row.time(), steps: try row.count(),
             signedInAt: try row.optionalTime())
         session.address = try row.optionalAddress()
+        session.deviceName = try row.optionalText()
         return session
     }
 
-    /// Opens a session of an account, which the transaction has locked.
-    mutating func open(_ new: NewSession, of account: UUID, _ audit: AuditContext) throws(SQLFault) -> Session {
-        if new.bound != .none { try makeRoom(for: new, of: account, audit) }
-        let session = Session(new, user: account, now: audit.now)
+    /// Opens a session of an account, which the transaction has locked. Throws for a banned one; a closed one is open again.
+    mutating func open(_ new: NewSession, of account: inout Account, _ audit: AuditContext) throws(SQLFault) -> Session {
+        try admit(&account, audit)
+        if new.bound != .none { try makeRoom(for: new, of: account.id, audit) }
+        let session = Session(new, user: account.id, now: audit.now)
         try change(
             .unlogged,
             """
             INSERT INTO sessions (
                 id, account, contract, device, created_at, last_used_at, idle_deadline, max_deadline, counter,
-                is_confirmed, rotated_at, steps_since, steps, signed_in_at, address)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+                is_confirmed, rotated_at, steps_since, steps, signed_in_at, address, device_name)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
             """,
             [
-                .id(session.id), .id(account), .integer(Int64(session.contract.rawValue)), .text(session.device),
+                .id(session.id), .id(account.id), .integer(Int64(session.contract.rawValue)), .text(session.device),
                 .time(session.createdAt), .time(session.lastUsedAt), .time(session.idleDeadline),
                 .time(session.maxDeadline), .counter(session.counter), .flag(session.isConfirmed),
                 .time(session.rotatedAt), .time(session.stepsSince), .integer(session.steps), .time(session.signedInAt),
-                .text(session.address?.text),
+                .text(session.address?.text), .text(session.deviceName),
             ])
         return session
+    }
+
+    /// Lets a sign-in to an account through.
+    mutating func admit(_ account: inout Account, _ audit: AuditContext) throws(SQLFault) {
+        if let ban = account.ban, ban.isInForce(at: audit.now) { throw .banned(ban) }
+        guard account.erasedAt != nil else { return }
+        account.erasedAt = nil
+        try change(
+            .account(account.id), "UPDATE accounts SET erased_at = NULL, tier_version = tier_version + 1 WHERE id = $1", [.id(account.id)])
+        try log(.accountReopened, account.id, audit)
     }
 
     private mutating func makeRoom(for new: NewSession, of account: UUID, _ audit: AuditContext) throws(SQLFault) {

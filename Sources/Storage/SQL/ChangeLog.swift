@@ -68,7 +68,7 @@ extension SQLTransaction {
             """
             SELECT c.id, \(dialect.clock), c.at, c.kind, c.identity_provider, c.identity_subject, c.subject,
                 CASE WHEN e.id IS NULL THEN 0 ELSE 1 END, e.account, e.ended_at, e.reason, e.expires_at,
-                a.tier_version, a.tier, a.tier_until, a.grants, a.email, a.email_confirmed_at
+                a.tier_version, a.tier, a.tier_until, a.grants, a.email, a.email_confirmed_at, \(SQLTransaction.standingColumns)
             FROM (
                 SELECT * FROM changes c
                 WHERE c.\(dialect.changeMark) >= $1 AND c.\(dialect.changeMark) < \(dialect.changeEnd)\(unended.map { " OR \($0)" } ?? "")
@@ -109,8 +109,7 @@ extension SQLTransaction {
         if kind == .ended { return isKept ? (.ended(ended), age) : nil }
         guard let version = try row.optionalInteger() else { return (.accountDeleted(subject), age) }
         do throws(SQLFault) {
-            let entitlement = try row.entitlement(version: version)
-            return (.account(subject, AccountStanding(entitlement, email: try row.provenEmail())), age)
+            return (.account(subject, try row.standing(version: version)), age)
         } catch {
             // It has the lowest tier and no proven email until it can be read.
             unreadable.append("the account \(subject.text) cannot be read: \(error.reason)")

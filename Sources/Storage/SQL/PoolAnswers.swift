@@ -29,6 +29,7 @@ extension StoreFault {
             case .busy(let reason): .busy(reason)
             case .lost(let reason): .unavailable(reason)
             case .failed(let reason): .failed(reason)
+            case .banned(let ban): .banned(ban)
             }
     }
 

@@ -85,7 +85,7 @@ final class RowShares: Sendable {
         let passed: StoreFault? =
             switch fault {
             case .unavailable, .busy: fault
-            case .failed, nil: nil
+            case .failed, .banned, nil: nil
             }
         let resumed = lines.withLock { lines in
             guard var line = lines[row] else { return [CheckedContinuation<StoreFault?, Never>]() }

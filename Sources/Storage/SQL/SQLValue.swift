@@ -30,11 +30,14 @@ enum SQLFault: Error, Equatable {
     case lost(String)
     /// A permanent refusal, or data that cannot be read.
     case failed(String)
+    /// The account may not sign in.
+    case banned(Ban)
 
     var reason: String {
         switch self {
         case .conflict: "transactions kept meeting each other"
         case .busy(let reason), .lost(let reason), .failed(let reason): reason
+        case .banned: "the account is banned"
         }
     }
 }
@@ -80,6 +83,14 @@ struct SQLRow: Sendable {
     mutating func bytes() throws(SQLFault) -> [UInt8] {
         guard case .bytes(let value) = next() else { throw unfit("bytes") }
         return value
+    }
+
+    mutating func optionalBytes() throws(SQLFault) -> [UInt8]? {
+        switch next() {
+        case .null: return nil
+        case .bytes(let bytes): return bytes
+        default: throw unfit("bytes")
+        }
     }
 
     mutating func id() throws(SQLFault) -> UUID {

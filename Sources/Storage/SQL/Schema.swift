@@ -16,6 +16,7 @@ enum Schema {
         { _ in carriedSignIns },
         { dialect in purchases + dialect.grantLog },
         { _ in liveGateways },
+        { _ in accountLives },
     ]
     static var newest: Int64 { Int64(steps.count) }
 
@@ -194,6 +195,27 @@ enum Schema {
     private static let liveGateways = [
         "CREATE TABLE gateways (id BYTEA PRIMARY KEY, name TEXT NOT NULL, seen_at BIGINT NOT NULL, passed BIGINT NOT NULL)"
     ]
+
+    /// `Attributes`, `Ban`, the time of erasure, `Merge`, and what is known for mails; NULL in rows from before. The id of a merged account
+    /// stands for the other one.
+    private static let accountLives =
+        [
+            "attributes BYTEA", "banned_at BIGINT", "banned_until BIGINT", "ban_reason TEXT", "erased_at BIGINT", "merges TEXT",
+            "language TEXT", "mail_stopped_at BIGINT",
+        ].map { "ALTER TABLE accounts ADD COLUMN \($0)" } + [
+            "CREATE INDEX accounts_erased_at ON accounts (erased_at) WHERE erased_at IS NOT NULL",
+            "ALTER TABLE sessions ADD COLUMN device_name TEXT",
+            // No foreign keys: neither account may be there any more.
+            """
+            CREATE TABLE merged_accounts (
+                id BYTEA PRIMARY KEY,
+                account BYTEA NOT NULL,
+                merged_at BIGINT NOT NULL,
+                done_at BIGINT
+            )
+            """,
+            "CREATE INDEX merged_accounts_account ON merged_accounts (account)",
+        ]
 
     private static let outsideSessions = [
         "ALTER TABLE accounts ADD COLUMN outside_ended_at BIGINT",

@@ -132,7 +132,8 @@ struct AccountsAssembly: Sendable {
             sessions: sessions, accounts: cluster.cache, page: WebPage(authBase: configuration.contracts.pageMount?.base ?? ""),
             tiers: settings.tiers,
             tierGraceSeconds: settings.tierGraceSeconds, mustConfirmEmail: settings.mustConfirmEmail, clock: context.clock,
-            purchases: purchases(configuration, context, mint, stores))
+            purchases: purchases(configuration, context, mint, stores),
+            life: settings.account.map { AccountLife(writable: Set($0.writable)) })
         let oauth = OAuthEndpoints(
             sessions: sessions, revocation: TokenRevocation(sessions: sessions, limiter: limiter),
             judge: TokenJudge(judging, sessions: sessions),

@@ -18,7 +18,7 @@ extension MountTable {
         }
         for entry in configuration.dlauthPaths { readPath(entry, &findings) }
         warnOfMissingProviders(configuration, &findings)
-        readPurchases(configuration, &findings)
+        readOwn(configuration, &findings)
         guard let clash else { return }
         let message = "\(clash.first) and \(clash.second) both answer \(clash.request), mount one of them elsewhere"
         findings.fault(Finding(origin, Setting.contracts.name, message))
@@ -38,16 +38,33 @@ extension MountTable {
         }
     }
 
-    private mutating func readPurchases(_ configuration: Configuration, _ findings: inout Findings) {
-        guard let base = configuration.purchaseBase else { return }
-        let setting = Setting.plain(\.purchasesPath), origin = configuration.origin(of: setting)
-        purchases = PurchaseMount(base: base, stores: Set(configuration.purchaseStores.compactMap(PurchaseSource.init(rawValue:))))
-        if purchases == nil {
-            findings.fault(Finding(origin, setting.name, "\(quoted(base)) is no path, write one like /purchases"))
-        } else if !configuration.hasAccounts {
-            let message = "is set and there are no accounts that could buy, mount a contract by \(Setting.contracts.name)"
-            findings.warn(Finding(origin, setting.name, message))
+    /// The endpoints beside those of contracts.
+    private mutating func readOwn(_ configuration: Configuration, _ findings: inout Findings) {
+        if let account = configuration.account {
+            mount(
+                "account", account.base, Catalogue.accountEndpoints, .account, account.origin, "that a user could see", configuration,
+                &findings)
         }
+        if let base = configuration.purchaseBase {
+            let setting = Setting.plain(\.purchasesPath)
+            let stores = Set(configuration.purchaseStores.compactMap(PurchaseSource.init(rawValue:)))
+            mount(
+                "purchases", base, Catalogue.purchaseEndpoints(of: stores), setting, configuration.origin(of: setting), "that could buy",
+                configuration, &findings)
+        }
+    }
+
+    private mutating func mount(
+        _ name: String, _ base: String, _ endpoints: [CatalogueEndpoint], _ setting: Setting, _ origin: Origin, _ accounts: String,
+        _ configuration: Configuration, _ findings: inout Findings
+    ) {
+        guard let mount = OwnMount(name, base: base, endpoints) else {
+            return findings.fault(Finding(origin, setting.name, "\(quoted(base)) is no path, write one like /\(name)"))
+        }
+        own.append(mount)
+        guard !configuration.hasAccounts else { return }
+        let message = "is set and there are no accounts \(accounts), mount a contract by \(Setting.contracts.name)"
+        findings.warn(Finding(origin, setting.name, message))
     }
 
     private mutating func readPath(_ entry: EnvEntry, _ findings: inout Findings) {

@@ -151,7 +151,7 @@ extension AccountsAssembly {
     func purchases(
         _ configuration: GatewayConfiguration, _ context: AccountContext, _ mint: TokenMint, _ stores: Stores
     ) -> Accounts.Purchases? {
-        guard configuration.contracts.purchases != nil else { return nil }
+        guard configuration.settings.purchaseBase != nil else { return nil }
         return Accounts.Purchases(
             context: context, mint: mint, stores: stores, transfers: configuration.settings.transfersPurchases, limiter: limiter,
             fence: { [cluster] in await cluster.everywhere() }, report: { [health] in health.report($0) })

@@ -91,7 +91,7 @@ struct RouteChecks {
             let right = "mount the contract elsewhere or leave it out of \(Setting.contracts.name) if the upstream should answer"
             return ("\(place.mount) of \(Setting.contracts.name)", right)
         case .page: return ("the account page", "give the upstream a route with the path \(WebPage.path)* if it should answer")
-        case .purchases:
+        case .purchases, .account:
             let name = place.setting.name
             return ("\(place.mount) of \(name)", "set \(name) to another path if the upstream should answer")
         }
@@ -171,8 +171,11 @@ struct TakenPaths: Sendable {
 extension MountedEndpoint {
     /// The setting that mounts it.
     fileprivate var setting: Setting {
-        if case .purchases = endpoint.owner { return .plain(\.purchasesPath) }
-        return .contracts
+        switch endpoint.owner {
+        case .purchases: .plain(\.purchasesPath)
+        case .account: .account
+        case .contract, .page: .contracts
+        }
     }
 }
 

@@ -201,6 +201,7 @@ extension AccountFailure {
         case .overloaded: "there is no memory to hash a password, try again"
         case .unavailable, .broken: "the accounts do not answer: \(reason ?? "the store gives no reason")"
         case .tooManyAttempts: "the accounts refused: \(self)"
+        case .banned(let ban): "the account is banned \(ban.until.map { "until \(ISO8601.text($0))" } ?? "for good"), lift the ban first"
         }
     }
 }

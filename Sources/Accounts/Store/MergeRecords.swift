@@ -1,0 +1,3 @@
+/// Guests that are merged into accounts.
+package protocol MergeRecords: Sendable {
+}

@@ -1,0 +1,3 @@
+/// An account as its user sees and changes it.
+package protocol OwnAccountRecords: Sendable {
+}

@@ -1,0 +1,30 @@
+internal import Gate
+
+/// `TOLLGATE_ACCOUNT`: the endpoints by which users of all contracts see and change their accounts.
+package struct AccountDeclaration: Hashable, Sendable {
+    /// The base path, without a slash at its end.
+    package var base = ""
+    /// The attributes that users may write.
+    package var writable: [String] = []
+    package var origin: Origin
+}
+
+extension AccountDeclaration: OptionTarget {
+    package static let family = Setting.account
+    package var lineName: String { "account" }
+    package static let bare = Self(origin: .builtIn)
+
+    package static let options = table {
+        LineOption("writable", list: \.writable, "name,locale", "the attributes that users may write", TypedText.item)
+    }
+
+    package init?(_ line: inout OptionLine, name: String) {
+        self.init(origin: line.entry.origin)
+        line.read(into: &self)
+        guard line.words.count == 1, let path = line.words.first, path.hasPrefix("/"), path != "/" else {
+            line.fault("needs one path, write it like \"/account writable=name,locale\"")
+            return nil
+        }
+        base = path.hasSuffix("/") ? String(path.dropLast()) : path
+    }
+}
