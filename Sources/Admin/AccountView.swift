@@ -56,6 +56,8 @@ package struct AccountView: Sendable, Recorded {
             .has("opened_by", .words(ContractID.allCases.map(\.name) + ["operator"])) { $0.account.openedBy?.name ?? "operator" },
             .has("created_at", \.account.createdAt), .has("updated_at", \.account.updatedAt), .has("tier", .tier, \.tier),
             .may("tier_until", \.until), .has("has_active_subscription", \.hasActiveSubscription),
+            .may("ban", about: "Also one that is over", \.account.ban),
+            .may("erased_at", about: "When an account that its user closed is erased", \.account.erasedAt),
         ])
 
     // MARK: tables
@@ -80,6 +82,8 @@ package struct AccountView: Sendable, Recorded {
         for grant in account.entitlement.purchased.isEmpty ? [] : account.entitlement.grants {
             rows.append(["grant", grant.text])
         }
+        if let ban = account.ban { rows.append(["ban", ban.isInForce(at: now) ? ban.text : "over, it was \(ban.text)"]) }
+        if let erasedAt = account.erasedAt { rows.append(["closed", "by its user, erased at \(ISO8601.text(erasedAt))"]) }
         let opener = account.openedBy.map { "under the contract \($0.name)" } ?? "by the operator"
         rows.append(["opened", "\(ISO8601.text(account.createdAt)) \(opener)"])
         rows.append(["changed", ISO8601.text(account.updatedAt)])
@@ -87,6 +91,11 @@ package struct AccountView: Sendable, Recorded {
     }
 
     private static func proof(_ time: WallTime?) -> String { time.map { "proven at \(ISO8601.text($0))" } ?? "not proven" }
+}
+
+extension Ban {
+    /// `until 2027-01-01T00:00:00.000Z, fraud`.
+    package var text: String { (until.map { "until \(ISO8601.text($0))" } ?? "for good") + (reason.map { ", \($0)" } ?? "") }
 }
 
 extension Grant {

@@ -24,6 +24,8 @@ package enum OperatorRefusal: Error {
     case unknownName(String)
     case unknownSubject(SubjectName)
     case unknownSession
+    /// Of a ban.
+    case malformedReason
     /// Only the tiers of outside issuers' users can be forgotten.
     case ownTier
     case tier(TierChoice.Fault)
@@ -152,6 +154,22 @@ package struct Operator: Sendable {
         return EndedAccount(account: account, isDeleted: true, sessions: try await administration.delete(account.id))
     }
 
+    /// Bans an account, for good without `until`, and ends its sessions.
+    package func ban(_ name: String, until: WallTime?, reason: String?) async throws -> ChangedBan {
+        let account = try await account(name)
+        if let until, until <= now { throw OperatorRefusal.tier(.pastEnd(until)) }
+        var kept: String?
+        if let reason { do throws(MalformedText) { kept = try Ban.reason(reason) } catch { throw OperatorRefusal.malformedReason } }
+        let banned = try await administration.ban(account.id, until: until, reason: kept)
+        return ChangedBan(account: banned.account, sessions: banned.ended.count)
+    }
+
+    /// Lifts the ban of an account.
+    package func unban(_ name: String) async throws -> ChangedBan {
+        let account = try await account(name)
+        return ChangedBan(account: try await administration.unban(account.id), sessions: 0)
+    }
+
     /// Lets an account act as `actor`.
     package func grant(_ actor: ActorName, to name: String) async throws -> Account {
         let account = try await account(name)
@@ -184,6 +202,25 @@ package struct EndedAccount: Sendable, Recorded {
         "Ended",
         [
             .has("id", \.account.id), .has("deleted", \.isDeleted), .has("sessions_ended", \.sessions),
+        ])
+}
+
+/// An account whose ban was set or lifted.
+package struct ChangedBan: Sendable, Recorded {
+    package let account: Account
+    package let sessions: Int
+
+    package static let record = Record<Self>([
+        .has("id", \.account.id), .has("ban", .nullable(Ban.shape), \.account.ban), .has("sessions_ended", \.sessions),
+    ])
+}
+
+extension Ban: Recorded {
+    package static let record = Record<Self>(
+        "Ban",
+        [
+            .has("banned_at", \.bannedAt), .may("until", about: "Left out: for good", \.until),
+            .may("reason", about: "The user is not told", \.reason),
         ])
 }
 

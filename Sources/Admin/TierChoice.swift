@@ -15,8 +15,14 @@ package struct TierChoice: Sendable {
 
     package init(_ name: String, until: String?) throws(Fault) {
         self.name = name
-        self.until = until.flatMap { ISO8601.parse($0) }
-        if let until, self.until == nil { throw .unreadableEnd(until) }
+        self.until = try Self.end(until)
+    }
+
+    /// The time that the operator gives as an end.
+    package static func end(_ text: String?) throws(Fault) -> WallTime? {
+        guard let text else { return nil }
+        guard let time = ISO8601.parse(text) else { throw .unreadableEnd(text) }
+        return time
     }
 
     /// The tier to store: nil for the lowest.

@@ -69,6 +69,7 @@ struct Failure: Error, Equatable, Sendable {
             self.init(
                 403, "ACCOUNT_BANNED",
                 ban.until.map { "The account is banned until \(ISO8601.text($0))." } ?? "The account is banned for good.")
+            extras = ban.until.map { [Envelope.Extra(name: "until", value: ISO8601.text($0))] } ?? []
         }
     }
 

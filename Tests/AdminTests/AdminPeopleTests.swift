@@ -79,6 +79,23 @@ import Wire
         for (query, status) in bad { #expect(await bench.ask("GET audit?\(query)").status == status, "\(query)") }
         #expect(await bench.ask("DELETE audit").status == 405)
     }
+
+    @Test func anAccountIsBannedAndItsBanLifted() async throws {
+        let bench = try AdminBench()
+        let ada = try await bench.open("ada@example.org", 1, from: Self.address)
+        let ban = await bench.ask("PUT users/ada%40example.org/ban", #"{"until":"2100-01-01T00:00:00Z","reason":" fraud "}"#)
+        #expect(ban.status == 200 && ban.text.contains(#""until":"2100-01-01T00:00:00.000Z","reason":"fraud"},"sessions_ended":1}"#))
+        #expect(await bench.ask("GET users/\(ada.text)").text.contains(#""ban":{"banned_at":""#))
+        #expect(await bench.ask("PUT users/\(ada.text)/ban").text.hasSuffix(#"Z"},"sessions_ended":0}"#), "for good, without a body")
+        #expect(await bench.ask("DELETE users/\(ada.text)/ban").text == #"{"id":"\#(ada.text)","ban":null,"sessions_ended":0}"#)
+        #expect(!(await bench.ask("GET users/\(ada.text)").text.contains("ban")))
+        let bad = [
+            #"{"until":"tomorrow"}"#, #"{"until":"2001-01-01T00:00:00Z"}"#, #"{"until":1}"#, #"{"reason":"a\nb"}"#,
+            #"{"reason":"\#(String(repeating: "a", count: 201))"}"#, "[]",
+        ]
+        for body in bad { #expect(await bench.ask("PUT users/\(ada.text)/ban", body).status == 400, "\(body)") }
+        for line in ["PUT users/bob@example.org/ban", "DELETE users/bob@example.org/ban"] { #expect(await bench.ask(line).status == 404) }
+    }
 }
 
 extension String {

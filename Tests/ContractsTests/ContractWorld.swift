@@ -187,6 +187,10 @@ final class ContractWorld: StoryWorld {
             let until = words.count > 3 ? Int64(words[3]).map { WallTime(seconds: Int64(now) + $0) } : nil
             _ = try await administration.setTier(words[2] == "free" ? nil : words[2], until: until, of: try user(words[1]))
         case "grant": try await administration.grant(ActorName(type: words[2], id: words[3]), to: try user(words[1]))
+        case "ban":
+            let until = words.count > 2 ? Int64(words[2]).map { WallTime(seconds: Int64(now) + $0) } : nil
+            _ = try await administration.ban(try user(words[1]), until: until, reason: "fraud")
+        case "unban": _ = try await administration.unban(try user(words[1]))
         case "delete": try await administration.delete(try user(words[1]))
         case "store" where words[1] == "away": store.fail(Array(repeating: .unavailable("away"), count: 1_000))
         case "store": try await comeBack()

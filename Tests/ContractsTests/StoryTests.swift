@@ -25,6 +25,6 @@ import Testing
 
     @Test func everyContractHasItsDocument() {
         let documents = Set(Self.stories.map(\.document))
-        #expect(documents == ["anonymous.md", "apple.md", "dlauth.md", "ownership.md", "password.md", "provider.md"])
+        #expect(documents == ["anonymous.md", "apple.md", "dlauth.md", "leaving.md", "ownership.md", "password.md", "provider.md"])
     }
 }

@@ -30,6 +30,8 @@ import Testing
 
     @Test func everyContractHasItsDocument() {
         #expect(
-            Set(Self.stories.map(\.document)) == ["anonymous.md", "apple.md", "dlauth.md", "ownership.md", "password.md", "provider.md"])
+            Set(Self.stories.map(\.document)) == [
+                "anonymous.md", "apple.md", "dlauth.md", "leaving.md", "ownership.md", "password.md", "provider.md",
+            ])
     }
 }

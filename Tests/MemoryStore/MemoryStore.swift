@@ -124,6 +124,7 @@ private final class MemoryDatabase: SQLDatabase, @unchecked Sendable {
         do throws(SQLFault) {
             return try turn.withLock { _ throws(SQLFault) in try connection.transaction(isWriting: isWriting, body) }
         } catch {
+            if case .banned(let ban) = error { throw .banned(ban) }
             throw .failed(error.reason)
         }
     }

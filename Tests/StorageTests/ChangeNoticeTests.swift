@@ -198,6 +198,11 @@ import Wire
         #expect(watched.heardOf())
         _ = try await watched.run("delete the subject's account") { try await $0.delete(bare, at(2)) }
         #expect(watched.heardOf(bare))
+        let ban = Ban(bannedAt: at(3).now, until: nil, reason: nil)
+        _ = try await watched.run("ban") { try await $0.ban(ban, user, at(3)) }
+        #expect(watched.heardOf(user))
+        _ = try await watched.run("unban") { try await $0.unban(user, at(3)) }
+        #expect(watched.heardOf(user))
         _ = try await watched.run("delete") { try await $0.delete(user, at(3)) }
         #expect(watched.heardOf(user))
         _ = try await watched.run("delete none") { try await $0.delete(user, at(3)) }

@@ -126,6 +126,21 @@ package struct Administration: Sendable {
         return ended.count
     }
 
+    /// Bans an account, for good without `until`, and ends its sessions; within a second no gateway takes its tokens.
+    package func ban(
+        _ user: UUID, until: WallTime?, reason: String?
+    ) async throws(AccountError<AdministrationRefusal>) -> BannedAccount {
+        let audit = context.audit(by: actor)
+        let ban = Ban(bannedAt: audit.now, until: until, reason: reason)
+        return try await present(await context.store.ban(ban, user, audit))
+    }
+
+    /// Lifts the ban of an account; the sessions that it ended stay ended.
+    package func unban(_ user: UUID) async throws(AccountError<AdministrationRefusal>) -> Account {
+        let audit = context.audit(by: actor)
+        return try await present(await context.store.unban(user, audit))
+    }
+
     /// Lets an account act as `actor`.
     package func grant(_ actor: ActorName, to user: UUID) async throws(AccountError<AdministrationRefusal>) {
         let audit = context.audit(by: self.actor)

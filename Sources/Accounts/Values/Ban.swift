@@ -14,5 +14,8 @@ package struct Ban: Sendable, Hashable {
         self.reason = reason
     }
 
+    /// A reason as the operator writes it: at most 200 bytes without control characters; nil if nothing is left.
+    package static func reason(_ text: String) throws(MalformedText) -> String? { try PlainText.clean(text, limit: 200) }
+
     package func isInForce(at now: WallTime) -> Bool { until.map { now < $0 } ?? true }
 }

@@ -43,6 +43,21 @@ extension AdminOperation {
             answers: EndedAccount.shape, refusals: [404]
         ) { api, call in try await api.operator.revoke(try call.user) },
         AdminOperation(
+            "PUT", "users/{id}/ban", "banUser", "Bans an account, for good or until a time, and ends all its sessions",
+            access: .scope(.usersWrite), body: .object([.may("until", .nullable(.time)), .may("reason", .nullable(.text))]),
+            answers: ChangedBan.shape, refusals: [404]
+        ) { api, call in
+            // The user first: a wrong one is 404, whatever the body.
+            _ = try await api.operator.account(try call.user)
+            let body = call.request.body.isEmpty ? .empty : try RequestObject(call.request.body)
+            return try await api.operator.ban(
+                try call.user, until: try TierChoice.end(try body.text("until")), reason: try body.text("reason"))
+        },
+        AdminOperation(
+            "DELETE", "users/{id}/ban", "unbanUser", "Lifts the ban of an account; the sessions that it ended stay ended",
+            access: .scope(.usersWrite), answers: ChangedBan.shape, refusals: [404]
+        ) { api, call in try await api.operator.unban(try call.user) },
+        AdminOperation(
             "DELETE", "sessions/{id}", "revokeSession", "Ends one session", access: .scope(.sessions), argument: .id,
             answers: EndedSessionID.shape, refusals: [404]
         ) { api, call in try await api.operator.revoke(session: call.arguments[0]) },

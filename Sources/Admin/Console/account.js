@@ -63,6 +63,42 @@ async function changeTier(user) {
   });
 }
 
+/// Whether a ban is not over.
+const isBanned = ({ ban }) => ban && !(ban.until && Date.parse(ban.until) <= Date.now());
+
+function ban(user) {
+  const until = h("input", { id: "ban-until", type: "datetime-local", "aria-describedby": "ban-until-hint" });
+  const reason = h("input", { id: "ban-reason", type: "text", maxlength: 200 });
+  return confirm({
+    title: "Ban this account?", button: "Ban the account",
+    text: `All sessions of ${nameOf(user)} end, and every gateway refuses its tokens and sign-ins within a second.`,
+    fields: [
+      h("div", { class: "field" }, h("label", { for: "ban-until" }, "Until"), until,
+        h("p", { id: "ban-until-hint", class: "quiet small" }, "In this browser's time zone. Empty: for good.")),
+      h("div", { class: "field" }, h("label", { for: "ban-reason" }, "Reason, which the user is not told"), reason),
+    ],
+    async action() {
+      if (until.validity.badInput) throw new Complaint(until, "This is no date with a time.");
+      const body = {};
+      if (until.value) body.until = new Date(until.value).toISOString();
+      if (reason.value.trim()) body.reason = reason.value.trim();
+      await ask("PUT", ["users", user.id, "ban"], { body });
+      toast(`${nameOf(user)} is banned.`);
+    },
+  });
+}
+
+function unban(user) {
+  return confirm({
+    title: "Lift the ban?", isDangerous: false, button: "Lift the ban",
+    text: `${nameOf(user)} may sign in again. The sessions that the ban ended stay ended.`,
+    async action() {
+      await ask("DELETE", ["users", user.id, "ban"]);
+      toast(`${nameOf(user)} is not banned.`);
+    },
+  });
+}
+
 function endSession(user, session) {
   return confirm({
     title: "End this session?", button: "End the session",
@@ -118,15 +154,21 @@ function show(user, log, purchases, changed) {
   const endButton = user.sessions.length > 0 && h("button", {
     type: "button", class: "danger-text", async onclick() { if (await endAll(user)) changed("sessions-title"); },
   }, "End all sessions");
+  const banButton = h("button", {
+    type: "button", id: "ban", class: isBanned(user) ? "" : "danger-text",
+    async onclick() { if (await (isBanned(user) ? unban(user) : ban(user))) changed("ban"); },
+  }, isBanned(user) ? "Lift the ban" : "Ban the account");
   const metadata = JSON.stringify(user.metadata ?? {}, null, 2);
   return [
     h("div", { class: "grid-2" },
-      panel("Account", { id: "account" }, facts([
+      panel("Account", { id: "account", tools: [banButton] }, facts([
         ["ID", h("code", {}, user.id)], ["Email", proven(user.email, user.email_confirmed_at)],
         ["Phone", proven(user.phone, user.phone_confirmed_at)],
         ["Username", user.username], ["Name", [user.given_name, user.family_name].filter(Boolean).join(" ")],
         ["Password", user.has_password ? "yes" : "none"], ["Opened", [when(user.created_at), ` by ${user.opened_by}`]],
         ["Changed", when(user.updated_at)],
+        ["Banned", isBanned(user) && [user.ban.until ? ["until ", when(user.ban.until)] : "for good", user.ban.reason && `, ${user.ban.reason}`]],
+        ["Closed", user.erased_at && ["by its user, erased at ", when(user.erased_at)]],
         ["Identities", codes(user.identities?.map(({ provider, subject }) => `${provider}:${subject}`))],
         ["May act as", codes(user.actors?.map(({ type, id }) => `${type} ${id}`))],
         ["Metadata", metadata === "{}" ? null : h("pre", { class: "small" }, metadata)],

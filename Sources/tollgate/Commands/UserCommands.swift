@@ -56,6 +56,33 @@ extension Command {
                 return call.answer(ended, EndedAccount.withEmail.shape) { "\(ended.sentence).\n" }
             }
         },
+        Command.overAccounts(
+            "user ban USER", "bans an account, for good or until a time; every gateway refuses its tokens within a second",
+            options: [
+                CommandOption("until", "TIME", "the end of the ban, like 2027-01-01T00:00:00Z"),
+                CommandOption("reason", "TEXT", "the reason, for the operator; the user is not told"),
+            ]
+        ) { call throws(UsageFault) in
+            let until: WallTime?
+            do throws(TierChoice.Fault) {
+                until = try TierChoice.end(call.value("until"))
+            } catch {
+                throw UsageFault(error.message(end: "--until"))
+            }
+            return { accounts in
+                let banned = try await accounts.operator.ban(call.operands[0], until: until, reason: call.value("reason"))
+                return call.answer(banned) {
+                    let sessions = counted(banned.sessions, "session")
+                    return "\(visible(banned.account.shownName)) is banned \(visible(banned.account.ban?.text ?? "")); \(sessions) ended.\n"
+                }
+            }
+        },
+        Command.overAccounts("user unban USER", "lifts the ban of an account; the sessions that it ended stay ended") { call in
+            { accounts in
+                let changed = try await accounts.operator.unban(call.operands[0])
+                return call.answer(changed) { "\(visible(changed.account.shownName)) is not banned.\n" }
+            }
+        },
         Command.overAccounts("user delete USER", "deletes an account and ends all its sessions within a second") { call in
             { accounts in
                 let ended = try await accounts.operator.delete(call.operands[0])

@@ -66,6 +66,10 @@ final class GatewayWorld: StoryWorld {
             let until = words.count > 3 ? ["--until", Date(timeIntervalSinceNow: Double(words[3]) ?? 0).ISO8601Format()] : []
             try await operate(["user", "set-tier", words[1], words[2]] + until)
         case "grant": try await operate(["actor", "grant"] + words[1...])
+        case "ban":
+            let until = words.count > 2 ? ["--until", Date(timeIntervalSinceNow: Double(words[2]) ?? 0).ISO8601Format()] : []
+            try await operate(["user", "ban", words[1]] + until)
+        case "unban": try await operate(["user", "unban", words[1]])
         case "delete": try await operate(["user", "delete", words[1]])
         // A store that goes away has tests of its own.
         case "store", "import": throw NotInThisWorld()
