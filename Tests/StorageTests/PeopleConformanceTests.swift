@@ -173,7 +173,7 @@ import Wire
         let bob = try await store.opened("b@x").account.id
         _ = try await store.delete(ada, at(5, from: "192.0.2.9"))
         let events = try await store.auditEvents(of: ada, before: nil, limit: 9)
-        #expect(events.map(\.kind) == [.accountDeleted, .accountOpened])
+        #expect(events.map(\.kind) == [.accountDeleted, .accountClosed, .accountOpened])
         #expect(events.allSatisfy { $0.address == nil && $0.email == nil && $0.actor == .user })
         #expect(try await store.auditEvents(of: bob, before: nil, limit: 9).allSatisfy { $0.address != nil })
     }
@@ -218,6 +218,6 @@ import Wire
         #expect(try await bench.store.auditEvents(of: ada, before: nil, limit: 9).map(\.actor) == [.operator, .user])
         _ = try await bench.store.delete(ada, at(2))
         let events = try await bench.store.auditEvents(of: ada, before: nil, limit: 9)
-        #expect(events.map(\.actor) == [.user, .operator, .user] && events.allSatisfy { $0.address == nil })
+        #expect(events.map(\.actor) == [.user, .user, .operator, .user] && events.allSatisfy { $0.address == nil })
     }
 }

@@ -424,7 +424,10 @@ import Workbench
         let ended = try await store().endedSessions()
         #expect(ended.map(\.reason) == [.revoked, .revoked, .accountDeleted])
         let events = try await store().auditEvents(of: id, before: nil, limit: 10)
-        #expect(events.map(\.kind) == [.accountDeleted, .signedIn, .sessionEnded, .sessionEnded, .signedIn, .signedIn, .accountOpened])
+        #expect(
+            events.map(\.kind) == [
+                .accountDeleted, .accountClosed, .signedIn, .sessionEnded, .sessionEnded, .signedIn, .signedIn, .accountOpened,
+            ])
     }
 
     @Test func anActorIsGrantedAndTakenBack() async throws {

@@ -1,3 +1,113 @@
-/// The events of accounts in the order of their commits, and how far each subscriber has got.
+package import Wire
+
+/// The events of accounts, and how far each subscriber has got. The audit log is the stream: an event is written in the transaction of what
+/// happened.
 package protocol EventRecords: Sendable {
+    /// At most `limit` events behind a place in their order, of one account or of all.
+    func events(after position: Int64, of account: UUID?, limit: Int) async throws(StoreFault) -> [AccountEvent]
+    /// The place of an event, or of another entry of the log; nil if there is none with this id, or if it is from before events.
+    func position(ofEvent id: UUID) async throws(StoreFault) -> Int64?
+    /// What a subscriber is to be sent now, at most `limit` of either kind. One that was not known begins with what is committed from now on.
+    func deliveries(to subscriber: String, now: WallTime, limit: Int) async throws(StoreFault) -> DueDeliveries
+    /// Notes what became of deliveries; false, and nothing is noted, if the sender has lost the lease meanwhile.
+    func settle(_ settled: SettledDeliveries, of subscriber: String, lease: String, by sender: UUID) async throws(StoreFault) -> Bool
+    /// All that were ever sent something, by name.
+    func subscriptions() async throws(StoreFault) -> [Subscription]
+    /// Sends a subscriber everything behind a place again, and drops what waited or was parked behind it; false if it is not known.
+    func replay(to subscriber: String, after position: Int64) async throws(StoreFault) -> Bool
+}
+
+/// An event on its way to a subscriber.
+package struct Delivery: Sendable, Equatable {
+    package let event: AccountEvent
+    /// How often it has failed.
+    package let failures: Int64
+    /// When it failed first.
+    package let failedAt: WallTime?
+
+    package init(_ event: AccountEvent, failures: Int64 = 0, failedAt: WallTime? = nil) {
+        self.event = event
+        self.failures = failures
+        self.failedAt = failedAt
+    }
+}
+
+/// What a subscriber is to be sent.
+package struct DueDeliveries: Sendable, Equatable {
+    /// How many events of a subscriber wait for another try until it is sent no further ones.
+    package static let mostWaiting: Int64 = 1_000
+
+    /// Those whose next try is due, the first one of each account.
+    package let again: [Delivery]
+    /// Those that come for the first time, in their order.
+    package let new: [AccountEvent]
+    /// The accounts of `new` of which an earlier event waits for its next try, so that the new ones wait, too.
+    package let held: Set<UUID>
+    /// The place up to which everything was handed out before, and with `new`.
+    package let cursor: Int64
+    package let next: Int64
+
+    package init(again: [Delivery], new: [AccountEvent], held: Set<UUID>, cursor: Int64, next: Int64) {
+        self.again = again
+        self.new = new
+        self.held = held
+        self.cursor = cursor
+        self.next = next
+    }
+}
+
+/// What became of the deliveries of `DueDeliveries`.
+package struct SettledDeliveries: Sendable, Equatable {
+    /// One that waits for its next try.
+    package struct Waiting: Sendable, Equatable {
+        package let delivery: Delivery
+        /// nil: it is parked.
+        package let next: WallTime?
+        package let failure: String?
+
+        package init(_ delivery: Delivery, next: WallTime?, failure: String?) {
+            self.delivery = delivery
+            self.next = next
+            self.failure = failure
+        }
+    }
+
+    /// Those of the deliveries.
+    package let cursor: Int64
+    package let next: Int64
+    package let now: WallTime
+    /// The places of those that have arrived.
+    package var arrived: [Int64] = []
+    package var waiting: [Waiting] = []
+    /// Whether the subscriber answers again, so that all that waits for it is due.
+    package var isBack = false
+
+    package init(_ due: DueDeliveries, now: WallTime) {
+        cursor = due.cursor
+        next = due.next
+        self.now = now
+    }
+}
+
+/// The state of a subscriber.
+package struct Subscription: Sendable, Equatable {
+    package let name: String
+    /// How many entries of the log are behind its place.
+    package let behind: Int64
+    /// Events that wait for their next try, and those that were given up.
+    package let waiting: Int64
+    package let parked: Int64
+    /// The oldest of those that wait.
+    package let waitingSince: WallTime?
+    /// The reason of the newest failure of those that wait or are parked.
+    package let failure: String?
+
+    package init(name: String, behind: Int64, waiting: Int64, parked: Int64, waitingSince: WallTime?, failure: String?) {
+        self.name = name
+        self.behind = behind
+        self.waiting = waiting
+        self.parked = parked
+        self.waitingSince = waitingSince
+        self.failure = failure
+    }
 }

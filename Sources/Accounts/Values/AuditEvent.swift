@@ -27,7 +27,7 @@ package struct AuditEvent: Sendable, Equatable {
         case accountBanned = "account-banned"
         case accountUnbanned = "account-unbanned"
         case accountMerged = "account-merged"
-        /// Its user closed it, and it is erased later.
+        /// Its user closed it, and it is erased later; or it is deleted at once.
         case accountClosed = "account-closed"
         case accountReopened = "account-reopened"
     }

@@ -10,6 +10,8 @@ package struct Session: Sendable, Equatable {
     package let device: String?
     /// The device's name as the app sends it (`X-Device-Name`), up to 64 characters.
     package var deviceName: String?
+    /// Whether it was opened just now on a device that its account, which had others, had never been used on. Not stored.
+    package var isNewDevice = false
     /// The client's address at the sign-in, or at the last refresh that named one.
     package var address: IPAddress?
     package let createdAt: WallTime

@@ -90,7 +90,17 @@ extension SQLDialect {
             grantLog: ["DROP TRIGGER accounts_tier_logged ON accounts", tierLog(of: "tier, tier_until, grants")],
             commitMarks: [
                 "CREATE TABLE commit_marks (id BYTEA PRIMARY KEY, at BIGINT NOT NULL)", "CREATE INDEX commit_marks_at ON commit_marks (at)",
-            ])
+            ],
+            eventLog: [
+                // The order of ids is that of the gateways' clocks.
+                "CREATE SEQUENCE audit_events_sequence",
+                "ALTER TABLE audit_events ADD COLUMN sequence BIGINT",
+                "ALTER TABLE audit_events ALTER COLUMN sequence SET DEFAULT nextval('audit_events_sequence')",
+                "ALTER TABLE audit_events ALTER COLUMN position SET DEFAULT 0",
+                "CREATE INDEX audit_events_unnumbered ON audit_events (sequence) WHERE position = 0",
+                "CREATE TABLE event_numbers (id BIGINT PRIMARY KEY, position BIGINT NOT NULL)",
+                "INSERT INTO event_numbers (id, position) VALUES (1, 0)",
+            ], numbersEventsLater: true)
     }
 
     private static func tierLog(of columns: String) -> String {

@@ -17,12 +17,13 @@ extension SQLTransaction {
         let id = newID(at: audit.now)
         try changeLater(
             """
-            INSERT INTO audit_events (id, kind, at, account, session, address, detail, actor)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+            INSERT INTO audit_events (id, kind, at, account, session, address, detail, actor, new_device)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
             """,
             [
                 .id(id), .text(kind.rawValue), .time(audit.now), .id(account), .id(session),
                 .text(audit.address?.text), .text(detail), .text(audit.actor.rawValue),
+                session != nil && session == newDevice ? .flag(true) : .null,
             ])
     }
 

@@ -17,6 +17,7 @@ extension SQLStore {
             try sql.refuseSubject(IdentityKey.ofID(user), at: audit.now)
             try sql.change(.account(user), "DELETE FROM accounts WHERE id = $1", [.id(user)])
             try sql.releasePurchases(ofDeleted: user, audit)
+            if account.erasedAt == nil { try sql.log(.accountClosed, user, audit) }
             try sql.log(.accountDeleted, user, audit)
             try sql.eraseAddresses(of: user)
             return ended

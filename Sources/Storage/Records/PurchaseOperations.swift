@@ -242,12 +242,14 @@ extension SQLTransaction {
     /// Writes the audit events of a purchase that changed.
     mutating func log(_ row: PurchaseRow, before: PurchaseRow?, _ audit: AuditContext) throws(SQLFault) {
         guard let outcome = row.outcome, outcome != before?.outcome else { return }
-        let product = outcome.product ?? row.facts.status?.product ?? ""
-        let until = outcome.until.map { " until \(ISO8601.text($0))" } ?? ""
-        let detail = "\(row.facts.key.source.rawValue) \(product) \(outcome.state.rawValue)\(until), \(row.id.text)"
-        if let account = outcome.account { try log(.purchaseChanged, account, audit, detail: detail) }
+        func change(isOwned: Bool) -> PurchaseChange {
+            PurchaseChange(
+                row.id, source: row.facts.key.source.rawValue, product: outcome.product ?? row.facts.status?.product ?? "",
+                state: outcome.state.rawValue, until: outcome.until, isOwned: isOwned)
+        }
+        if let account = outcome.account { try log(.purchaseChanged, account, audit, detail: change(isOwned: true).detail) }
         if let former = before?.outcome?.account, former != outcome.account {
-            try log(.purchaseChanged, former, audit, detail: "\(detail), no longer of this account")
+            try log(.purchaseChanged, former, audit, detail: change(isOwned: false).detail)
         }
     }
 

@@ -61,6 +61,7 @@ extension SQLTransaction {
                 .time(session.rotatedAt), .time(session.stepsSince), .integer(session.steps), .time(session.signedInAt),
                 .text(session.address?.text), .text(session.deviceName),
             ])
+        if session.isNewDevice { newDevice = session.id }
         return session
     }
 

@@ -74,6 +74,8 @@ struct SQLTransaction {
     private let connection: any SQLConnection
     /// Number of ids made so far, which keeps them in order.
     var events: UInt64 = 0
+    /// The session that was opened on a device that its account had never been used on.
+    var newDevice: UUID?
 
     init(_ connection: any SQLConnection) { self.connection = connection }
 

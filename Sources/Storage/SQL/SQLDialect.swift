@@ -31,4 +31,7 @@ struct SQLDialect: Sendable {
     let grantLog: [String]
     /// Statements that create `commit_marks` (see `CommitMark`); none where a commit is always answered.
     let commitMarks: [String]
+    /// Statements that have each new entry of `audit_events` get its place among the events: at once, or 0 until its commit is seen.
+    let eventLog: [String]
+    let numbersEventsLater: Bool
 }

@@ -17,6 +17,7 @@ enum Schema {
         { dialect in purchases + dialect.grantLog },
         { _ in liveGateways },
         { _ in accountLives },
+        { dialect in accountEvents + dialect.eventLog },
     ]
     static var newest: Int64 { Int64(steps.count) }
 
@@ -216,6 +217,30 @@ enum Schema {
             """,
             "CREATE INDEX merged_accounts_account ON merged_accounts (account)",
         ]
+
+    /// The place of an entry of the log among the events, which the dialect gives to all from now on, and how far each subscriber has got.
+    private static let accountEvents = [
+        "ALTER TABLE audit_events ADD COLUMN position BIGINT",
+        "ALTER TABLE audit_events ADD COLUMN new_device BIGINT",
+        "CREATE UNIQUE INDEX audit_events_position ON audit_events (position) WHERE position > 0",
+        "CREATE TABLE event_subscribers (name TEXT PRIMARY KEY, position BIGINT NOT NULL)",
+        // Those that have failed, and those that wait for an earlier one of their account.
+        """
+        CREATE TABLE event_deliveries (
+            subscriber TEXT NOT NULL,
+            position BIGINT NOT NULL,
+            account BYTEA NOT NULL,
+            failures BIGINT NOT NULL,
+            failed_at BIGINT,
+            next_at BIGINT NOT NULL,
+            parked_at BIGINT,
+            failure TEXT,
+            PRIMARY KEY (subscriber, position)
+        )
+        """,
+        "CREATE INDEX event_deliveries_account ON event_deliveries (subscriber, account, position) WHERE parked_at IS NULL",
+        "CREATE INDEX event_deliveries_next_at ON event_deliveries (subscriber, next_at) WHERE parked_at IS NULL",
+    ]
 
     private static let outsideSessions = [
         "ALTER TABLE accounts ADD COLUMN outside_ended_at BIGINT",

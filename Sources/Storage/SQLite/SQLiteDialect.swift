@@ -34,7 +34,16 @@ extension SQLDialect {
             END
             """
         } + [tierLog(of: "tier, tier_until")],
-        grantLog: ["DROP TRIGGER accounts_tier_logged", tierLog(of: "tier, tier_until, grants")], commitMarks: [])
+        grantLog: ["DROP TRIGGER accounts_tier_logged", tierLog(of: "tier, tier_until, grants")], commitMarks: [],
+        eventLog: [
+            """
+            CREATE TRIGGER audit_events_numbered AFTER INSERT ON audit_events BEGIN
+                UPDATE audit_events SET position = 1 + COALESCE(
+                    (SELECT position FROM audit_events WHERE position > 0 ORDER BY position DESC LIMIT 1), 0)
+                WHERE rowid = NEW.rowid;
+            END
+            """
+        ], numbersEventsLater: false)
 
     private static func tierLog(of columns: String) -> String {
         """

@@ -1,0 +1,127 @@
+import Accounts
+import TestServers
+import Testing
+import Wire
+
+/// The events of accounts, and what subscribers are sent.
+@Suite struct EventConformanceTests {
+    @Test(arguments: Backend.allCases) func entriesOfTheLogAreEventsInTheOrderOfTheirCommits(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let (store, other) = (bench.store, try bench.another())
+        let ada = try await store.opened("ada@x").account.id
+        // Clocks of gateways differ: the order is that of the commits.
+        let bob = try await other.opened("bob@x", at: at(-3_600)).account.id
+        _ = try await store.setTier("pro", until: nil, of: ada, at(5))
+        _ = try await other.grant(ActorName(type: "agent", id: "7"), to: ada, at(6))
+        _ = try await other.setTier(nil, until: nil, of: ada, at(-7))
+        _ = try await store.delete(bob, at(8))
+        let events = try await store.events(after: 0, of: nil, limit: 100)
+        #expect(events.map(\.kind) == [.created, .created, .tierChanged, .tierChanged, .deleted, .erased])
+        #expect(events.map(\.account) == [ada, bob, ada, ada, bob, bob])
+        #expect(events.map(\.position) == events.map(\.position).sorted())
+        #expect(try await other.events(after: 0, of: ada, limit: 2).map(\.position) == [events[0], events[2]].map(\.position))
+        #expect(try await other.events(after: events[1].position, of: ada, limit: 1) == [events[2]])
+        #expect(try await other.position(ofEvent: events[3].id) == events[3].position)
+        #expect(try await other.position(ofEvent: newID()) == nil)
+        for event in events { #expect(!String(decoding: event.body, as: UTF8.self).contains("@x"), "\(event)") }
+    }
+
+    /// One gateway commits while others read: each event comes once, and those of an account in their order.
+    @Test(arguments: Backend.allCases) func noCommitIsMissedByTwoReaders(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let (store, other) = (bench.store, try bench.another())
+        var users: [WireID] = []
+        for name in 0..<4 { users.append(try await store.opened("u\(name)@x").account.id) }
+        let accounts = users
+        _ = try await store.deliveries(to: "crm", now: at(0).now, limit: 1)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for (index, user) in accounts.enumerated() {
+                group.addTask {
+                    for number in 0..<15 {
+                        _ = try await (index % 2 == 0 ? store : other).setTier("t\(number)", until: nil, of: user, at(0))
+                    }
+                }
+            }
+            group.addTask { for _ in 0..<20 { _ = try await other.subscriptions() } }
+            try await group.waitForAll()
+        }
+        var told: [WireID: [String?]] = [:]
+        while true {
+            let due = try await other.deliveries(to: "crm", now: at(0).now, limit: 7)
+            if due.new.isEmpty { break }
+            for event in due.new { told[event.account, default: []].append(event.detail) }
+            #expect(try await other.settled(SettledDeliveries(due, now: at(0).now)))
+        }
+        #expect(told == Dictionary(uniqueKeysWithValues: accounts.map { ($0, (0..<15).map { "t\($0)" }) }))
+    }
+
+    @Test(arguments: Backend.allCases) func whatFailsWaitsAndHoldsUpItsAccountAlone(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        _ = try await store.opened("early@x")
+        func due(_ seconds: Int64) async throws -> DueDeliveries { try await store.deliveries(to: "crm", now: at(seconds).now, limit: 9) }
+        #expect(try await due(0).new == [], "it begins with what comes")
+        let (ada, bob) = (try await store.opened("ada@x").account.id, try await store.opened("bob@x").account.id)
+        var first = try await due(0)
+        #expect(first.new.map(\.account) == [ada, bob] && first.held == [] && first.again == [])
+        var settled = SettledDeliveries(first, now: at(0).now)
+        settled.arrived = [first.new[1].position]
+        let failed = Delivery(first.new[0], failures: 1, failedAt: at(0).now)
+        settled.waiting = [.init(failed, next: at(3).now, failure: "503")]
+        let lost = try await store.settle(settled, of: "crm", lease: "events crm", by: newID())
+        #expect(!lost, "without the lease nothing is noted")
+        #expect(try await due(0) == first)
+        #expect(try await store.settled(settled))
+        for user in [ada, bob] { _ = try await store.setTier("pro", until: nil, of: user, at(1)) }
+        first = try await due(2)
+        #expect(first.new.map(\.account) == [ada, bob] && first.held == [ada] && first.again == [])
+        settled = SettledDeliveries(first, now: at(2).now)
+        settled.waiting = [.init(Delivery(first.new[0]), next: at(2).now, failure: nil)]
+        #expect(try await store.settled(settled))
+        #expect(try await due(2).again == [], "the earlier one of its account is not due")
+        #expect(try await due(3).again == [failed])
+        let shown = try await store.subscriptions()
+        #expect(
+            shown == [Subscription(name: "crm", behind: 0, waiting: 2, parked: 0, waitingSince: at(0).now, failure: "503")])
+        settled = SettledDeliveries(try await due(3), now: at(3).now)
+        settled.waiting = [.init(failed, next: nil, failure: "500")]
+        #expect(try await store.settled(settled))
+        #expect(try await due(3).again.map(\.event.kind) == [.tierChanged], "the one behind a parked one goes on")
+        let parked = try await store.subscriptions()
+        #expect(parked.map { [$0.waiting, $0.parked] } == [[1, 1]] && parked[0].failure == "500")
+        #expect(try await store.replay(to: "crm", after: failed.event.position - 1))
+        #expect(try await !store.replay(to: "none", after: 0))
+        let again = try await due(4)
+        #expect(again.new.map(\.kind) == [.created, .created, .tierChanged, .tierChanged] && again.again == [] && again.held == [])
+    }
+
+    @Test(arguments: Backend.allCases) func aSubscriberThatIsBackGetsAllThatWaits(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        _ = try await store.deliveries(to: "crm", now: at(0).now, limit: 1)
+        for name in ["ada@x", "bob@x"] { _ = try await store.opened(name) }
+        let due = try await store.deliveries(to: "crm", now: at(0).now, limit: 9)
+        var settled = SettledDeliveries(due, now: at(0).now)
+        settled.waiting = due.new.map { .init(Delivery($0, failures: 9, failedAt: at(0).now), next: at(3_600).now, failure: "away") }
+        #expect(try await store.settled(settled))
+        #expect(try await store.deliveries(to: "crm", now: at(5).now, limit: 9).again == [])
+        settled = SettledDeliveries(try await store.deliveries(to: "crm", now: at(5).now, limit: 9), now: at(5).now)
+        settled.isBack = true
+        #expect(try await store.settled(settled))
+        #expect(try await store.deliveries(to: "crm", now: at(5).now, limit: 9).again.map(\.event) == due.new)
+    }
+}
+
+extension AccountStore {
+    /// Settles as the gateway that has the lease.
+    fileprivate func settled(_ settled: SettledDeliveries) async throws -> Bool {
+        guard try await hold("events crm", by: sender, seconds: 60) else { return false }
+        return try await settle(settled, of: "crm", lease: "events crm", by: sender)
+    }
+}
+
+private let sender = WireID(high: 1, low: 0x8000_0000_0000_0001)
