@@ -49,6 +49,14 @@ package enum Catalogue {
     /// Whether it sends codes or links by mail.
     package static func sendsMail(_ id: ContractID) -> Bool { contract(id).sendsMail }
 
+    /// The ways to sign in that these contracts offer.
+    package static func ways(of mounted: [ContractID]) -> SignInWays {
+        let takesPasswords = { (id: ContractID) in id == .dlauth || contract(id).endpoints.contains { $0.operation == .login } }
+        return SignInWays(
+            passwords: mounted.contains(where: takesPasswords), emails: mounted.contains(where: sendsMail),
+            phones: mounted.contains(.dlauth))
+    }
+
     /// The names of the refresh token, and in answers of the access token, of a contract that has refresh tokens.
     package static func refreshNames(of id: ContractID) -> (token: String, access: [String]) {
         let contract = contract(id)

@@ -31,7 +31,10 @@ struct ContractRequest: Sendable {
     func parameter(_ name: String) -> String? { FormText.pairs(Array(sent.query.utf8.dropFirst()))?.first { $0.name == name }?.value }
 
     /// The UUID that follows `path` and a slash in the request's path; nil if there is none.
-    func id(below path: String) -> UUID? {
+    func id(below path: String) -> UUID? { segment(below: path).flatMap { UUID(parsing: $0) } }
+
+    /// The segment that follows the last `path` and a slash in the request's path; nil if there is none, or more than one.
+    func segment(below path: String) -> String? {
         var canonical = ByteBuffer()
         let outcome = sent.path.withRawBytes { CanonicalPath.canonicalise($0, into: &canonical, encodedSlash: .refuse) }
         let text: String? =
@@ -40,8 +43,9 @@ struct ContractRequest: Sendable {
             case .rewritten: canonical.readable.text
             case .refused: nil
             }
-        guard let text, text.hasPrefix(path + "/") else { return nil }
-        return UUID(parsing: String(text.dropFirst(path.count + 1)))
+        guard let text, let slash = text.lastIndex(of: "/"), text[..<slash].hasSuffix(path) else { return nil }
+        let segment = text[text.index(after: slash)...]
+        return segment.isEmpty ? nil : String(segment)
     }
 
     /// The caller's session; nil without a bearer. The gate has verified the token and refused actor tokens; tokens of other

@@ -6,6 +6,22 @@ import Wire
 
 /// Normalisation and refusal of values that people and apps send.
 @Suite struct ValueTests {
+    @Test func aDeviceIsReadFromTheUserAgent() {
+        let webKit = "AppleWebKit/605.1.15 (KHTML, like Gecko)"
+        let readings = [
+            ("Mozilla/5.0 (Windows NT 10.0; Win64; x64) \(webKit) Chrome/126.0 Safari/537.36", "Chrome on Windows"),
+            ("Mozilla/5.0 (Windows NT 10.0; Win64; x64) \(webKit) Chrome/126.0 Safari/537.36 Edg/126.0", "Edge on Windows"),
+            ("Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) \(webKit) Version/17.5 Safari/605.1.15", "Safari on Mac"),
+            ("Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) \(webKit) CriOS/126.0 Safari/604.1", "Chrome on iPhone"),
+            ("Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) \(webKit) Mobile/15E148", "iPhone"),
+            ("Mozilla/5.0 (X11; Linux x86_64; rv:127.0) Gecko/20100101 Firefox/127.0", "Firefox on Linux"),
+            ("Dalvik/2.1.0 (Linux; U; Android 14; Pixel 8)", "Android"), ("okhttp/4.12.0", "Android"),
+            ("Passages/3.2 CFNetwork/1410.0.3 Darwin/22.6.0", "Passages on an Apple device"), ("curl/8.1", "curl"), ("Mozilla", "Mozilla"),
+            (String(repeating: "x", count: 256), String(repeating: "x", count: 64)),
+        ]
+        for (agent, label) in readings { #expect(DeviceLabel.reading(agent) == label) }
+    }
+
     @Test(
         "A logged change is between 0 and a day old, whatever time its row has",
         arguments: [(-5, 0), (7, 7), (Int64.min, 0), (.max, 86_400_000_000)] as [(Int64, Int64)])

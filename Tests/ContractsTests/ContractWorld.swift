@@ -83,7 +83,10 @@ final class ContractWorld: StoryWorld {
             mustConfirmEmail: false, clock: clock.accountClock,
             purchases: Purchases(
                 context: context, mint: mint, stores: Self.stores, transfers: false, limiter: limiter,
-                fence: { true }))
+                fence: { true }),
+            life: AccountLife(
+                writable: ["name", "locale"],
+                own: OwnAccount(context: context, ways: Catalogue.ways(of: table.mounts.map(\.contract)))))
         administration = Administration(context: context, work: work, actor: .command)
         directory = AccountDirectory(context: context)
         endpoints = try table.endpoints + table.pages(beside: [])

@@ -7,13 +7,14 @@ import Testing
     private static let stories = stories("Cases")
     /// Over stores that no gateway has.
     private static let storiesOfPurchases = stories("Cases/Purchases")
+    private static let storiesOfAccounts = stories("Cases/Account")
 
     private static func stories(_ folder: String) -> [Story] {
         let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: folder)
         do { return try StoryReader.all(in: folder) } catch { preconditionFailure("\(error)") }
     }
 
-    @Test(arguments: stories + storiesOfPurchases)
+    @Test(arguments: stories + storiesOfPurchases + storiesOfAccounts)
     func everyStoryPasses(_ story: Story) async throws {
         var differences: [String] = []
         let world = try ContractWorld()

@@ -30,13 +30,14 @@ import Wire
     }
 
     @Test func theDocumentNamesWhereItsContractAnswers() {
-        #expect(document.contains(#"<meta name="auth" content="/api/v1/auth">"#))
+        #expect(document.contains(#"<meta name="auth" content="/api/v1/auth">"#) && document.contains(#"<meta name="account" content="">"#))
         for base in ["", "/"] {
-            let root = WebPage(authBase: base).answer(
+            let root = WebPage(authBase: base, accountBase: "/account").answer(
                 LocalRequest(
                     method: "GET", target: "/web/", path: "/web/", query: "", fields: [], body: [], client: IPAddress(v4: 1), requestID: "")
             )
             #expect(text(root).contains(#"<meta name="auth" content="/auth">"#))
+            #expect(text(root).contains(#"<meta name="account" content="/account">"#))
         }
     }
 

@@ -2,6 +2,10 @@
 package struct AccountLife: Sendable {
     /// The attributes that users may write.
     package let writable: Set<String>
+    package let own: OwnAccount
 
-    package init(writable: Set<String>) { self.writable = writable }
+    package init(writable: Set<String>, own: OwnAccount) {
+        self.writable = writable
+        self.own = own
+    }
 }

@@ -11,6 +11,13 @@ package enum ProviderRefusal: Sendable, Equatable {
     case keysUnavailable
 }
 
+/// Why an identity is not linked to the caller's account.
+package enum LinkRefusal: Sendable, Equatable {
+    case provider(ProviderRefusal)
+    case ofOtherAccount
+    case sessionEnded
+}
+
 /// Sign-in by an ID token of Apple or Google.
 package struct ProviderSignIn: Sendable {
     /// The sign-in that an app sends.
@@ -47,21 +54,71 @@ package struct ProviderSignIn: Sendable {
     package func signIn(
         _ request: Request, contract: ContractID, caller: Caller
     ) async throws(AccountError<ProviderRefusal>) -> SignedIn {
+        let token = try await token(of: request, caller)
+        do throws(AccountFailure) {
+            return try await attempt(by: token, request) { () throws(AccountFailure) in
+                try await signIn(token, request, contract, caller)
+            }
+        } catch {
+            throw .failed(error)
+        }
+    }
+
+    /// Links the identity that the token names to the account of the caller's session.
+    package func link(
+        _ request: Request, to session: CallerSession, caller: Caller
+    ) async throws(AccountError<LinkRefusal>) -> Account {
+        let (token, outcome): (IDToken, LinkOutcome)
+        do throws(AccountError<ProviderRefusal>) {
+            token = try await self.token(of: request, caller)
+        } catch {
+            switch error {
+            case .refused(let refusal): throw .refused(.provider(refusal))
+            case .failed(let failure): throw .failed(failure)
+            }
+        }
+        let audit = context.audit(caller)
+        do throws(AccountFailure) {
+            outcome = try await attempt(by: token, request) { () throws(AccountFailure) in
+                try await context.ask(await context.store.link(proof(token, request), by: session, audit))
+            }
+        } catch {
+            throw .failed(error)
+        }
+        switch outcome {
+        case .linked(let account): return account
+        case .ofOtherAccount: throw .refused(.ofOtherAccount)
+        case .sessionEnded: throw .refused(.sessionEnded)
+        }
+    }
+
+    /// The verified token of a request.
+    private func token(of request: Request, _ caller: Caller) async throws(AccountError<ProviderRefusal>) -> IDToken {
         guard let rules = keys.rules(for: request.provider) else { throw .refused(.providerOff) }
         let verified: Result<IDToken, IDTokenFault>?
         do throws(AccountFailure) {
             verified = try await Guesses(context: context, limiter: limiter).judge(at: nil, from: caller.address) {
                 await verify(request, rules)
             }
-            if case .success(let token)? = verified {
-                let name = "\(request.provider.rawValue) \(token.subject)"
-                let attempts = try await Attempts(limiter, [AttemptBucket(.identitySignIns, name)])
-                return try await attempts.make { () throws(AccountFailure) in try await signIn(token, request, contract, caller) }
-            }
         } catch {
             throw .failed(error)
         }
-        throw .refused(verified == nil ? .identityRefused : .keysUnavailable)
+        guard case .success(let token)? = verified else { throw .refused(verified == nil ? .identityRefused : .keysUnavailable) }
+        return token
+    }
+
+    /// Makes a call for the identity of a token, of which there may be so many.
+    private func attempt<Value: Sendable>(
+        by token: IDToken, _ request: Request, _ body: () async throws(AccountFailure) -> Value
+    ) async throws(AccountFailure) -> Value {
+        let name = "\(request.provider.rawValue) \(token.subject)"
+        return try await Attempts(limiter, [AttemptBucket(.identitySignIns, name)]).make(body)
+    }
+
+    private func proof(_ token: IDToken, _ request: Request) -> IdentityProof {
+        IdentityProof(
+            provider: request.provider, subject: token.subject, verifiedEmail: verifiedEmail(token), name: request.name,
+            nameRule: request.nameRule)
     }
 
     /// nil if the token does not verify; a failure if the keys to judge it are missing. A token that names an unknown key is
@@ -85,9 +142,7 @@ package struct ProviderSignIn: Sendable {
         _ token: IDToken, _ request: Request, _ contract: ContractID, _ caller: Caller
     ) async throws(AccountFailure) -> SignedIn {
         let audit = context.audit(caller)
-        let proof = IdentityProof(
-            provider: request.provider, subject: token.subject, verifiedEmail: verifiedEmail(token), name: request.name,
-            nameRule: request.nameRule)
+        let proof = proof(token, request)
         let newUser = context.newID(audit.now)
         var session = context.newSession(contract, caller, audit.now)
         // A token that is sent again is no newer sign-in.

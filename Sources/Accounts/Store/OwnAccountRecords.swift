@@ -1,3 +1,41 @@
+package import Wire
+
 /// An account as its user sees and changes it.
 package protocol OwnAccountRecords: Sendable {
+    /// Writes the attributes with `change`, a JSON object, merged in; nil if there is no such account.
+    func changeAttributes(of user: UUID, by change: [UInt8], _ audit: AuditContext) async throws(StoreFault) -> AttributesOutcome?
+    /// Links the identity of a verified ID token to the account of an open session, and adds what the token proves and the account lacks.
+    func link(_ proof: IdentityProof, by session: CallerSession, _ audit: AuditContext) async throws(StoreFault) -> LinkOutcome
+    /// Unlinks the identities of a source from the account of an open session.
+    func unlink(
+        _ source: IdentitySource, by session: CallerSession, _ ways: SignInWays, _ audit: AuditContext
+    ) async throws(StoreFault) -> UnlinkOutcome
+    /// Ends all sessions of an account but one, also those at outside issuers.
+    func endSessions(
+        of user: UUID, keeping session: UUID, _ reason: EndReason, _ audit: AuditContext
+    ) async throws(StoreFault) -> [EndedSession]
+}
+
+/// The outcome of a change of attributes.
+package enum AttributesOutcome: Sendable, Equatable {
+    case changed(Account)
+    /// No JSON object, or more of it than an account may have.
+    case refused(Metadata.Fault)
+}
+
+/// The outcome of linking an identity.
+package enum LinkOutcome: Sendable, Equatable {
+    /// It is linked now, or was before.
+    case linked(Account)
+    case ofOtherAccount
+    case sessionEnded
+}
+
+/// The outcome of unlinking identities.
+package enum UnlinkOutcome: Sendable, Equatable {
+    case unlinked
+    case notLinked
+    /// The user could not sign in any more.
+    case last
+    case sessionEnded
 }

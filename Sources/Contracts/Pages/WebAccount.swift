@@ -36,20 +36,18 @@ struct WebAccount: AccountCalls {
         guard let id = request.id(below: Self.sessionsPath),
             try await call(await services.sessions.end(id, session, caller: request.caller), refused: refusal)
         else { throw Failure(404, "NOT_FOUND", "There is no such session.") }
-        return Self.done
+        return .done
     }
 
     private func signOut() async throws(Failure) -> LocalResponse {
         try await call(await services.sessions.signOut(session, caller: request.caller))
-        return Self.done
+        return .done
     }
 
     private func signOutEverywhere() async throws(Failure) -> LocalResponse {
         try await call(await services.sessions.signOutEverywhere(session, caller: request.caller), refused: refusal)
-        return Self.done
+        return .done
     }
-
-    private static let done = LocalResponse(status: 204, contentType: "application/json; charset=utf-8", body: [])
 
     private func account() async throws(Failure) -> LocalResponse {
         guard let account = try await call(await services.accounts.account(session.user)) else {
@@ -83,14 +81,7 @@ struct WebAccount: AccountCalls {
         return .json { json in
             json.beginObject()
             json.array("sessions", sessions) { json, session in
-                json.beginObject()
-                json.field("id", session.id.text)
-                json.field("contract", session.contract.name)
-                json.optional("device", session.device)
-                json.field("created_at", ISO8601.text(session.createdAt))
-                json.field("last_used_at", ISO8601.text(session.lastUsedAt))
-                json.field("current", session.id == own)
-                json.endObject()
+                session.write(isCurrent: session.id == own, &json)
             }
             json.endObject()
         }

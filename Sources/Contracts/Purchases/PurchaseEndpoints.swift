@@ -151,12 +151,11 @@ struct PurchaseEndpoints: AccountCalls {
 }
 
 extension Purchase {
-    fileprivate func write(to json: inout JSONWriter) {
+    func write(to json: inout JSONWriter) {
         json.beginObject()
         json.field("id", id.text)
         json.field("source", key.source.rawValue)
-        json.key("product")
-        if let product { json.string(product) } else { json.null() }
+        json.write("product", product)
         json.field("store_product", status.product)
         json.field("state", state.rawValue)
         json.write("until", until)
@@ -170,14 +169,6 @@ extension Purchase {
         case .active, .grace, .retry: tier != nil && until.map { $0 > now } != false
         case .paused, .expired, .refunded, .revoked, .superseded: false
         }
-    }
-}
-
-extension JSONWriter {
-    /// A time, or `null` for none.
-    fileprivate mutating func write(_ name: StaticString, _ time: WallTime?) {
-        key(name)
-        if let time { string(ISO8601.text(time)) } else { null() }
     }
 }
 

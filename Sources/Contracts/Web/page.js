@@ -116,9 +116,11 @@ async function enter({ moving = true } = {}) {
   find("account").setAttribute("aria-busy", "true");
   show("account", { moving });
   try {
-    const [account, sessions] = await Promise.all([session.account(), session.sessions()]);
+    const details = session.isDetailed ? session.details() : null;
+    const [account, sessions, detailed] = await Promise.all([session.account(), session.sessions(), details]);
     showAccount(account);
     showSessions(sessions);
+    if (detailed) showWays(detailed);
     find("account").setAttribute("aria-busy", "false");
   } catch (fault) {
     leave(fault);
@@ -155,8 +157,50 @@ function clearAccount() {
   for (const id of ["initial", "username", "email", "tier", "plan", "account-id"]) find(id).textContent = "";
   find("email").hidden = false;
   find("tier").classList.remove("premium");
-  find("sessions").replaceChildren();
-  find("sign-out-everywhere").hidden = true;
+  for (const id of ["sessions", "identities"]) find(id).replaceChildren();
+  for (const id of ["sign-out-everywhere", "end-others", "ways"]) find(id).hidden = true;
+}
+
+// MARK: ways to sign in
+
+const titles = { apple: "Apple", google: "Google", microsoft: "Microsoft", facebook: "Facebook", line: "LINE", kakao: "Kakao" };
+
+/// One way to sign in; `unlink` is called by its button, which is there for providers.
+function way(name, text, unlink) {
+  const item = find("identity").content.firstElementChild.cloneNode(true);
+  item.querySelector(".name").textContent = name;
+  item.querySelector(".quiet").textContent = text;
+  const button = item.querySelector("button");
+  button.hidden = !unlink;
+  button.setAttribute("aria-label", `Unlink ${name}`);
+  if (unlink) prepareCall(button, unlink);
+  return item;
+}
+
+function showWays(account) {
+  const proven = account.email_verified ? "Confirmed" : "Not confirmed";
+  const contacts = [
+    ...(account.email ? [way("Email", `${account.email} · ${proven}`)] : []), ...(account.phone ? [way("Phone", account.phone)] : []),
+  ];
+  const identities = account.identities.map(({ provider, linked_at: linked }) => {
+    const name = titles[provider] ?? provider;
+    return way(name, `Since ${shortDate.format(new Date(linked))}`, async () => {
+      await session.unlink(provider);
+      showWays(await session.details());
+      find("ways-title").focus();
+      tell(`Unlinked: ${name}.`);
+    });
+  });
+  find("identities").replaceChildren(...contacts, ...identities);
+  find("ways").hidden = false;
+}
+
+async function save() {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(await session.exported());
+  link.download = "account.json";
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
 // MARK: sessions
@@ -165,23 +209,6 @@ const ways = {
   password: ", with a password", dlauth: ", with a password", apple: ", with Apple",
   provider: ", with Apple or Google", anonymous: ", as a guest",
 };
-const programs = [
-  ["Edge", /Edg/], ["Opera", /OPR\//], ["Firefox", /Firefox|FxiOS/], ["Chrome", /Chrome|CriOS/], ["Safari", /Safari/],
-];
-const systems = [
-  ["iPhone", /iPhone/], ["iPad", /iPad/], ["Android", /Android/], ["Windows", /Windows/], ["an Apple device", /Darwin/],
-  ["Mac", /Macintosh/], ["Linux", /Linux/],
-];
-
-/// A readable name for a `User-Agent`.
-function deviceName(agent) {
-  if (!agent) return "Unknown device";
-  const named = (table) => table.find(([, pattern]) => pattern.test(agent))?.[0];
-  const program = named(programs) ?? (agent.split(/[\s/]/)[0] || "Unknown app");
-  const system = named(systems);
-  return system ? `${program} on ${system}` : program;
-}
-
 const units = [["day", 86_400], ["hour", 3_600], ["minute", 60]];
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 
@@ -201,19 +228,20 @@ function put(element, moment, text) {
 
 function item(entry) {
   const item = find("session").content.firstElementChild.cloneNode(true);
-  const name = deviceName(entry.device);
-  item.classList.toggle("mobile", /iPhone|iPad|Android|Mobile|CFNetwork/.test(entry.device ?? ""));
+  const name = entry.device ?? "Unknown device";
+  item.classList.toggle("mobile", /iPhone|iPad|Android|Apple device|phone|tablet/i.test(name));
   item.querySelector(".device-name").textContent = name;
   item.querySelector(".here").hidden = !entry.current;
   const [used, created] = [new Date(entry.last_used_at), new Date(entry.created_at)];
   put(item.querySelector(".used"), used, ago(used));
   put(item.querySelector(".created"), created, shortDate.format(created));
+  item.querySelector(".from").textContent = entry.address ? `, from ${entry.address}` : "";
   item.querySelector(".how").textContent = ways[entry.contract] ?? "";
   const button = item.querySelector("button");
   // The current session is ended by signing out.
   if (entry.current) button.remove();
   button.setAttribute("aria-label", `End the session: ${name}`);
-  button.addEventListener("click", () => end(entry, item, button, name));
+  prepareCall(button, () => end(entry, item, name));
   return item;
 }
 
@@ -224,22 +252,41 @@ function showSessions(entries) {
 }
 
 /// With one session, signing out everywhere is the same as signing out.
-function countSessions() { find("sign-out-everywhere").hidden = find("sessions").childElementCount < 2; }
+function countSessions() {
+  const isAlone = find("sessions").childElementCount < 2;
+  find("sign-out-everywhere").hidden = isAlone;
+  find("end-others").hidden = isAlone || !session.isDetailed;
+}
 
-async function end(entry, item, button, name) {
-  if (button.getAttribute("aria-busy") === "true") return;
-  button.setAttribute("aria-busy", "true");
-  try {
-    await session.endSession(entry.id);
-    const next = item.nextElementSibling?.querySelector("button") ?? find("sessions-title");
-    item.remove();
-    countSessions();
-    next.focus();
-    tell(`Ended: ${name}.`);
-  } catch (fault) {
-    button.removeAttribute("aria-busy");
-    if (fault instanceof session.SignedOut) leave(fault); else tell(fault.message);
-  }
+async function end(entry, item, name) {
+  await session.endSession(entry.id);
+  const next = item.nextElementSibling?.querySelector("button") ?? find("sessions-title");
+  item.remove();
+  countSessions();
+  next.focus();
+  tell(`Ended: ${name}.`);
+}
+
+async function endOthers() {
+  await session.endOthers();
+  showSessions(await session.sessions());
+  find("sessions-title").focus();
+  tell("All others are signed out.");
+}
+
+/// Makes a button call `ask` for the signed-in user. Clicks during the call are ignored.
+function prepareCall(button, ask) {
+  button.addEventListener("click", async () => {
+    if (button.getAttribute("aria-busy") === "true") return;
+    button.setAttribute("aria-busy", "true");
+    try {
+      await ask();
+    } catch (fault) {
+      if (fault instanceof session.SignedOut) leave(fault); else tell(fault.message);
+    } finally {
+      button.removeAttribute("aria-busy");
+    }
+  });
 }
 
 /// Makes a button sign out by `ask`. Clicks during the call are ignored.
@@ -264,6 +311,8 @@ prepare(find("sign-in"), session.signIn);
 prepare(find("register"), session.register);
 prepareSignOut(find("sign-out"), session.signOut, "You are signed out.");
 prepareSignOut(find("sign-out-everywhere"), session.signOutEverywhere, "You are signed out everywhere.");
+prepareCall(find("end-others"), endOthers);
+prepareCall(find("export"), save);
 find("retry").addEventListener("click", () => enter());
 window.addEventListener("hashchange", () => { if (!session.isSignedIn()) showSignedOut(""); });
 if (session.isSignedIn()) enter({ moving: false }); else showSignedOut();

@@ -6,6 +6,8 @@
 const key = "refresh";
 const storage = openStorage();
 const auth = document.querySelector("meta[name=auth]").content;
+// Where the endpoints of accounts are; "" without them.
+const own = document.querySelector("meta[name=account]").content;
 let access = null;
 let refreshing = null;
 
@@ -36,6 +38,18 @@ export const signIn = (credentials) => open("/login", credentials);
 export const register = (person) => open("/register", person);
 export const account = async () => read(await authorized("GET", "api/account"));
 export const sessions = async () => (await read(await authorized("GET", "api/sessions"))).sessions;
+
+/// Whether the account can be shown with its ways to sign in, and exported.
+export const isDetailed = own !== "";
+export const details = async () => read(await authorized("GET", own));
+export const unlink = async (provider) => read(await authorized("DELETE", `${own}/identities/${encodeURIComponent(provider)}`));
+export const endOthers = async () => read(await authorized("DELETE", `${own}/sessions`));
+
+/// All that is kept, as it is saved.
+export async function exported() {
+  const text = JSON.stringify(await read(await authorized("GET", `${own}/export`)), null, 2);
+  return new Blob([text], { type: "application/json" });
+}
 
 export async function endSession(id) {
   const answer = await authorized("DELETE", `api/sessions/${encodeURIComponent(id)}`);

@@ -27,19 +27,21 @@ extension SQLStore {
     }
 
     package func identities(of user: UUID) async throws(StoreFault) -> [LinkedIdentity] {
-        try await database.read { sql throws(SQLFault) in
-            try sql.rows(
-                "SELECT provider, subject, linked_at FROM identities WHERE account = $1 ORDER BY provider, subject",
-                [.id(user)]
-            ) { row throws(SQLFault) in
-                let key = IdentityKey(IdentitySource(stored: try row.text()), stored: try row.text())
-                return LinkedIdentity(key: key, linkedAt: try row.time())
-            }
-        }
+        try await database.read { sql throws(SQLFault) in try sql.identities(of: user) }
     }
 }
 
 extension SQLTransaction {
+    /// Sorted by provider and subject.
+    func identities(of account: UUID) throws(SQLFault) -> [LinkedIdentity] {
+        try rows(
+            "SELECT provider, subject, linked_at FROM identities WHERE account = $1 ORDER BY provider, subject", [.id(account)]
+        ) { row throws(SQLFault) in
+            let key = IdentityKey(IdentitySource(stored: try row.text()), stored: try row.text())
+            return LinkedIdentity(key: key, linkedAt: try row.time())
+        }
+    }
+
     /// The account that the identity is linked to.
     func account(of identity: IdentityKey) throws(SQLFault) -> UUID? {
         let row = try first(
@@ -57,7 +59,7 @@ extension SQLTransaction {
         return try row?.optionalTime()
     }
 
-    fileprivate func holder(of email: EmailAddress?) throws(SQLFault) -> ContactHolder? {
+    func holder(of email: EmailAddress?) throws(SQLFault) -> ContactHolder? {
         guard let email, let account = try lockedAccount(email: email) else { return nil }
         return ContactHolder(account, .email(email))
     }
@@ -115,7 +117,7 @@ extension SQLTransaction {
     }
 
     /// Adds the email and name of the proof that the account lacks.
-    fileprivate func complete(
+    func complete(
         _ account: inout Account, by proof: IdentityProof, emailIsFree: Bool, _ audit: AuditContext
     ) throws(SQLFault) {
         let before = account

@@ -71,11 +71,7 @@ extension SQLStore {
         of user: UUID, _ reason: EndReason, _ audit: AuditContext
     ) async throws(StoreFault) -> [EndedSession] {
         try await database.write(locking: .account(user)) { sql throws(SQLFault) in
-            let ended = try sql.endSessions(of: user, reason, at: audit.now)
-            for session in ended {
-                try sql.log(.sessionEnded, user, audit, session: session.id, detail: reason.rawValue)
-            }
-            return ended
+            try sql.endSessions(of: user, keeping: nil, reason, audit)
         }
     }
 

@@ -129,11 +129,15 @@ struct AccountsAssembly: Sendable {
             codes: Codes(context: context, mint: mint, courier: courier, limiter: limiter, secret: secret),
             providers: ProviderSignIn(context: context, mint: mint, keys: providers, limiter: limiter),
             anonymous: AnonymousAccounts(context: context, mint: mint, limiter: limiter),
-            sessions: sessions, accounts: cluster.cache, page: WebPage(authBase: configuration.contracts.pageMount?.base ?? ""),
+            sessions: sessions, accounts: cluster.cache,
+            page: WebPage(authBase: configuration.contracts.pageMount?.base ?? "", accountBase: settings.account?.base),
             tiers: settings.tiers,
             tierGraceSeconds: settings.tierGraceSeconds, mustConfirmEmail: settings.mustConfirmEmail, clock: context.clock,
             purchases: purchases(configuration, context, mint, stores),
-            life: settings.account.map { AccountLife(writable: Set($0.writable)) })
+            life: settings.account.map { line in
+                let ways = Catalogue.ways(of: configuration.contracts.mounts.map(\.contract))
+                return AccountLife(writable: Set(line.writable), own: OwnAccount(context: context, ways: ways))
+            })
         let oauth = OAuthEndpoints(
             sessions: sessions, revocation: TokenRevocation(sessions: sessions, limiter: limiter),
             judge: TokenJudge(judging, sessions: sessions),

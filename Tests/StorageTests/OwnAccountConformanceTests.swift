@@ -1,0 +1,115 @@
+import Accounts
+import Credentials
+import Testing
+import Wire
+
+/// Conformance of every store: what users change of their accounts.
+@Suite struct OwnAccountConformanceTests {
+    private let ways = SignInWays(passwords: true, emails: true, phones: true)
+
+    private func caller(_ signIn: SignIn) throws -> CallerSession {
+        CallerSession(user: signIn.account.id, session: try #require(signIn.session).id)
+    }
+
+    /// A merge of attributes counts for gateways, which order what they learn by the version.
+    @Test(arguments: Backend.allCases)
+    func attributesAreMerged(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let user = try await store.opened("a@x").account.id
+        let steps = [
+            (#"{"name":"Ada","n":[1,{"a":true}]}"#, #"{"name":"Ada","n":[1,{"a":true}]}"#),
+            (#"{ "name" : null, "x" : 1.50e1 }"#, #"{"n":[1,{"a":true}],"x":1.50e1}"#),
+            (#"{"n":false,"n":"é\n"}"#, #"{"x":1.50e1,"n":"é\n"}"#),
+            (#"{}"#, #"{"x":1.50e1,"n":"é\n"}"#), (#"{"x":null,"n":null,"gone":null}"#, #"{}"#),
+        ]
+        for (number, (change, merged)) in steps.enumerated() {
+            let before = try #require(await store.account(user))
+            guard case .changed(let account)? = try await store.changeAttributes(of: user, by: Array(change.utf8), at(Int64(number))) else {
+                Issue.record("\(change) was refused")
+                continue
+            }
+            #expect(String(decoding: account.attributes.json, as: UTF8.self) == merged)
+            let stored = try #require(await store.account(user))
+            #expect(stored.attributes == account.attributes)
+            #expect((stored.entitlement.version > before.entitlement.version) == (stored.attributes != before.attributes))
+        }
+        let large = #"{"a":""# + String(repeating: "x", count: Attributes.largest) + #""}"#
+        #expect(try await store.changeAttributes(of: user, by: Array(large.utf8), at(9)) == .refused(.tooLarge))
+        #expect(try await store.changeAttributes(of: user, by: Array("{}x".utf8), at(9)) == .refused(.malformed))
+        #expect(try await store.changeAttributes(of: newID(), by: Array("{}".utf8), at(9)) == nil)
+        #expect(try await store.auditEvents(of: user, before: nil, limit: 9).count { $0.kind == .attributesChanged } == 4)
+    }
+
+    /// A linked identity signs in to the account from then on, but counts as no newer sign-in than the session that linked it.
+    @Test(arguments: Backend.allCases)
+    func anIdentityIsLinkedToOneAccount(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let first = try await store.opened(nil, hash: nil, contract: .anonymous, at: at(1))
+        let second = try await store.opened("b@x", at: at(2))
+        let proof = identity(subject: "1", email: try email("a@x"))
+        guard case .linked(let account) = try await store.link(proof, by: try caller(first), at(3)) else {
+            Issue.record("it was not linked")
+            return
+        }
+        #expect(account.email == (try email("a@x")) && account.emailConfirmedAt == at(3).now)
+        #expect(try await store.account(first.account.id) == account)
+        #expect(try await store.link(proof, by: try caller(first), at(4)) == .linked(account))
+        #expect(try await store.link(proof, by: try caller(second), at(4)) == .ofOtherAccount)
+        let again = try await store.signIn(proof, newUser: newID(), session: newSession(.provider), at(5))
+        #expect(again.account.id == first.account.id && again.session?.signedInAt == at(1).now)
+        // An email that another account has stays there.
+        let taken = identity(.apple, subject: "2", email: try email("b@x"))
+        #expect(try await store.link(taken, by: try caller(first), at(6)) == .linked(account))
+        _ = try await store.end(try caller(second).session, .signOut, at(7))
+        #expect(try await store.link(identity(subject: "9", email: nil), by: try caller(second), at(8)) == .sessionEnded)
+        #expect(try await store.identities(of: second.account.id).isEmpty)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func theLastWayToSignInStays(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let none = SignInWays(passwords: false, emails: false, phones: false)
+        let opened = try await store.opened(nil, hash: nil, contract: .anonymous)
+        let caller = try caller(opened)
+        func unlink(_ provider: Provider, _ ways: SignInWays, by caller: CallerSession) async throws -> UnlinkOutcome {
+            try await store.unlink(IdentitySource(provider), by: caller, ways, at(5))
+        }
+        _ = try await store.link(identity(subject: "1", email: nil), by: caller, at(1))
+        #expect(try await unlink(.apple, ways, by: caller) == .notLinked)
+        #expect(try await unlink(.google, ways, by: caller) == .last)
+        _ = try await store.link(identity(.apple, subject: "2", email: nil), by: caller, at(2))
+        #expect(try await unlink(.google, none, by: caller) == .unlinked)
+        #expect(try await store.account(of: IdentityKey(IdentitySource(.google), stored: "1")) == nil)
+        #expect(try await unlink(.apple, none, by: caller) == .last)
+        // Its email is a way where codes are sent.
+        _ = try await store.link(identity(.apple, subject: "2", email: try email("a@x")), by: caller, at(3))
+        #expect(try await unlink(.apple, none, by: caller) == .last)
+        #expect(try await unlink(.apple, ways, by: CallerSession(user: newID(), session: caller.session)) == .sessionEnded)
+        #expect(try await unlink(.apple, ways, by: caller) == .unlinked)
+        #expect(try await store.identities(of: caller.user).isEmpty)
+        let kinds = try await store.auditEvents(of: caller.user, before: nil, limit: 9).map(\.kind)
+        #expect(kinds.count { $0 == .identityUnlinked } == 2 && kinds.count { $0 == .identityLinked } == 2)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func allOtherSessionsEnd(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let opened = try await store.opened("a@x")
+        let caller = try caller(opened)
+        for seconds: Int64 in 1...3 { _ = try await store.openSession(newSession(), of: caller.user, at(seconds)) }
+        var reader = try await ChangeReader(store)
+        let ended = try await store.endSessions(of: caller.user, keeping: caller.session, .signOut, at(4))
+        #expect(ended.count == 3 && !ended.contains { $0.id == caller.session })
+        #expect(try await store.sessions(of: caller.user, now: at(4).now).map(\.id) == [caller.session])
+        #expect(Set(try await reader.news()) == Set(ended.map { .ended($0) }))
+        #expect(try await store.auditEvents(of: caller.user, before: nil, limit: 3).allSatisfy { $0.kind == .sessionEnded })
+    }
+}
