@@ -22,7 +22,7 @@ package struct ContractServices: Sendable {
     /// nil without `TOLLGATE_PURCHASES`.
     package let purchases: Purchases?
     /// nil without `TOLLGATE_ACCOUNT`.
-    package let life: AccountLife?
+    package var life: AccountLife?
 
     package init(
         passwords: PasswordAccounts, resets: PasswordReset, codes: Codes, providers: ProviderSignIn,

@@ -50,6 +50,7 @@ package struct Configuration: Sendable {
     package var providers: [ProviderDeclaration] = []
     package var products: [ProductDeclaration] = []
     package var account: AccountDeclaration?
+    package var deletion: DeletionDeclaration?
     package var appleStore: AppleStoreDeclaration?
     package var googleStore: GoogleStoreDeclaration?
     package var stripeStore: StripeStoreDeclaration?

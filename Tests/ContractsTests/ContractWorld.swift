@@ -26,6 +26,7 @@ final class ContractWorld: StoryWorld {
     private let oldIssuer = PretendIssuer()
     private let store = MemoryStore()
     private(set) var services: ContractServices
+    private let context: AccountContext
     private let administration: Administration
     private let directory: AccountDirectory
     private let oauth: OAuthEndpoints
@@ -86,7 +87,9 @@ final class ContractWorld: StoryWorld {
                 fence: { true }),
             life: AccountLife(
                 writable: ["name", "locale"],
-                own: OwnAccount(context: context, ways: Catalogue.ways(of: table.mounts.map(\.contract)))))
+                own: OwnAccount(context: context, ways: Catalogue.ways(of: table.mounts.map(\.contract))),
+                leaving: Leaving(context: context, rule: DeletionRule())))
+        self.context = context
         administration = Administration(context: context, work: work, actor: .command)
         directory = AccountDirectory(context: context)
         endpoints = try table.endpoints + table.pages(beside: [])
@@ -157,7 +160,10 @@ final class ContractWorld: StoryWorld {
         if ended.count < reading.changes.count { admission.forgetUsers() }
     }
 
-    func wait(seconds: Int) async throws { clock.advance(seconds: Int64(seconds)) }
+    func wait(seconds: Int) async throws {
+        clock.advance(seconds: Int64(seconds))
+        await LeavingRounds(context: context).round()
+    }
 
     func message(to recipient: String) async throws -> StoryMessage? {
         switch post.take(to: recipient) {
@@ -199,6 +205,8 @@ final class ContractWorld: StoryWorld {
         case "store": try await comeBack()
         case "keys": providers.keysAreAway = words[1] == "away"
         case "world" where words[1] == "no-providers": providers.areOff = true
+        case "world" where words[1] == "grace":
+            services.life = AccountLife(writable: [], leaving: Leaving(context: context, rule: DeletionRule(graceSeconds: 14 * 86_400)))
         case "world" where words[1] == "require-confirmed-email":
             services.mustConfirmEmail = true
         default: throw StoryFault("\(words) mean nothing")

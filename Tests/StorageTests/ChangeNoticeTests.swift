@@ -203,6 +203,12 @@ import Wire
         #expect(watched.heardOf(user))
         _ = try await watched.run("unban") { try await $0.unban(user, at(3)) }
         #expect(watched.heardOf(user))
+        let opened = try await watched.store.openSession(newSession(), of: user, at(3))
+        let caller = CallerSession(user: user, session: try #require(opened?.session).id)
+        _ = try await watched.run("leave") { try await $0.leave(caller, DeletionRule(graceSeconds: 1), at(3)) }
+        #expect(watched.heardOf(user))
+        _ = try await watched.run("open again") { try await $0.openSession(newSession(), of: user, at(3)) }
+        #expect(watched.heardOf(user))
         _ = try await watched.run("delete") { try await $0.delete(user, at(3)) }
         #expect(watched.heardOf(user))
         _ = try await watched.run("delete none") { try await $0.delete(user, at(3)) }

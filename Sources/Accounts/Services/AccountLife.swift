@@ -3,9 +3,11 @@ package struct AccountLife: Sendable {
     /// The attributes that users may write.
     package let writable: Set<String>
     package let own: OwnAccount
+    package let leaving: Leaving
 
-    package init(writable: Set<String>, own: OwnAccount) {
+    package init(writable: Set<String>, own: OwnAccount, leaving: Leaving) {
         self.writable = writable
         self.own = own
+        self.leaving = leaving
     }
 }

@@ -6,6 +6,12 @@ package protocol LeavingRecords: Sendable {
     func ban(_ ban: Ban, _ user: UUID, _ audit: AuditContext) async throws(StoreFault) -> BannedAccount?
     /// Lifts the ban of an account, if it has one; nil if there is no such account.
     func unban(_ user: UUID, _ audit: AuditContext) async throws(StoreFault) -> Account?
+    /// Closes the account of a session, or erases it at once where `rule` has no grace.
+    func leave(_ caller: CallerSession, _ rule: DeletionRule, _ audit: AuditContext) async throws(StoreFault) -> Leave
+    /// The closed accounts whose time has come, the oldest first, at most `limit` of them.
+    func erasable(at now: WallTime, limit: Int) async throws(StoreFault) -> [UUID]
+    /// Erases a closed account; false if it is gone, or its time has not come, because a sign-in has opened it again.
+    func erase(_ user: UUID, _ audit: AuditContext) async throws(StoreFault) -> Bool
 }
 
 /// An account that was banned, and the sessions that this ended.
@@ -17,4 +23,32 @@ package struct BannedAccount: Sendable, Equatable {
         self.account = account
         self.ended = ended
     }
+}
+
+/// When users may delete their accounts, and when these are erased (`TOLLGATE_DELETION`).
+package struct DeletionRule: Sendable, Equatable {
+    /// How long a closed account is kept, in seconds; 0: it is erased at once.
+    package var graceSeconds: Int64
+    /// How old the sign-in may be, in seconds.
+    package var recentSeconds: Int64
+
+    package init(graceSeconds: Int64 = 0, recentSeconds: Int64 = 600) {
+        self.graceSeconds = graceSeconds
+        self.recentSeconds = recentSeconds
+    }
+
+    /// Whether a session may delete its account. One that continues a session of an outside issuer has no known sign-in.
+    package func allows(_ session: Session, at now: WallTime) -> Bool {
+        session.signedInAt.map { now < $0.advanced(seconds: recentSeconds) } ?? false
+    }
+}
+
+/// The outcome of leaving.
+package enum Leave: Sendable, Equatable {
+    case erased
+    /// All sessions have ended; a sign-in before this time opens it again.
+    case closed(until: WallTime)
+    /// The sign-in is too old.
+    case notRecent
+    case sessionEnded
 }

@@ -6,12 +6,13 @@ import Wire
 
 /// The endpoints by which users of all contracts see and change their accounts. Failures are in the dialect of the bearer's contract.
 struct AccountEndpoints: AccountCalls {
-    static let rows = [
-        row("show", .get, "", show), row("change", .patch, "", change), row("export", .get, "/export", export),
-        row("sessions", .get, sessionsPath, sessions), row("end-others", .delete, sessionsPath, endOthers),
-        row("end-session", .delete, sessionsPath, isPrefix: true, endSession), row("link", .post, identitiesPath, link),
-        row("unlink", .delete, identitiesPath, isPrefix: true, unlink),
-    ]
+    static let rows =
+        [
+            row("show", .get, "", show), row("change", .patch, "", change), row("export", .get, "/export", export),
+            row("sessions", .get, sessionsPath, sessions), row("end-others", .delete, sessionsPath, endOthers),
+            row("end-session", .delete, sessionsPath, isPrefix: true, endSession), row("link", .post, identitiesPath, link),
+            row("unlink", .delete, identitiesPath, isPrefix: true, unlink),
+        ] + leavingRows
 
     private static let sessionsPath = "/sessions"
     private static let identitiesPath = "/identities"

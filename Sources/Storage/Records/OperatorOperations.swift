@@ -11,16 +11,7 @@ extension SQLStore {
         try await database.write(locking: .account(user)) { sql throws(SQLFault) in
             try sql.lockPurchases()
             guard let account = try sql.lockedAccount(user) else { return nil }
-            let ended = try sql.endSessions(of: user, .accountDeleted, at: audit.now)
-            try sql.dropCodes(of: account)
-            try sql.dropIdentities(of: user, at: audit.now)
-            try sql.refuseSubject(IdentityKey.ofID(user), at: audit.now)
-            try sql.change(.account(user), "DELETE FROM accounts WHERE id = $1", [.id(user)])
-            try sql.releasePurchases(ofDeleted: user, audit)
-            if account.erasedAt == nil { try sql.log(.accountClosed, user, audit) }
-            try sql.log(.accountDeleted, user, audit)
-            try sql.eraseAddresses(of: user)
-            return ended
+            return try sql.erase(account, audit)
         }
     }
 

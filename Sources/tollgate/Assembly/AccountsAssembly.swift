@@ -136,7 +136,9 @@ struct AccountsAssembly: Sendable {
             purchases: purchases(configuration, context, mint, stores),
             life: settings.account.map { line in
                 let ways = Catalogue.ways(of: configuration.contracts.mounts.map(\.contract))
-                return AccountLife(writable: Set(line.writable), own: OwnAccount(context: context, ways: ways))
+                return AccountLife(
+                    writable: Set(line.writable), own: OwnAccount(context: context, ways: ways),
+                    leaving: Leaving(context: context, rule: DeletionRule(settings.deletion ?? .bare)))
             })
         let oauth = OAuthEndpoints(
             sessions: sessions, revocation: TokenRevocation(sessions: sessions, limiter: limiter),
@@ -151,6 +153,10 @@ struct AccountsAssembly: Sendable {
         let redeemer = redeemer
         return OutsideRefresh(secret: secret, limiter: limiter) { await redeemer.redeem($0, $1, from: $2) }
     }
+}
+
+extension DeletionRule {
+    fileprivate init(_ line: DeletionDeclaration) { self.init(graceSeconds: line.graceSeconds, recentSeconds: line.recentSeconds) }
 }
 
 /// Passes commits of the store on to the cluster, which is made after the store.

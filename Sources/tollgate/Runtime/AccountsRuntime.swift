@@ -22,6 +22,7 @@ final class AccountsRuntime: Part, Sendable {
     let cluster: ClusterMember
     let confirmations: TokenConfirmations
     private let reconciliation: Reconciliation
+    private let leavingRounds: LeavingRounds
     /// Replaced by a reload.
     private let contracts: Mutex<MountedContracts>
     /// Whether the store was opened: a gateway without accounts leaves it alone until a reload mounts some.
@@ -39,6 +40,7 @@ final class AccountsRuntime: Part, Sendable {
         confirmations = TokenConfirmations(sessions: contracts.sessions)
         let health = assembly.health
         reconciliation = Reconciliation(context: assembly.context, stores: assembly.stores) { health.report($0) }
+        leavingRounds = LeavingRounds(context: assembly.context)
         self.contracts = Mutex(contracts)
         assembly.purchaseStores.adopt(contracts.stores)
     }
@@ -56,6 +58,7 @@ final class AccountsRuntime: Part, Sendable {
         }
         try cluster.start()
         reconciliation.start()
+        leavingRounds.start()
         isStarted.withLock { $0 = true }
         adoptProducts()
         if case .success? = opening {
@@ -180,6 +183,7 @@ final class AccountsRuntime: Part, Sendable {
         productAdoptions.add(1, ordering: .relaxed)
         let cluster = cluster
         reconciliation.stop()
+        leavingRounds.stop()
         cluster.stop()
         // Otherwise they wait for it until its row is old.
         _ = try? blocking(atMost: Self.leaveMilliseconds) { await cluster.leave() }

@@ -9,6 +9,7 @@ final class GatewayWorld: StoryWorld {
     /// The usual hundred new accounts at once; their limit refills later than any story lasts.
     private var settings = [
         Gateway.contracts, "TOLLGATE_RESET_URL=https://app.example.org/reset", "TOLLGATE_SIGNUP_LIMIT=1/h+burst=100",
+        "TOLLGATE_ACCOUNT=/account",
     ]
     private var running: Gateway?
     /// A port at which nobody answers, for as long as this lives.
@@ -81,6 +82,7 @@ final class GatewayWorld: StoryWorld {
         guard running == nil else { throw StoryFault("\(words) come too late: the gateway runs") }
         switch words[1] {
         case "no-providers": providerSettings = ""
+        case "grace": settings.append("TOLLGATE_DELETION=grace=14d")
         case "require-confirmed-email": settings.append("TOLLGATE_REQUIRE_CONFIRMED_EMAIL=true")
         case "away": providerSettings = providers.settings(keysAt: "http://127.0.0.1:\(nowhere.port)/keys")
         default: throw StoryFault("\(words) mean nothing")

@@ -1,0 +1,36 @@
+package import Wire
+
+/// Why an account is not deleted.
+package enum LeavingRefusal: Sendable, Equatable {
+    /// The sign-in is too old: it may have so many seconds.
+    case notRecent(maxAge: Int64)
+    case sessionEnded
+}
+
+/// The deletion of accounts by their users.
+package struct Leaving: Sendable {
+    private let context: AccountContext
+    private let rule: DeletionRule
+
+    package init(context: AccountContext, rule: DeletionRule) {
+        self.context = context
+        self.rule = rule
+    }
+
+    /// Closes the caller's account; the time of its erasure, or nil if it is gone already.
+    package func leave(_ session: CallerSession, caller: Caller) async throws(AccountError<LeavingRefusal>) -> WallTime? {
+        let outcome: Leave
+        let audit = context.audit(caller)
+        do throws(AccountFailure) {
+            outcome = try await context.ask(await context.store.leave(session, rule, audit))
+        } catch {
+            throw .failed(error)
+        }
+        switch outcome {
+        case .erased: return nil
+        case .closed(let end): return end
+        case .notRecent: throw .refused(.notRecent(maxAge: rule.recentSeconds))
+        case .sessionEnded: throw .refused(.sessionEnded)
+        }
+    }
+}
