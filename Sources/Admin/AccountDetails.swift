@@ -20,6 +20,7 @@ package struct AccountDetails: Sendable, Recorded {
         "UserDetails",
         AccountView.record.fields(of: \.view) + [
             .has("grants", about: "Of tiers; the highest that has not ended counts", \.view.account.entitlement.grants),
+            .has("merges", about: "Accounts merged into this one of which services may still keep something", \.view.account.merges),
             .has("identities", \.identities), .has("actors", \.grants), .has("sessions", \.sessions),
             .has("metadata", .anything, \.view.account.metadata.json),
         ])
@@ -30,6 +31,10 @@ extension Grant: Recorded {
         .has("source", about: "operator, or a store", \.source),
         .may("key", about: "The id of a purchase") { $0.key.isEmpty ? nil : $0.key }, .has("tier", .tier, \.tier), .may("until", \.until),
     ])
+}
+
+extension Merge: Recorded {
+    package static let record = Record<Self>([.has("from", \.from), .has("until", about: "The end of its announcement", \.until)])
 }
 
 extension LinkedIdentity: Recorded {

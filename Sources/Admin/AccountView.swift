@@ -84,6 +84,7 @@ package struct AccountView: Sendable, Recorded {
         }
         if let ban = account.ban { rows.append(["ban", ban.isInForce(at: now) ? ban.text : "over, it was \(ban.text)"]) }
         if let erasedAt = account.erasedAt { rows.append(["closed", "by its user, erased at \(ISO8601.text(erasedAt))"]) }
+        for merge in account.merges { rows.append(["merged", "\(merge.from.text), announced until \(ISO8601.text(merge.until))"]) }
         let opener = account.openedBy.map { "under the contract \($0.name)" } ?? "by the operator"
         rows.append(["opened", "\(ISO8601.text(account.createdAt)) \(opener)"])
         rows.append(["changed", ISO8601.text(account.updatedAt)])

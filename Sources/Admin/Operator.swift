@@ -31,6 +31,8 @@ package enum OperatorRefusal: Error {
     case tier(TierChoice.Fault)
     /// The account has no such grant.
     case notGranted(Account, ActorName)
+    /// No account of this id was merged into the account.
+    case notMerged(Account)
 }
 
 /// All that the operator does with accounts, under the admin API, the console and the commands: one rule finds the account that a name
@@ -73,11 +75,12 @@ package struct Operator: Sendable {
         }
     }
 
-    /// The only rule: `NAME:SUBJECT` of a trust line, the id of an account, or its email.
+    /// The only rule: `NAME:SUBJECT` of a trust line, the id of an account or of one that was merged into it, or its email.
     package func named(_ name: String) async throws -> Named {
         if let subject = try subject(name) { return .subject(subject) }
         if let id = UUID(parsing: name) {
             if let account = try await directory.account(id) { return .account(account) }
+            if let account = try await directory.account(mergedFrom: id) { return .account(account) }
         } else if let email = Self.email(name), let account = try await directory.account(email: email) {
             return .account(account)
         }
@@ -104,7 +107,10 @@ package struct Operator: Sendable {
 
     /// The accounts with a text in them; one of an outside issuer also by `NAME:SUBJECT`, first.
     package func search(_ search: AccountSearch) async throws -> AccountMatches {
-        let matches = try await directory.accounts(matching: search)
+        var matches = try await directory.accounts(matching: search)
+        if let id = UUID(parsing: search.text), matches.accounts.isEmpty, let account = try await directory.account(mergedFrom: id) {
+            matches = AccountMatches(accounts: [account], isWhole: true)
+        }
         let subject: SubjectName?
         do throws(OperatorRefusal) { subject = try self.subject(search.text) } catch { return matches }
         guard let subject, let account = try await directory.account(of: subject.key, allowsAccountID: subject.mayBeID),
@@ -184,6 +190,16 @@ package struct Operator: Sendable {
         return account
     }
 
+    /// Services have moved what they kept of an account that was merged into this one; may be told again.
+    package func mergeDone(from text: String, to name: String) async throws -> TakenMerge {
+        let account = try await account(name)
+        guard let from = UUID(parsing: text), try await directory.account(mergedFrom: from)?.id == account.id else {
+            throw OperatorRefusal.notMerged(account)
+        }
+        try await administration.mergeDone(from: from, to: account.id)
+        return TakenMerge(from: from, into: account)
+    }
+
     package func revoke(session text: String) async throws -> EndedSessionID {
         guard let id = UUID(parsing: text), try await administration.revoke(session: id) else { throw OperatorRefusal.unknownSession }
         return EndedSessionID(id: id)
@@ -222,6 +238,14 @@ extension Ban: Recorded {
             .has("banned_at", \.bannedAt), .may("until", about: "Left out: for good", \.until),
             .may("reason", about: "The user is not told", \.reason),
         ])
+}
+
+/// A merge that services have taken.
+package struct TakenMerge: Sendable, Recorded {
+    package let from: UUID
+    package let into: Account
+
+    package static let record = Record<Self>([.has("id", \.into.id), .has("merged_from", \.from), .has("done") { _ in true }])
 }
 
 /// A session that was ended.

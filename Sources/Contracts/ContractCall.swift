@@ -56,6 +56,7 @@ struct ContractCall: AccountCalls {
         if let name = try request.text("username") {
             registration.username = try parse(try Username(name), or: refusal(.malformedUsername))
         }
+        registration.guest = services.guest(of: request)
         return try signedIn(
             await call(
                 await services.passwords.signUp(registration, rules: .strict, contract: contract.id, caller: request.caller)
@@ -86,6 +87,7 @@ struct ContractCall: AccountCalls {
         var sent = ProviderSignIn.Request(provider: provider, idToken: try required("idToken"))
         sent.nonce = try request.text("nonce")
         sent.nameRule = form.nameRule
+        sent.guest = services.guest(of: request)
         if let givenName = form.givenName, let familyName = form.familyName {
             let (given, family) = (try request.text(givenName, in: form.nameParent), try request.text(familyName, in: form.nameParent))
             sent.name = try parse(try PersonName(given: given, family: family), or: refusal(.malformedName))

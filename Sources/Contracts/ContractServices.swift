@@ -23,12 +23,14 @@ package struct ContractServices: Sendable {
     package let purchases: Purchases?
     /// nil without `TOLLGATE_ACCOUNT`.
     package var life: AccountLife?
+    /// Verifies the access tokens of guests.
+    package let judge: TokenJudge
 
     package init(
         passwords: PasswordAccounts, resets: PasswordReset, codes: Codes, providers: ProviderSignIn,
         anonymous: AnonymousAccounts, sessions: Sessions, accounts: any AccountLookUp, page: WebPage, tiers: TierList,
         tierGraceSeconds: Int64 = 0, mustConfirmEmail: Bool, clock: AccountClock, purchases: Purchases? = nil,
-        life: AccountLife? = nil
+        life: AccountLife? = nil, judge: TokenJudge
     ) {
         self.passwords = passwords
         self.resets = resets
@@ -44,6 +46,7 @@ package struct ContractServices: Sendable {
         self.clock = clock
         self.purchases = purchases
         self.life = life
+        self.judge = judge
     }
 
     /// That of the contract whose session the caller has; nil if that cannot be known.

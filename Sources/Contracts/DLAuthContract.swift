@@ -42,6 +42,7 @@ struct DLAuthContract: AccountCalls {
         var registration = Registration(email: email, password: try password("password", of: request))
         if let json = try request.json("metadata") { registration.metadata = try metadata(json) }
         registration.username = try username(request, email)
+        registration.guest = services.guest(of: request)
         let signedIn = try await call(
             await services.passwords.signUp(
                 registration, rules: .length, contract: Self.id, mustConfirmEmail: services.mustConfirmEmail,

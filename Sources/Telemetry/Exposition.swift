@@ -113,6 +113,10 @@ extension ExpositionWriter {
         sample(family(.limitEvictions), [], Int64(clamping: process.limitEvictions))
         write(process.attempts)
         write(process.purchases)
+        let merges = family(.merges)
+        for outcome in MergeCount.allCases {
+            sample(merges, [("outcome", outcome.text)], Int64(clamping: process.merges[outcome.rawValue]))
+        }
         write(process.spans)
         let active = family(.overloadActive)
         for reason in OverloadReason.allCases {

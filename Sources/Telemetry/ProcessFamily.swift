@@ -9,6 +9,7 @@ enum ProcessFamily: CaseIterable {
     case tierLookups
     case limitEvictions, refusedAttempts
     case purchases, storeEvents, storeEventLag, storeEventNewest, purchaseFence, incompleteFences
+    case merges
     case overloadActive, overloadLimit
     case spansExported, spansDropped, spansQueued
 
@@ -70,6 +71,10 @@ enum ProcessFamily: CaseIterable {
             .init(
                 "purchase_fence_incomplete_total", "counter", [],
                 "Purchases that were answered before every gateway had acknowledged them.")
+        case .merges:
+            .init(
+                "account_merges_total", "counter", ["outcome"],
+                "Guests that were merged into accounts, and what came of the announcements: `untaken` if no service took one in 90 days.")
         case .overloadActive:
             .init("overload_active", "gauge", ["reason"], "1 while a bound of the gateway makes it shed load, and for 5 s after.")
         case .overloadLimit:

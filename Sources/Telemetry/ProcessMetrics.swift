@@ -33,6 +33,17 @@ package enum TierLookupResult: Int, MetricLabelValue {
     var text: String { "\(self)" }
 }
 
+/// The outcome of a merge of two accounts.
+package enum MergeCount: Int, CaseIterable, Sendable {
+    case made
+    /// Services have moved what was the merged account's.
+    case taken
+    /// The announcement has ended before that.
+    case untaken
+
+    var text: String { "\(self)" }
+}
+
 /// Metrics of the process: a plain value of the control plane, guarded by its owner.
 package struct ProcessMetrics: Sendable {
     let build: BuildInfo
@@ -48,6 +59,8 @@ package struct ProcessMetrics: Sendable {
     package var limitEvictions: UInt64 = 0
     package var attempts: AttemptMetrics
     package var purchases = PurchaseMetrics()
+    /// By `MergeCount`.
+    package var merges: [UInt64] = MergeCount.allCases.map { _ in 0 }
     package var overload = Overload()
     package var spans = SpanCounts()
 

@@ -147,6 +147,9 @@ private func session(
         ] as [(UUID?, ContactHolder?, IdentityVerdict)])
     func anIdentityLeadsToOneAccount(_ linked: UUID?, _ holder: ContactHolder?, _ expected: IdentityVerdict) {
         #expect(IdentityRule.verdict(linked: linked, holder: holder) == expected)
+        // A guest keeps its account if there is no other one.
+        let guest = UUID(high: 0, low: 3)
+        #expect(IdentityRule.verdict(linked: linked, holder: holder, guest: guest) == (expected == .create ? .join(guest) : expected))
     }
 }
 

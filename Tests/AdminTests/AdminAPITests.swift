@@ -56,7 +56,8 @@ import Wire
 
     /// The operations that each scope opens. A new operation is added here.
     private static let opened: [AdminScope?: Set<String>] = [
-        .usersRead: ["listUsers", "getUser", "listAuditEvents", "listPurchases", "getPurchase", "listStoreEvents"], .usersWrite: [],
+        .usersRead: ["listUsers", "getUser", "listAuditEvents", "listPurchases", "getPurchase", "listStoreEvents"],
+        .usersWrite: ["mergeDone"],
         .tier: ["setTier", "forgetTier", "syncPurchase", "replayStoreEvent"],
         .sessions: ["revokeUser", "revokeSession"], .delete: ["deleteUser"],
         .gatewayRead: ["getNow", "watch", "listUpstreams", "listDecisions"],
@@ -119,6 +120,23 @@ import Wire
         let shown = await ask("GET users/\(ada.text)").text
         #expect(shown.contains(#""sessions":[{"id":"\#(UUID(random: (2, 1)).text)","contract":"password","device":"phone""#))
         #expect(shown.hasSuffix(#""metadata":{}}"#))
+    }
+
+    /// The id of a merged account answers as the account.
+    @Test func aMergedAccountAnswersAsTheOther() async throws {
+        let (ada, guest) = (try await bench.open("ada@example.org", 1), UUID(random: (1, 9)))
+        let session = NewSession(id: UUID(random: (2, 9)), contract: .anonymous, device: nil)
+        let audit = AuditContext(now: EventLoop.now().wall, address: nil)
+        _ = try await store.open(NewAccount(id: guest, openedBy: .anonymous), session: session, audit)
+        _ = try await store.merge(Merging(guest: session.id, into: ada, by: nil, .none), audit)
+        let (shown, whole) = (await ask("GET users/\(guest.text)").text, await ask("GET users/\(ada.text)").text)
+        #expect(shown == whole && shown.contains(#""merges":[{"from":"\#(guest.text)","until":""#))
+        #expect(await ask("PUT users/\(guest.text)/tier", #"{"tier":"premium"}"#).text.hasPrefix(#"{"id":"\#(ada.text)""#))
+        #expect(await ask("GET users?search=\(guest.text)").text.hasPrefix(#"{"users":[{"id":"\#(ada.text)""#))
+        let done = #"{"id":"\#(ada.text)","merged_from":"\#(guest.text)","done":true}"#
+        for user in [ada, ada, guest] { #expect(await ask("POST users/\(user.text)/merges/\(guest.text)/done").text == done) }
+        #expect(await ask("GET users/\(ada.text)").text.contains(#""merges":[]"#))
+        for from in [ada.text, "x"] { #expect(await ask("POST users/\(ada.text)/merges/\(from)/done").status == 404) }
     }
 
     @Test func aTierIsSetAndPrinted() async throws {

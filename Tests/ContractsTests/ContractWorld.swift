@@ -71,35 +71,7 @@ final class ContractWorld: StoryWorld {
             OwnMount("account", base: "/account", Catalogue.accountEndpoints),
         ].compactMap(\.self)
         table.mounts = try mounts.split(separator: " ").map { try Mount(parsing: String($0)) }
-        services = ContractServices(
-            passwords: PasswordAccounts(context: context, mint: mint, work: work, limiter: limiter),
-            resets: PasswordReset(context: context, mint: mint, work: work, courier: post, limiter: limiter, secret: Self.secret),
-            codes: Codes(context: context, mint: mint, courier: post, limiter: limiter, secret: Self.secret),
-            providers: ProviderSignIn(context: context, mint: mint, keys: providers, limiter: limiter),
-            anonymous: AnonymousAccounts(context: context, mint: mint, limiter: limiter),
-            sessions: Sessions(
-                context: context, mint: mint,
-                outside: OutsideRefresh(secret: Self.secret, limiter: limiter) { [oldIssuer] token, _, _ in oldIssuer.redeem(token) }),
-            accounts: AccountDirectory(context: context), page: WebPage(authBase: table.pageMount?.base ?? ""), tiers: .standard,
-            mustConfirmEmail: false, clock: clock.accountClock,
-            purchases: Purchases(
-                context: context, mint: mint, stores: Self.stores, transfers: false, limiter: limiter,
-                fence: { true }),
-            life: AccountLife(
-                writable: ["name", "locale"],
-                own: OwnAccount(context: context, ways: Catalogue.ways(of: table.mounts.map(\.contract))),
-                leaving: Leaving(context: context, rule: DeletionRule())))
-        self.context = context
-        administration = Administration(context: context, work: work, actor: .command)
-        directory = AccountDirectory(context: context)
         endpoints = try table.endpoints + table.pages(beside: [])
-        let nothing = TokenJudge.Sources(
-            policy: { preconditionFailure("no token is judged") }, tier: { _ in .unavailable(until: 0) }, subject: { _ in .unavailable },
-            hasEnded: { _ in nil },
-            keysWanted: { _ in }, now: { [clock] in clock.now.wall })
-        oauth = OAuthEndpoints(
-            sessions: services.sessions, revocation: TokenRevocation(sessions: services.sessions, limiter: limiter),
-            judge: TokenJudge(nothing, sessions: services.sessions), refreshing: table.refreshingContracts)
         let own = TrustedIssuer(
             name: "tollgate", issuer: Self.issuer, audiences: ["tollgate"], algorithms: AlgorithmSet(.ES256),
             keys: KeySet([key.verificationKey]), isOwn: true)
@@ -110,6 +82,36 @@ final class ContractWorld: StoryWorld {
         let policy = try Policy(
             rules: endpoints.map(\.rule) + [token], trust: Trust(issuers: [oldIssuer.trusted, own]), envelopes: Catalogue.envelopes,
             hasAccounts: true)
+        let sessions = Sessions(
+            context: context, mint: mint,
+            outside: OutsideRefresh(secret: Self.secret, limiter: limiter) { [oldIssuer] token, _, _ in oldIssuer.redeem(token) })
+        let judging = TokenJudge.Sources(
+            policy: { policy }, tier: { _ in .unavailable(until: 0) }, subject: { _ in .unavailable }, hasEnded: { _ in nil },
+            keysWanted: { _ in }, now: { [clock] in clock.now.wall })
+        let judge = TokenJudge(judging, sessions: sessions)
+        services = ContractServices(
+            passwords: PasswordAccounts(context: context, mint: mint, work: work, limiter: limiter),
+            resets: PasswordReset(context: context, mint: mint, work: work, courier: post, limiter: limiter, secret: Self.secret),
+            codes: Codes(context: context, mint: mint, courier: post, limiter: limiter, secret: Self.secret),
+            providers: ProviderSignIn(context: context, mint: mint, keys: providers, limiter: limiter),
+            anonymous: AnonymousAccounts(context: context, mint: mint, limiter: limiter),
+            sessions: sessions, accounts: AccountDirectory(context: context), page: WebPage(authBase: table.pageMount?.base ?? ""),
+            tiers: .standard, mustConfirmEmail: false, clock: clock.accountClock,
+            purchases: Purchases(
+                context: context, mint: mint, stores: Self.stores, transfers: false, limiter: limiter,
+                fence: { true }),
+            life: AccountLife(
+                writable: ["name", "locale"],
+                own: OwnAccount(context: context, ways: Catalogue.ways(of: table.mounts.map(\.contract))),
+                leaving: Leaving(context: context, rule: DeletionRule()),
+                merges: Merges(sessions: sessions, limiter: limiter, order: TierOrder(["free", "premium"]))),
+            judge: judge)
+        self.context = context
+        administration = Administration(context: context, work: work, actor: .command)
+        directory = AccountDirectory(context: context)
+        oauth = OAuthEndpoints(
+            sessions: sessions, revocation: TokenRevocation(sessions: sessions, limiter: limiter), judge: judge,
+            refreshing: table.refreshingContracts)
         admission = Admission(policy: policy, limiter: counts, cacheCapacity: 64)
     }
 

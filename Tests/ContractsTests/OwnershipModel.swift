@@ -117,7 +117,7 @@ struct OwnershipModel {
 
     private enum Move: CaseIterable {
         case signUp, register, signIn, login, signInByName, resend, resendPhone, verify, guess, forgot, reset, update, google, apple
-        case googleUnverified, openGuest, guestCode, guestVerify, refresh, signOut, wait
+        case googleUnverified, openGuest, guestCode, guestVerify, merge, refresh, signOut, wait
 
         /// How often it is made: those that lead somewhere more often than others.
         private var weight: Int {
@@ -126,8 +126,8 @@ struct OwnershipModel {
             case .signUp: 4
             case .resendPhone: 3
             case .register, .signIn, .forgot, .reset, .update, .google: 2
-            case .login, .signInByName, .guess, .apple, .googleUnverified, .openGuest, .guestCode, .guestVerify, .refresh,
-                .signOut, .wait:
+            case .login, .signInByName, .guess, .apple, .googleUnverified, .openGuest, .guestCode, .guestVerify, .merge,
+                .refresh, .signOut, .wait:
                 1
             }
         }
@@ -154,10 +154,12 @@ struct OwnershipModel {
         switch move {
         case .signUp:
             return try await call(
-                "POST", "/auth/signup", #"{"email":"\#(email)","password":"\#(password)","metadata":\#(planted)}"#, &person, sent: "signup")
+                "POST", "/auth/signup", #"{"email":"\#(email)","password":"\#(password)","metadata":\#(planted)}"#, &person, bearer,
+                sent: "signup")
         case .register:
             let name = #""username":"\#(person.name)\#(email.prefix { $0 != "@" })""#
-            return try await call("POST", "/api/v1/auth/register", #"{"email":"\#(email)","password":"\#(password)",\#(name)}"#, &person)
+            return try await call(
+                "POST", "/api/v1/auth/register", #"{"email":"\#(email)","password":"\#(password)",\#(name)}"#, &person, bearer)
         case .signIn:
             return try await call("POST", "/auth/signin", #"{"email":"\#(email)","password":"\#(password)"}"#, &person)
         case .login:
@@ -192,7 +194,7 @@ struct OwnershipModel {
             var done = try await call("PUT", "/auth/password/update", #"{"new_password":"\#(password)"}"#, &person, bearer)
             done.isNewPassword = true
             return done
-        case .google, .apple, .googleUnverified: return try await signInByProvider(move, &person)
+        case .google, .apple, .googleUnverified: return try await signInByProvider(move, &person, bearer)
         case .openGuest: return try await call("POST", "/auth/user", "", &person)
         case .guestCode:
             let to = [owner.email, attacker.email].randomElement(using: &random) ?? email
@@ -202,6 +204,9 @@ struct OwnershipModel {
                 return Done(text: "no code")
             }
             return try await call("POST", "/auth/email/verify", #"{"email":"\#(to)","code":"\#(code)"}"#, &person, bearer)
+        case .merge:
+            guard let bearer, let guest = person.held.suffix(3).randomElement(using: &random) else { return Done(text: "no session") }
+            return try await call("POST", "/account/merge", #"{"guest_token":"\#(guest.access)"}"#, &person, bearer)
         case .refresh:
             guard let held = person.held.randomElement(using: &random), let refresh = held.refresh else { return Done(text: "no session") }
             return try await call("POST", held.refreshPath, #"{"\#(held.refreshName)":"\#(refresh)"}"#, &person)
@@ -236,17 +241,18 @@ struct OwnershipModel {
         type.hasSuffix("_change") && !random.once(in: 5) ? person.held.last : other
     }
 
-    private mutating func signInByProvider(_ move: Move, _ person: inout Person) async throws -> Done {
+    private mutating func signInByProvider(_ move: Move, _ person: inout Person, _ bearer: Person.Held?) async throws -> Done {
         // Whom a provider has verified; and an email that one only claims.
         let email = move == .googleUnverified ? owner.email : person.email
         let claims = #"{"sub":"\#(person.subject)","email":"\#(email)","email_verified":\#(move != .googleUnverified)}"#
         if move == .apple {
             let token = try await world.idToken("apple", claims)
-            return try await call("POST", "/login", #"{"idToken":"\#(token)"}"#, &person, as: "apple as \(email)")
+            return try await call("POST", "/login", #"{"idToken":"\#(token)"}"#, &person, bearer, as: "apple as \(email)")
         }
         let token = try await world.idToken("google", claims)
         return try await call(
-            "POST", "/whateat/api/v1/auth/signin", #"{"provider":"google","idToken":"\#(token)"}"#, &person, as: "\(move) as \(email)")
+            "POST", "/whateat/api/v1/auth/signin", #"{"provider":"google","idToken":"\#(token)"}"#, &person, bearer,
+            as: "\(move) as \(email)")
     }
 
     /// Sends a request, and keeps the session in its response.

@@ -26,6 +26,7 @@ import Testing
 
     @Test func everyContractHasItsDocument() {
         let documents = Set(Self.stories.map(\.document))
-        #expect(documents == ["anonymous.md", "apple.md", "dlauth.md", "leaving.md", "ownership.md", "password.md", "provider.md"])
+        #expect(
+            documents == ["anonymous.md", "apple.md", "dlauth.md", "leaving.md", "merge.md", "ownership.md", "password.md", "provider.md"])
     }
 }

@@ -31,7 +31,7 @@ import Testing
     @Test func everyContractHasItsDocument() {
         #expect(
             Set(Self.stories.map(\.document)) == [
-                "anonymous.md", "apple.md", "dlauth.md", "leaving.md", "ownership.md", "password.md", "provider.md",
+                "anonymous.md", "apple.md", "dlauth.md", "leaving.md", "merge.md", "ownership.md", "password.md", "provider.md",
             ])
     }
 }

@@ -212,7 +212,7 @@ import Wire
         _ = try await watched.run("delete") { try await $0.delete(user, at(3)) }
         #expect(watched.heardOf(user))
         _ = try await watched.run("delete none") { try await $0.delete(user, at(3)) }
-        try await watched.run("sweep") { try await $0.sweep(now: at(86_400 * 90).now, stride: anyStride) }
+        _ = try await watched.run("sweep") { try await $0.sweep(now: at(86_400 * 90).now, stride: anyStride) }
         #expect(watched.heardNothing)
     }
 }

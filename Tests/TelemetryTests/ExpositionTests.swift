@@ -131,8 +131,10 @@ import Wire
         process.purchases.kept(source: "apple", at: WallTime(seconds: 10))
         process.purchases.fenced(milliseconds: 40, isEverywhere: true)
         process.purchases.fenced(milliseconds: 1_000, isEverywhere: false)
+        process.merges[MergeCount.untaken.rawValue] += 1
         let text = samples([], process)
         let expected = [
+            #"tollgate_account_merges_total{outcome="made"} 0"#, #"tollgate_account_merges_total{outcome="untaken"} 1"#,
             #"tollgate_purchases_total{source="apple",verdict="bound"} 2"#,
             #"tollgate_store_events_total{source="apple",type="DID_RENEW",verdict="applied"} 1"#,
             #"tollgate_store_events_total{source="google",type="unread",verdict="not-authentic"} 1"#,

@@ -329,8 +329,25 @@ import Workbench
         let json = try await run(["user", "show", id.text, "--json"]).output
         #expect(
             json
-                == #"{"id":"\#(id)","email":"ada@example.org","email_confirmed_at":"\#(time)","name":"Ada Lovelace","given_name":"Ada","family_name":"Lovelace","has_password":false,"opened_by":"provider","created_at":"\#(time)","updated_at":"\#(time)","tier":"premium","tier_until":"2027-01-15T09:00:00.000Z","has_active_subscription":true,"grants":[{"source":"operator","tier":"premium","until":"2027-01-15T09:00:00.000Z"}],"identities":[{"provider":"apple","subject":"001234.abc","linked_at":"\#(time)"}],"actors":[{"type":"team","id":"42"}],"sessions":[{"id":"\#(session)","contract":"provider","device":"App/1.0 (iPhone)","address":"192.0.2.7","created_at":"\#(time)","last_used_at":"\#(time)","expires_at":"2027-02-14T07:59:00.000Z"}],"metadata":{}}"#
+                == #"{"id":"\#(id)","email":"ada@example.org","email_confirmed_at":"\#(time)","name":"Ada Lovelace","given_name":"Ada","family_name":"Lovelace","has_password":false,"opened_by":"provider","created_at":"\#(time)","updated_at":"\#(time)","tier":"premium","tier_until":"2027-01-15T09:00:00.000Z","has_active_subscription":true,"grants":[{"source":"operator","tier":"premium","until":"2027-01-15T09:00:00.000Z"}],"merges":[],"identities":[{"provider":"apple","subject":"001234.abc","linked_at":"\#(time)"}],"actors":[{"type":"team","id":"42"}],"sessions":[{"id":"\#(session)","contract":"provider","device":"App/1.0 (iPhone)","address":"192.0.2.7","created_at":"\#(time)","last_used_at":"\#(time)","expires_at":"2027-02-14T07:59:00.000Z"}],"metadata":{}}"#
                 + "\n")
+    }
+
+    @Test func aMergedAccountIsShownAsTheOther() async throws {
+        let (store, ada, guest, session) = (try store(), newID(1), newID(2), newID(3))
+        _ = try await store.open(
+            NewAccount(id: ada, openedBy: .dlauth, email: try EmailAddress("ada@example.org")), session: nil, audit(-60))
+        let held = NewSession(id: session, contract: .anonymous, device: nil)
+        _ = try await store.open(NewAccount(id: guest, openedBy: .anonymous), session: held, audit(-60))
+        _ = try await store.merge(Merging(guest: session, into: ada, by: nil, .none), audit(-60))
+        let shown = try await run("user show \(guest)").output
+        #expect(shown.contains("id        \(ada)\n") && shown.contains("merged    \(guest), announced until 2027-04-15T07:59:00.000Z\n"))
+        #expect(
+            try await run("user merge-done ada@example.org \(guest)").output
+                == "The merge of \(guest) into ada@example.org is announced no longer.\n")
+        #expect(try await store.standing(of: ada)?.merges == [])
+        let refused = try await run("user merge-done ada@example.org \(ada)")
+        #expect(refused.exitCode == 1 && refused.errorOutput.contains("no account of this id was merged into ada@example.org"))
     }
 
     @Test func metadataIsShownWithoutTerminalControlCharacters() async throws {

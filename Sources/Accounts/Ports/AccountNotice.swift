@@ -13,6 +13,12 @@ package enum AccountNotice: Sendable, Equatable {
     case storeFailed(String)
     /// The store is unavailable, and a call failed.
     case storeAway(String)
+    /// A guest was merged into an account.
+    case merged(from: UUID, into: UUID)
+    /// Services have moved what was the merged account's.
+    case mergeTaken(from: UUID, into: UUID)
+    /// The announcement of a merge has ended before that.
+    case mergeUntaken(from: UUID, into: UUID)
     /// The signing key cannot sign a token.
     case cannotSign(String)
 }

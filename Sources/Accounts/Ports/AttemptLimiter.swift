@@ -22,6 +22,8 @@ package struct AttemptBucket: Sendable, Hashable {
         case addressPurchases = "address-purchases"
         /// Claims of purchases by one account that changed nothing. Each asks its store, and has the store's purchases locked.
         case accountPurchases = "account-purchases"
+        /// Merges of guests into one account.
+        case accountMerges = "account-merges"
         /// Codes and reset tokens sent to one recipient.
         case recipientMessages = "recipient-messages"
         /// Codes and reset tokens requested from one address.
@@ -93,6 +95,7 @@ package struct AttemptRates: Sendable, Equatable {
         case .addressRevocations: AttemptRate(burst: 150, perHour: 1_800)
         case .addressPurchases: AttemptRate(burst: 150, perHour: 1_800)
         case .accountPurchases: AttemptRate(burst: 100, perHour: 600)
+        case .accountMerges: AttemptRate(burst: 20, perHour: 60)
         case .recipientMessages: AttemptRate(burst: 6, perHour: 12)
         case .addressMessages: AttemptRate(burst: 100, perHour: 1_800)
         case .identitySignIns: AttemptRate(burst: 1_000, perHour: 120)

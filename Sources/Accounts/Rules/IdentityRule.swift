@@ -10,6 +10,8 @@ package struct IdentityProof: Sendable, Equatable {
     package let verifiedEmail: EmailAddress?
     package let name: PersonName?
     package let nameRule: NameRule
+    /// The session that brings the proof, which may be a guest's.
+    package var guest: CallerSession?
 
     package var key: IdentityKey { IdentityKey(IdentitySource(provider), stored: subject) }
 
@@ -52,14 +54,16 @@ package enum IdentityVerdict: Equatable, Sendable {
     case takeOver(UUID)
     /// A new account, with the verified email if there is one.
     case create
+    /// The account of the guest who brings it.
+    case join(UUID)
 }
 
 /// (Provider, subject) identifies an account. The email is used only for the first sign-in, and only if it is verified.
 package enum IdentityRule {
-    /// `linked` is the account of the identity, `holder` the account that has the verified email.
-    package static func verdict(linked: UUID?, holder: ContactHolder?) -> IdentityVerdict {
+    /// `linked` is the account of the identity, `holder` the account that has the verified email, `guest` the caller's.
+    package static func verdict(linked: UUID?, holder: ContactHolder?, guest: UUID? = nil) -> IdentityVerdict {
         if let linked { return .known(linked) }
-        guard let holder else { return .create }
+        guard let holder else { return guest.map(IdentityVerdict.join) ?? .create }
         return holder.isConfirmed ? .link(holder.user) : .takeOver(holder.user)
     }
 }

@@ -72,9 +72,11 @@ package struct CallerSession: Sendable, Equatable {
 }
 
 extension AccountContext {
-    /// Removes expired sessions, codes and reset tokens from the store; `stride` as in `OperatorRecords.sweep`.
+    /// Removes expired sessions, codes, reset tokens and announcements of merges from the store; `stride` as in `OperatorRecords.sweep`.
     package func sweep(stride: Int64) async throws(AccountFailure) {
-        try await ask(await store.sweep(now: clock.now().wall, stride: stride))
+        for merge in try await ask(await store.sweep(now: clock.now().wall, stride: stride)) {
+            notice(.mergeUntaken(from: merge.from, into: merge.into))
+        }
     }
 
     /// The time by which the rows of the store are judged and stamped. Tokens bear the gateway's own, by which it checks them.

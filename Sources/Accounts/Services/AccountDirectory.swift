@@ -11,6 +11,11 @@ package struct AccountDirectory: Sendable {
         try await context.ask(await context.store.account(id))
     }
 
+    /// The account for which the id of a merged one stands; nil if there is none.
+    package func account(mergedFrom id: UUID) async throws(AccountFailure) -> Account? {
+        try await context.ask(await context.store.account(mergedFrom: id))
+    }
+
     package func account(email: EmailAddress) async throws(AccountFailure) -> Account? {
         try await context.ask(await context.store.account(email: email))
     }

@@ -4,10 +4,12 @@ package struct AccountLife: Sendable {
     package let writable: Set<String>
     package let own: OwnAccount
     package let leaving: Leaving
+    package let merges: Merges
 
-    package init(writable: Set<String>, own: OwnAccount, leaving: Leaving) {
+    package init(writable: Set<String>, own: OwnAccount, leaving: Leaving, merges: Merges) {
         self.writable = writable
         self.own = own
         self.leaving = leaving
+        self.merges = merges
     }
 }

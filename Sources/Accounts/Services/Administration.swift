@@ -141,6 +141,12 @@ package struct Administration: Sendable {
         return try await present(await context.store.unban(user, audit))
     }
 
+    /// Services have moved what was the merged account's; false if the merge was not announced.
+    @discardableResult
+    package func mergeDone(from: UUID, to account: UUID) async throws(AccountFailure) -> Bool {
+        try await context.mergeDone(from: from, to: account, by: actor)
+    }
+
     /// Lets an account act as `actor`.
     package func grant(_ actor: ActorName, to user: UUID) async throws(AccountError<AdministrationRefusal>) {
         let audit = context.audit(by: self.actor)

@@ -16,6 +16,8 @@ package struct Registration: Sendable {
     package var password: Password
     package var username: Username?
     package var metadata = Metadata.empty
+    /// The session that the caller has, which may be a guest's.
+    package var guest: CallerSession?
 
     package init(email: EmailAddress, password: Password) {
         self.email = email
@@ -76,6 +78,7 @@ package struct PasswordAccounts: Sendable {
                     id: context.newID(audit.now), openedBy: contract, email: registration.email,
                     username: registration.username, passwordHash: hash, metadata: registration.metadata)
                 account.replacesUnfinishedSignUp = mustConfirmEmail
+                account.guest = registration.guest
                 let new = account
                 return try await context.ask(await context.store.open(new, session: session, audit))
             }

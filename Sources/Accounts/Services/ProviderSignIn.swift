@@ -28,6 +28,8 @@ package struct ProviderSignIn: Sendable {
         package var nonce: String?
         package var name: PersonName?
         package var nameRule = NameRule.first
+        /// The session that the caller has, which may be a guest's.
+        package var guest: CallerSession?
 
         package init(provider: Provider, idToken: String) {
             self.provider = provider
@@ -142,7 +144,8 @@ package struct ProviderSignIn: Sendable {
         _ token: IDToken, _ request: Request, _ contract: ContractID, _ caller: Caller
     ) async throws(AccountFailure) -> SignedIn {
         let audit = context.audit(caller)
-        let proof = proof(token, request)
+        var proof = proof(token, request)
+        proof.guest = request.guest
         let newUser = context.newID(audit.now)
         var session = context.newSession(contract, caller, audit.now)
         // A token that is sent again is no newer sign-in.

@@ -58,7 +58,7 @@ package struct TokenRevocation: Sendable {
 
 extension Sessions {
     /// The session of a refresh token of any contract; nil if the token is not of this gateway, or has expired.
-    fileprivate func session(ofOwnRefreshToken token: String) -> UUID? {
+    func session(ofOwnRefreshToken token: String) -> UUID? {
         do throws(AccountError<RefreshTokenRefusal>) {
             return try mint.origin(of: token, now: context.storeTime).session
         } catch {

@@ -130,5 +130,8 @@ package protocol OperatorRecords: Sendable {
     /// change log, the addresses of audit events that are older than `AuditEvent.addressSeconds`, and store events that are older than
     /// `KeptStoreEvent.keptSeconds`, by `now` or the database's clock if that is earlier. Where gateways and database share a machine and
     /// its clock, no sweep goes further than `stride` seconds beyond the last one.
-    func sweep(now: WallTime, stride: Int64) async throws(StoreFault)
+    ///
+    /// Ends the announcements of merges that are over, and the ids of merged accounts; returns the merges that no service has taken.
+    @discardableResult
+    func sweep(now: WallTime, stride: Int64) async throws(StoreFault) -> [UntakenMerge]
 }

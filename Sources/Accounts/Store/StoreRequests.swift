@@ -74,6 +74,8 @@ package struct NewAccount: Sendable {
     package var isEmailConfirmed = false
     /// Whether it may replace an unfinished sign-up with the same email (`SignUpRule`).
     package var replacesUnfinishedSignUp = false
+    /// The session of the caller who signs up: the account of a guest takes what this one has, and keeps its id.
+    package var guest: CallerSession?
     /// nil for the lowest tier.
     package var tier: String?
     package var tierUntil: WallTime?

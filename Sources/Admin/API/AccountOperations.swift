@@ -58,6 +58,11 @@ extension AdminOperation {
             access: .scope(.usersWrite), answers: ChangedBan.shape, refusals: [404]
         ) { api, call in try await api.operator.unban(try call.user) },
         AdminOperation(
+            "POST", "users/{id}/merges/{from}/done", "mergeDone",
+            "Services have moved what they kept of an account that was merged into this one", access: .scope(.usersWrite),
+            answers: TakenMerge.shape, refusals: [404]
+        ) { api, call in try await api.operator.mergeDone(from: call.arguments[1], to: try call.user) },
+        AdminOperation(
             "DELETE", "sessions/{id}", "revokeSession", "Ends one session", access: .scope(.sessions), argument: .id,
             answers: EndedSessionID.shape, refusals: [404]
         ) { api, call in try await api.operator.revoke(session: call.arguments[0]) },

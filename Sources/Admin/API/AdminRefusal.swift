@@ -28,6 +28,7 @@ package struct AdminRefusal: Error {
         case .unknownName: self.init(404, "NOT_FOUND", "There is no user with this id or email")
         case .unknownSubject(let subject): self.init(404, "NOT_FOUND", "There is no account of \(subject.text)")
         case .unknownSession: self.init(404, "NOT_FOUND", "There is no session with this id")
+        case .notMerged: self.init(404, "NOT_FOUND", "No account of this id was merged into the user")
         case .notGranted: self.init(404, "NOT_FOUND", "There is no such grant")
         case .ownTier:
             self.init(404, "NOT_FOUND", "Only the tiers of outside issuers' users are cached: name one as NAME:SUBJECT")

@@ -121,7 +121,25 @@ function endAll(user) {
   });
 }
 
+function mergeDone(user, from) {
+  return confirm({
+    title: "End the announcement?", isDangerous: false, button: "End the announcement",
+    text: `Services are no longer told that the account ${from} was merged into ${nameOf(user)}. What they have not moved stays under its id.`,
+    async action() {
+      await ask("POST", ["users", user.id, "merges", from, "done"]);
+      toast("The merge is announced no longer.");
+    },
+  });
+}
+
 // MARK: the page
+
+/// Merges that services may still have to follow, each with a button.
+const merges = (user, changed) => user.merges?.length > 0 ? h("ul", { class: "rules" }, user.merges.map(({ from, until }) =>
+  h("li", {}, h("code", {}, from), " announced until ", when(until), " ", h("button", {
+    type: "button", class: "plain", "aria-label": `End the announcement of ${from}`,
+    async onclick() { if (await mergeDone(user, from)) changed("account-title"); },
+  }, "Done")))) : null;
 
 function sessionTable(user, changed) {
   const list = table({
@@ -170,6 +188,7 @@ function show(user, log, purchases, changed) {
         ["Banned", isBanned(user) && [user.ban.until ? ["until ", when(user.ban.until)] : "for good", user.ban.reason && `, ${user.ban.reason}`]],
         ["Closed", user.erased_at && ["by its user, erased at ", when(user.erased_at)]],
         ["Identities", codes(user.identities?.map(({ provider, subject }) => `${provider}:${subject}`))],
+        ["Merged", merges(user, changed)],
         ["May act as", codes(user.actors?.map(({ type, id }) => `${type} ${id}`))],
         ["Metadata", metadata === "{}" ? null : h("pre", { class: "small" }, metadata)],
       ])),

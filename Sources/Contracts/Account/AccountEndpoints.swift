@@ -11,7 +11,7 @@ struct AccountEndpoints: AccountCalls {
             row("show", .get, "", show), row("change", .patch, "", change), row("export", .get, "/export", export),
             row("sessions", .get, sessionsPath, sessions), row("end-others", .delete, sessionsPath, endOthers),
             row("end-session", .delete, sessionsPath, isPrefix: true, endSession), row("link", .post, identitiesPath, link),
-            row("unlink", .delete, identitiesPath, isPrefix: true, unlink),
+            row("unlink", .delete, identitiesPath, isPrefix: true, unlink), row("merge", .post, "/merge", merge),
         ] + leavingRows
 
     private static let sessionsPath = "/sessions"

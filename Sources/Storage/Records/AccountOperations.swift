@@ -51,6 +51,7 @@ extension SQLStore {
         _ new: NewAccount, session: NewSession?, _ audit: AuditContext
     ) async throws(StoreFault) -> Opening {
         try await database.write(locking: new.email.map { .contact($0.key) }) { sql throws(SQLFault) in
+            if let joined = try sql.join(new, session: session, audit) { return joined }
             var account = new.account(now: audit.now)
             guard try sql.insert(account, passwordHash: new.passwordHash) else {
                 return try sql.startAnew(new, session: session, audit)
@@ -124,6 +125,20 @@ extension SQLTransaction {
         let opened = try openSession(session, of: &account, audit)
         try log(
             .accountOpened, account.id, audit, session: opened?.id, detail: "\(new.openedBy?.name ?? "operator"), anew")
+        return .opened(account, opened)
+    }
+
+    /// Signs a guest up; nil unless the caller is one and the email is no other account's.
+    fileprivate mutating func join(_ new: NewAccount, session: NewSession?, _ audit: AuditContext) throws(SQLFault) -> Opening? {
+        guard let email = new.email, try lockedAccount(email: email) == nil, let guest = try guest(new.guest, at: audit.now) else {
+            return nil
+        }
+        var account = GuestRule.joined(guest, as: new, now: audit.now)
+        try update(account)
+        try setPasswordHash(new.passwordHash, of: account.id)
+        try dropCodes(of: account)
+        let opened = try openSession(session, of: &account, audit)
+        try log(.passwordChanged, account.id, audit, session: opened?.id, detail: "sign-up of a guest")
         return .opened(account, opened)
     }
 

@@ -9,7 +9,8 @@ extension SQLStore {
         try await database.write(locking: .identity(proof.key)) { sql throws(SQLFault) in
             let linked = try sql.account(of: proof.key)
             let holder = try sql.holder(of: proof.verifiedEmail)
-            let verdict = IdentityRule.verdict(linked: linked, holder: holder)
+            let guest = linked == nil ? try sql.guest(proof.guest, at: audit.now)?.id : nil
+            let verdict = IdentityRule.verdict(linked: linked, holder: holder, guest: guest)
             let new = NewAccount(id: newUser, openedBy: session.contract, email: proof.verifiedEmail)
             var signIn = try sql.lead(verdict, proof, new, audit)
             try sql.complete(&signIn.account, by: proof, emailIsFree: holder == nil, audit)
@@ -83,6 +84,9 @@ extension SQLTransaction {
             let ended = try takeOver(&account, audit)
             try link(proof.key, to: user, audit)
             return SignIn(account: account, session: nil, ended: ended)
+        case .join(let guest):
+            try link(proof.key, to: guest, audit)
+            return SignIn(account: try present(guest), session: nil)
         case .create:
             return SignIn(account: try create(new, proof, audit), session: nil, isNew: true)
         }

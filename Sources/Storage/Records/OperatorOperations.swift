@@ -68,7 +68,7 @@ extension SQLStore {
         }
     }
 
-    package func sweep(now: WallTime, stride: Int64) async throws(StoreFault) {
+    package func sweep(now: WallTime, stride: Int64) async throws(StoreFault) -> [UntakenMerge] {
         let swept = try await database.write { sql throws(SQLFault) in
             let now = try sql.sweepTime(now, stride: stride)
             let oldest = now.advanced(seconds: -SessionPolicy.maxAccessSeconds)
@@ -80,6 +80,8 @@ extension SQLStore {
                 [.time(oldestEnd), .time(now)])
             try sql.change(.unlogged, "DELETE FROM codes WHERE expires_at <= $1", [.time(now)])
             try sql.change(.unlogged, "DELETE FROM reset_tokens WHERE expires_at <= $1", [.time(now)])
+            try sql.change(
+                .unlogged, "DELETE FROM merged_accounts WHERE merged_at <= $1", [.time(now.advanced(seconds: -Merge.aliasSeconds))])
             try sql.change(.unlogged, "DELETE FROM leases WHERE ends_at <= (SELECT \(sql.dialect.clock))", [])
             try sql.shortenChangeLog()
             return now
@@ -93,6 +95,7 @@ extension SQLStore {
         while try await database.write({ sql throws(SQLFault) in try sql.deleteStoreEvents(before: oldestEvent) })
             == SQLTransaction.maxDeletedEvents
         {}
+        return try await database.write { sql throws(SQLFault) in try sql.endMerges(at: swept) }
     }
 }
 

@@ -18,6 +18,7 @@ enum Schema {
         { _ in liveGateways },
         { _ in accountLives },
         { dialect in accountEvents + dialect.eventLog },
+        { _ in mergeTimes },
     ]
     static var newest: Int64 { Int64(steps.count) }
 
@@ -240,6 +241,12 @@ enum Schema {
         """,
         "CREATE INDEX event_deliveries_account ON event_deliveries (subscriber, account, position) WHERE parked_at IS NULL",
         "CREATE INDEX event_deliveries_next_at ON event_deliveries (subscriber, next_at) WHERE parked_at IS NULL",
+    ]
+
+    /// For the sweep: merges whose announcement, and whose ids, are over.
+    private static let mergeTimes = [
+        "CREATE INDEX merged_accounts_announced ON merged_accounts (merged_at) WHERE done_at IS NULL",
+        "CREATE INDEX merged_accounts_merged_at ON merged_accounts (merged_at)",
     ]
 
     private static let outsideSessions = [

@@ -123,6 +123,7 @@ struct AccountsAssembly: Sendable {
         let sessions = Sessions(
             context: context, mint: mint, rule: RefreshRule(graceSeconds: settings.refreshGraceSeconds),
             outside: outsideRefresh(configuration, secret))
+        let judge = TokenJudge(judging, sessions: sessions)
         let services = ContractServices(
             passwords: PasswordAccounts(context: context, mint: mint, work: work, limiter: limiter),
             resets: PasswordReset(context: context, mint: mint, work: work, courier: courier, limiter: limiter, secret: secret),
@@ -138,11 +139,12 @@ struct AccountsAssembly: Sendable {
                 let ways = Catalogue.ways(of: configuration.contracts.mounts.map(\.contract))
                 return AccountLife(
                     writable: Set(line.writable), own: OwnAccount(context: context, ways: ways),
-                    leaving: Leaving(context: context, rule: DeletionRule(settings.deletion ?? .bare)))
-            })
+                    leaving: Leaving(context: context, rule: DeletionRule(settings.deletion ?? .bare)),
+                    merges: Merges(sessions: sessions, limiter: limiter, order: TierOrder(settings.tiers.names)))
+            }, judge: judge)
         let oauth = OAuthEndpoints(
             sessions: sessions, revocation: TokenRevocation(sessions: sessions, limiter: limiter),
-            judge: TokenJudge(judging, sessions: sessions),
+            judge: judge,
             refreshing: configuration.contracts.refreshingContracts)
         return MountedContracts(services: services, sessions: sessions, oauth: oauth, stores: stores)
     }

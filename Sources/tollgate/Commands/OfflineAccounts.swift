@@ -138,6 +138,9 @@ extension AccountCommandFault {
         case .unknownName(let name): self.init(message: "no account has the id or email \(quoted(name)), `tollgate user list` shows them")
         case .unknownSubject(let subject):
             self.init(message: "there is no account of \(quoted(subject.text)), `tollgate user set-tier` makes one")
+        case .notMerged(let account):
+            let name = account.email?.text ?? account.id.text
+            self.init(message: "no account of this id was merged into \(name), `tollgate user show` lists those that are announced")
         case .unknownSession: self.init(message: "there is no session with this id")
         case .ownTier: self.init(message: "only the tiers of outside issuers' users are cached, name one as NAME:SUBJECT")
         case .notGranted(let account, let actor):
@@ -156,8 +159,8 @@ private final class StoreReason: Sendable {
     func note(_ notice: AccountNotice) {
         switch notice {
         case .storeFailed(let reason), .storeAway(let reason): text.withLock { $0 = reason }
-        // Notices about sessions and tokens: no command creates any.
-        case .refreshStorm, .refreshReuse, .refreshAhead, .cannotSign: break
+        // Notices about sessions, tokens and merges: no command creates any, or the command says so itself.
+        case .refreshStorm, .refreshReuse, .refreshAhead, .cannotSign, .merged, .mergeTaken, .mergeUntaken: break
         }
     }
 }

@@ -83,6 +83,15 @@ extension Command {
                 return call.answer(changed) { "\(visible(changed.account.shownName)) is not banned.\n" }
             }
         },
+        Command.overAccounts(
+            "user merge-done USER ID",
+            "ends the announcement that the account ID was merged into USER: the services have moved what they kept"
+        ) { call in
+            { accounts in
+                let taken = try await accounts.operator.mergeDone(from: call.operands[1], to: call.operands[0])
+                return call.answer(taken) { "The merge of \(taken.from.text) into \(taken.into.shownName) is announced no longer.\n" }
+            }
+        },
         Command.overAccounts("user delete USER", "deletes an account and ends all its sessions within a second") { call in
             { accounts in
                 let ended = try await accounts.operator.delete(call.operands[0])

@@ -108,6 +108,16 @@ final class AccountsRuntime: Part, Sendable {
         }
     }
 
+    /// An upstream has moved what was the account's `from`, which was announced to it for a request of `user`. It is told again if the store is
+    /// away now: the next request of the user announces the merge.
+    func mergeDone(from: UUID, user: UUID) async {
+        do throws(AccountFailure) {
+            try await assembly.context.mergeDone(from: from, to: user)
+        } catch {
+            // The service has logged it.
+        }
+    }
+
     /// `exp` of the newest access token of a session; nil if it has ended, or the store does not answer.
     func newestExpiry(of session: UUID) async -> Int64? {
         let sessions = contracts.withLock { $0 }.sessions

@@ -111,7 +111,7 @@ extension AttemptBucket.Kind {
     fileprivate var subject: SubjectKind {
         switch self {
         case .accountFailures, .accountNewcomers, .newcomerFailures, .familiarFailures, .recipientMessages, .passwordChanges,
-            .identitySignIns, .accountPurchases:
+            .identitySignIns, .accountPurchases, .accountMerges:
             .attemptName
         case .addressFailures, .addressUnjudged, .addressRevocations, .addressPurchases, .addressMessages, .addressOpenings,
             .adminFailures:

@@ -218,6 +218,10 @@ final class ConditionLog: Sendable {
             ("retry_s", "\(refusal.retryAfterSeconds)"))
     }
 
+    // MARK: merges
+
+    func count(_ outcome: MergeCount) { state.withLock { $0.counts.metrics.merges[outcome.rawValue] += 1 } }
+
     // MARK: purchases
 
     /// A report of purchases. What a stranger can cause is logged once a second; the metrics count all of it.

@@ -16,6 +16,13 @@ extension ConditionLog {
             log.warning("a refresh token came that was never issued", ("session", session.text))
         case .storeFailed(let reason): log.error("account store failed", ("error", reason))
         case .storeAway(let reason): storeUnavailable(reason)
+        case .merged: count(.made)
+        case .mergeTaken: count(.taken)
+        case .mergeUntaken(let from, let into):
+            count(.untaken)
+            log.warning(
+                "no service has taken a merge, what they keep of the merged account is still under its id", ("from", from.text),
+                ("into", into.text))
         case .cannotSign(let reason): log.error("no token can be signed", ("error", reason))
         }
     }

@@ -1,0 +1,67 @@
+package import Wire
+
+/// Why no guest is merged.
+package enum MergeRefusal: Sendable, Equatable {
+    /// Not a token of an open session.
+    case invalidToken
+    case notGuest
+    /// The caller's session has ended, or its account is gone.
+    case sessionEnded
+}
+
+/// Merges of guests into accounts that were there before, which their users ask for with tokens of both.
+package struct Merges: Sendable {
+    private let sessions: Sessions
+    private let limiter: any AttemptLimiter
+    private let order: TierOrder
+
+    package init(sessions: Sessions, limiter: any AttemptLimiter, order: TierOrder) {
+        self.sessions = sessions
+        self.limiter = limiter
+        self.order = order
+    }
+
+    /// Merges the guest of `token`, an access or refresh token, into the caller's account; returns the id of the guest. `session` is the
+    /// caller's, nil for one of an outside issuer. `read` verifies access tokens.
+    package func merge(
+        _ token: String, into account: UUID, session: UUID?, caller: Caller, read: (String) -> RevokedAccessToken
+    ) async throws(AccountError<MergeRefusal>) -> UUID {
+        let found: UUID? =
+            switch read(token) {
+            case .ofSession(let session): session.session
+            case .withoutSession: nil
+            case .none: sessions.session(ofOwnRefreshToken: token)
+            }
+        guard let found else { throw .refused(.invalidToken) }
+        let (context, audit) = (sessions.context, sessions.context.audit(caller))
+        let outcome: MergeOutcome
+        do throws(AccountFailure) {
+            let attempts = try await Attempts(limiter, [AttemptBucket(.accountMerges, account.text)])
+            let merging = Merging(guest: found, into: account, by: session, order)
+            outcome = try await attempts.make { () throws(AccountFailure) in
+                try await context.ask(await context.store.merge(merging, audit))
+            }
+        } catch {
+            throw .failed(error)
+        }
+        switch outcome {
+        case .merged(let from, let into, let isRepeated):
+            if !isRepeated { context.notice(.merged(from: from, into: into)) }
+            return from
+        case .notGuest: throw .refused(.notGuest)
+        case .noGuest: throw .refused(.invalidToken)
+        case .noCaller: throw .refused(.sessionEnded)
+        case .full(let until): throw .failed(.tooManyAttempts(retryAfterSeconds: Int(max(1, until.seconds - audit.now.seconds))))
+        }
+    }
+}
+
+extension AccountContext {
+    /// The services have moved what was the account's `from`: the merge is announced no longer. False if it was not. Idempotent.
+    @discardableResult
+    package func mergeDone(from: UUID, to account: UUID, by actor: AuditActor = .user) async throws(AccountFailure) -> Bool {
+        let isNews = try await ask(await store.mergeDone(from: from, to: account, audit(by: actor)))
+        if isNews { notice(.mergeTaken(from: from, into: account)) }
+        return isNews
+    }
+}

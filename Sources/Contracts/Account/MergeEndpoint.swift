@@ -1,0 +1,50 @@
+import Accounts
+import Credentials
+import Gate
+import HTTP
+import Wire
+
+extension AccountEndpoints {
+    /// Merges the guest of another token into the caller's account.
+    func merge() async throws(Failure) -> LocalResponse {
+        let person = try request.person()
+        guard let token = try request.text("guest_token"), !token.isEmpty else { throw .malformed("guest_token is required", in: dialect) }
+        let from = try await call(
+            await life.merges.merge(
+                token, into: person.user, session: person.session, caller: request.caller, read: services.judge.read)
+        ) { (refusal: MergeRefusal) in
+            switch refusal {
+            case .invalidToken: .malformed("guest_token is no valid token of an open session", in: dialect)
+            case .notGuest: Failure(409, "NOT_A_GUEST", "The other account is no guest: something else signs in to it, or it is this one.")
+            case .sessionEnded: Failure(.unauthorized(.revoked), in: dialect)
+            }
+        }
+        return .json { json in
+            json.beginObject()
+            json.field("id", person.user.text)
+            json.field("merged_from", from.text)
+            json.endObject()
+        }
+    }
+}
+
+extension ContractRequest.Person {
+    /// nil with the token of an outside issuer.
+    fileprivate var session: UUID? {
+        switch self {
+        case .session(let session): session.session
+        case .outside: nil
+        }
+    }
+}
+
+extension ContractServices {
+    /// The session of a bearer at an endpoint that needs none: the caller may be a guest who signs in for the first time. nil for a token that
+    /// does not count, such as an expired one, which clients send along.
+    func guest(of request: ContractRequest) -> CallerSession? {
+        guard let field = request.sent.value(of: "authorization"), field.prefix(7).lowercased() == "bearer ",
+            case .ofSession(let session) = judge.read(String(field.dropFirst(7)))
+        else { return nil }
+        return session
+    }
+}
