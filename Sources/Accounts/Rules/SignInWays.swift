@@ -22,10 +22,3 @@ package struct SignInWays: Sendable, Equatable {
             || phones && account.phone != nil && account.phoneConfirmedAt != nil
     }
 }
-
-extension Account {
-    /// Whether it is a guest's: its user has nothing to sign in with. `identities`: how many are linked to it.
-    package func isGuest(identities: Int) -> Bool {
-        openedBy == .anonymous && identities == 0 && !hasPassword && email == nil && phone == nil
-    }
-}

@@ -13,7 +13,7 @@ extension ContractServices {
         json.array("identities", identities) { json, identity in identity.write(to: &json) }
         json.key("attributes")
         json.verbatim(account.attributes.json.rawBytes)
-        json.field("guest", account.isGuest(identities: identities.count))
+        json.field("guest", GuestRule.isGuest(account, hasIdentities: !identities.isEmpty))
         json.endObject()
     }
 
