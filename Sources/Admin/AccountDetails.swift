@@ -22,7 +22,7 @@ package struct AccountDetails: Sendable, Recorded {
             .has("grants", about: "Of tiers; the highest that has not ended counts", \.view.account.entitlement.grants),
             .has("merges", about: "Accounts merged into this one of which services may still keep something", \.view.account.merges),
             .has("identities", \.identities), .has("actors", \.grants), .has("sessions", \.sessions),
-            .has("metadata", .anything, \.view.account.metadata.json),
+            .has("metadata", .anything, \.view.account.metadata.json), .has("attributes", .anything, \.view.account.attributes.json),
         ])
 }
 

@@ -29,6 +29,7 @@ package enum OperatorRefusal: Error {
     /// Only the tiers of outside issuers' users can be forgotten.
     case ownTier
     case tier(TierChoice.Fault)
+    case attributes(Metadata.Fault)
     /// The account has no such grant.
     case notGranted(Account, ActorName)
     /// No account of this id was merged into the account.
@@ -141,6 +142,21 @@ package struct Operator: Sendable {
         }
     }
 
+    /// Replaces the attributes of an account by the members of a JSON object, or with `merges` those of the same names, where `null` removes.
+    package func setAttributes(_ json: [UInt8], merges: Bool, of name: String) async throws -> SetAttributes {
+        let account = try await account(name)
+        let change: AttributeChange
+        do throws(Metadata.Fault) {
+            change = merges ? .merge(json) : .replace(try Attributes(json: json.rawBytes))
+        } catch {
+            throw OperatorRefusal.attributes(error)
+        }
+        switch try await administration.change(change, of: account.id) {
+        case .success(let attributes): return SetAttributes(id: account.id, attributes: attributes)
+        case .failure(let fault): throw OperatorRefusal.attributes(fault)
+        }
+    }
+
     /// Has every gateway ask for the tier of an outside issuer's user again.
     package func forgetTier(_ name: String) async throws -> ForgottenTier {
         guard let subject = try subject(name) else { throw OperatorRefusal.ownTier }
@@ -248,6 +264,14 @@ package struct TakenMerge: Sendable, Recorded {
     package static let record = Record<Self>([.has("id", \.into.id), .has("merged_from", \.from), .has("done") { _ in true }])
 }
 
+/// The attributes of an account after a change.
+package struct SetAttributes: Sendable, Recorded {
+    let id: UUID
+    package let attributes: Attributes
+
+    package static let record = Record<Self>("Attributes", [.has("id", \.id), .has("attributes", .anything, \.attributes.json)])
+}
+
 /// A session that was ended.
 package struct EndedSessionID: Sendable, Recorded {
     let id: UUID
@@ -260,4 +284,14 @@ package struct ForgottenTier: Sendable, Recorded {
     let user: String
 
     package static let record = Record<Self>([.has("user", \.user), .has("forgotten") { _ in true }])
+}
+
+extension Metadata.Fault {
+    /// For the operator, of attributes.
+    package var attributesMessage: String {
+        switch self {
+        case .malformed: "attributes must be one JSON object, at most 32 levels deep and without NUL characters"
+        case .tooLarge: "attributes may take at most \(Attributes.largest) bytes of JSON"
+        }
+    }
 }

@@ -136,6 +136,29 @@ import Wire
         #expect(throws: Metadata.Fault.tooLarge) { try metadata(tooMuch) }
     }
 
+    @Test(arguments: [
+        (#"{}"#, #"{"a":1,"b":{"c":[1,null]}}"#, #"{"a":1,"b":{"c":[1]}}"#), (#"{"a":1,"b":2}"#, #"{"a":null}"#, #"{"b":2}"#),
+        (#"{"a":1,"b":2}"#, #" { "a" : "x" } "#, #"{"a":"x","b":2}"#), (#"{"a":1}"#, #"{"b":1,"b":2}"#, #"{"a":1,"b":2}"#),
+        (#"{"a":1}"#, #"{"\u0061":null}"#, "{}"), (#"{"é":1}"#, #"{"e\u0301":2}"#, "{\"é\":1,\"e\u{301}\":2}"),
+        ("{}", #"{"a":null}"#, "{}"),
+    ])
+    func attributesAreMergedByName(_ former: String, _ change: String, _ after: String) throws {
+        let attributes = Attributes(stored: Array(former.utf8))
+        #expect(try change.withRawBytes { try attributes.merging($0) }.json == Array(after.utf8))
+    }
+
+    @Test func attributesHaveABoundAndNoNameTwice() throws {
+        func read(_ text: String) throws -> Attributes { try text.withRawBytes { try Attributes(json: $0) } }
+        #expect(try read(#"{"a":1,"b":2,"a":3}"#).json == Array(#"{"a":3,"b":2}"#.utf8))
+        #expect(try read(#"{"a":""# + String(repeating: "x", count: 4_088) + #""}"#).json.count == 4_096)
+        for text in [#"{"a":""# + String(repeating: "x", count: 4_089) + #""}"#, #"{"a":null}"# + String(repeating: " ", count: 70_000)] {
+            #expect(throws: Metadata.Fault.tooLarge) { try read(text) }
+        }
+        for text in ["", "[]", "null", #"{"a":1}x"#, #"{"a":"\u0000"}"#, #"{"a":1"#] {
+            #expect(throws: Metadata.Fault.malformed) { try read(text) }
+        }
+    }
+
     private func metadata(_ text: String) throws -> Metadata {
         let bytes = Array(text.utf8)
         return try Metadata(json: bytes.rawBytes)

@@ -57,7 +57,7 @@ import Wire
     /// The operations that each scope opens. A new operation is added here.
     private static let opened: [AdminScope?: Set<String>] = [
         .usersRead: ["listUsers", "getUser", "listAuditEvents", "listPurchases", "getPurchase", "listStoreEvents"],
-        .usersWrite: ["mergeDone"],
+        .usersWrite: ["mergeDone", "banUser", "unbanUser", "setAttributes", "changeAttributes"],
         .tier: ["setTier", "forgetTier", "syncPurchase", "replayStoreEvent"],
         .sessions: ["revokeUser", "revokeSession"], .delete: ["deleteUser"],
         .gatewayRead: ["getNow", "watch", "listUpstreams", "listDecisions"],
@@ -119,7 +119,7 @@ import Wire
         #expect(await ask("GET users?email=eve@example.org").text == #"{"users":[]}"#)
         let shown = await ask("GET users/\(ada.text)").text
         #expect(shown.contains(#""sessions":[{"id":"\#(UUID(random: (2, 1)).text)","contract":"password","device":"phone""#))
-        #expect(shown.hasSuffix(#""metadata":{}}"#))
+        #expect(shown.hasSuffix(#""metadata":{},"attributes":{}}"#))
     }
 
     /// The id of a merged account answers as the account.
@@ -148,6 +148,26 @@ import Wire
         let logged = try await store.changes(since: mark).changes.map(\.change)
         #expect(logged == [.account(ada, try #require(try await store.standing(of: ada)))])
         #expect(await ask("PUT users/\(ada.text)/tier", #"{"tier":"free"}"#).text.contains(#""tier":"free""#))
+    }
+
+    @Test func attributesAreReplacedAndMerged() async throws {
+        let ada = try await bench.open("ada@example.org", 1)
+        let path = "users/ada%40example.org/attributes"
+        #expect(await ask("GET users/\(ada.text)").text.hasSuffix(#""attributes":{}}"#))
+        let put = await ask("PUT \(path)", #"{"attributes":{"role": "editor","x":null,"plan":1}}"#)
+        #expect(put.status == 200 && put.text == #"{"id":"\#(ada.text)","attributes":{"role":"editor","plan":1}}"#)
+        let patch = await ask("PATCH \(path)", #"{"attributes":{"plan":null,"tags":["a"]}}"#, token: "Bearer a-token-with-users:write")
+        #expect(patch.text == #"{"id":"\#(ada.text)","attributes":{"role":"editor","tags":["a"]}}"#)
+        #expect(await ask("GET users/\(ada.text)").text.hasSuffix(#""attributes":{"role":"editor","tags":["a"]}}"#))
+        let audit = await ask("GET audit?user=\(ada.text)").text
+        #expect(audit.contains(#""event":"attributes-changed""#) && audit.contains(#""token":"for-usersWrite""#))
+        for body in ["", "{}", #"{"attributes":[]}"#, #"{"attributes":"a"}"#, #"{"attributes":null}"#] {
+            #expect(await ask("PUT \(path)", body).status == 400, "\(body)")
+        }
+        let large = #"{"attributes":{"a":"\#(String(repeating: "x", count: 4_100))"}}"#
+        for method in ["PUT", "PATCH"] { #expect(await ask("\(method) \(path)", large).text.contains("at most 4096 bytes")) }
+        #expect(await ask("PUT users/eva%40example.org/attributes", "{}").status == 404)
+        #expect(await ask("PUT \(path)", #"{"attributes":{}}"#).text.hasSuffix(#""attributes":{}}"#))
     }
 
     @Test func sessionsAndAccountsAreEnded() async throws {

@@ -157,6 +157,47 @@ import Wire
         #expect(again.isNew)
     }
 
+    /// Each change has a version of its own, is logged for gateways and in the audit log.
+    @Test(arguments: Backend.allCases) func attributesAreReplacedAndMerged(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let user = try await store.opened("a@x").account.id
+        var reader = try await ChangeReader(store)
+        func json(_ text: String) -> [UInt8] { Array(text.utf8) }
+        #expect(try await store.standing(of: user)?.attributes == Attributes.none)
+        let first = Attributes(stored: json(#"{"role":"editor","plan":1}"#))
+        #expect(try await store.change(.replace(first), of: user, at(5)) == .success(first))
+        var standing = try #require(try await store.standing(of: user))
+        #expect(standing.attributes == first && standing.entitlement.version == 1)
+        #expect(try await reader.news() == [.account(user, standing)])
+        let merged = Attributes(stored: json(#"{"role":"admin"}"#))
+        #expect(try await store.change(.merge(json(#"{"plan":null,"role":"admin"}"#)), of: user, at(6)) == .success(merged))
+        standing = try #require(try await store.standing(of: user))
+        #expect(standing.attributes == merged && standing.entitlement.version == 2)
+        #expect(try await reader.news() == [.account(user, standing)])
+        // A change that changes nothing, or does not fit, is none.
+        #expect(try await store.change(.merge(json("{}")), of: user, at(7)) == .success(merged))
+        #expect(try await store.change(.merge(json("[]")), of: user, at(7)) == .failure(.malformed))
+        #expect(try await store.change(.merge(json("{}")), of: newID(), at(7)) == nil)
+        #expect(try await reader.news().isEmpty)
+        #expect(try await store.account(user)?.attributes == merged)
+        #expect(try await store.auditEvents(of: user, before: nil, limit: 10).map(\.kind).filter { $0 == .attributesChanged }.count == 2)
+        #expect(try await store.change(.replace(.none), of: user, at(8)) == .success(.none))
+        #expect(try await store.standing(of: user)?.attributes == Attributes.none)
+    }
+
+    @Test(arguments: Backend.allCases) func anAccountThatIsTakenLosesItsAttributes(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let user = try await store.opened("a@x", contract: .password).account.id
+        _ = try await store.change(.merge(Array(#"{"role":"editor"}"#.utf8)), of: user, at(1))
+        let proof = IdentityProof(provider: .google, subject: "s", verifiedEmail: try email("a@x"), name: nil, nameRule: .first)
+        _ = try await store.signIn(proof, newUser: newID(), session: newSession(.provider), at(2))
+        #expect(try await store.account(user)?.attributes == Attributes.none)
+    }
+
     @Test(arguments: Backend.allCases)
     func tiersCountTheirChanges(_ backend: Backend) async throws {
         let bench = try backend.bench()

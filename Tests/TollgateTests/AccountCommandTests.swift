@@ -329,7 +329,7 @@ import Workbench
         let json = try await run(["user", "show", id.text, "--json"]).output
         #expect(
             json
-                == #"{"id":"\#(id)","email":"ada@example.org","email_confirmed_at":"\#(time)","name":"Ada Lovelace","given_name":"Ada","family_name":"Lovelace","has_password":false,"opened_by":"provider","created_at":"\#(time)","updated_at":"\#(time)","tier":"premium","tier_until":"2027-01-15T09:00:00.000Z","has_active_subscription":true,"grants":[{"source":"operator","tier":"premium","until":"2027-01-15T09:00:00.000Z"}],"merges":[],"identities":[{"provider":"apple","subject":"001234.abc","linked_at":"\#(time)"}],"actors":[{"type":"team","id":"42"}],"sessions":[{"id":"\#(session)","contract":"provider","device":"App/1.0 (iPhone)","address":"192.0.2.7","created_at":"\#(time)","last_used_at":"\#(time)","expires_at":"2027-02-14T07:59:00.000Z"}],"metadata":{}}"#
+                == #"{"id":"\#(id)","email":"ada@example.org","email_confirmed_at":"\#(time)","name":"Ada Lovelace","given_name":"Ada","family_name":"Lovelace","has_password":false,"opened_by":"provider","created_at":"\#(time)","updated_at":"\#(time)","tier":"premium","tier_until":"2027-01-15T09:00:00.000Z","has_active_subscription":true,"grants":[{"source":"operator","tier":"premium","until":"2027-01-15T09:00:00.000Z"}],"merges":[],"identities":[{"provider":"apple","subject":"001234.abc","linked_at":"\#(time)"}],"actors":[{"type":"team","id":"42"}],"sessions":[{"id":"\#(session)","contract":"provider","device":"App/1.0 (iPhone)","address":"192.0.2.7","created_at":"\#(time)","last_used_at":"\#(time)","expires_at":"2027-02-14T07:59:00.000Z"}],"metadata":{},"attributes":{}}"#
                 + "\n")
     }
 
@@ -379,6 +379,16 @@ import Workbench
         let events = try await store().auditEvents(of: id, before: nil, limit: 10)
         #expect(events.map(\.kind) == [.tierChanged, .tierChanged, .tierChanged, .tierChanged, .accountOpened])
         #expect(events.map(\.detail) == [nil, "plus", "plus", "premium", "operator"])
+    }
+
+    @Test func attributesAreSetFromJSON() async throws {
+        _ = try await create("ada@example.org")
+        let set = try await run(["user", "set-attributes", "ada@example.org", #"{"role": "editor"}"#])
+        #expect(set.exitCode == 0 && set.output == #"The attributes are {"role":"editor"}."# + "\n")
+        #expect(try await run("user show ada@example.org").output.contains(#"attributes  {"role":"editor"}"#))
+        #expect(try await run("user show ada@example.org --json").output.contains(#""attributes":{"role":"editor"}"#))
+        let wrong = try await run(["user", "set-attributes", "ada@example.org", "role=editor"])
+        #expect(wrong.exitCode == 2 && wrong.errorOutput.contains("attributes must be one JSON object"))
     }
 
     @Test func aPurchaseThatGivesMoreIsNamedBesideTheOperatorsTier() async throws {

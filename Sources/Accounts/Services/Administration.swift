@@ -92,6 +92,14 @@ package struct Administration: Sendable {
         return try await context.ask(await context.store.setTier(tier, until: end, of: identity, newUser: newUser, audit))
     }
 
+    /// Changes the attributes of an account; a fault if they do not fit. They count on every gateway within a second.
+    package func change(
+        _ attributes: AttributeChange, of user: UUID
+    ) async throws(AccountError<AdministrationRefusal>) -> Result<Attributes, Metadata.Fault> {
+        let audit = context.audit(by: actor)
+        return try await present(await context.store.change(attributes, of: user, audit))
+    }
+
     /// Has every gateway look up the tier of a subject again, within a second.
     package func forgetTier(of identity: IdentityKey) async throws(AccountFailure) {
         try await context.ask(await context.store.forget(identity))

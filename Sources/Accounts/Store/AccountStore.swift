@@ -103,6 +103,10 @@ package protocol OperatorRecords: Sendable {
     func setTier(
         _ tier: String?, until: WallTime?, of user: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> Entitlement?
+    /// Changes the attributes of an account; a fault if they do not fit, and nil if there is no such account.
+    func change(
+        _ attributes: AttributeChange, of user: UUID, _ audit: AuditContext
+    ) async throws(StoreFault) -> Result<Attributes, Metadata.Fault>?
     /// The entitlement of the account that an identity is linked to; nil if there is none.
     func entitlement(of identity: IdentityKey) async throws(StoreFault) -> Entitlement?
     /// Sets the tier of the account that an identity is linked to. Without one, an account without sign-in is made, with the id

@@ -6,6 +6,20 @@ internal import Wire
 extension AdminOperation {
     static let page = Parameter("limit", "At most so many", .range(1...1_000))
 
+    private static func attributes(_ method: String, _ id: String, _ about: String, merges: Bool) -> AdminOperation {
+        AdminOperation(
+            method, "users/{id}/attributes", id, about, access: .scope(.usersWrite), body: .object([.has("attributes", .map(.anything))]),
+            answers: SetAttributes.shape, refusals: [404]
+        ) { api, call in
+            // The user first: a wrong one is 404, whatever the body.
+            let user = try await api.operator.account(try call.user).id.text
+            guard let json = try RequestObject(call.request.body).json("attributes") else {
+                throw AdminRefusal(400, "BAD_REQUEST", "attributes is required, as an object")
+            }
+            return try await api.operator.setAttributes(json, merges: merges, of: user)
+        }
+    }
+
     /// Accounts, their sessions and the audit log.
     static let accounts = [
         AdminOperation(
@@ -17,7 +31,8 @@ extension AdminOperation {
             ], answers: UserList.shape
         ) { api, call in try await api.users(call.query) },
         AdminOperation(
-            "GET", "users/{id}", "getUser", "One account with identities, actors, sessions and metadata", access: .scope(.usersRead),
+            "GET", "users/{id}", "getUser", "One account with identities, actors, sessions, metadata and attributes",
+            access: .scope(.usersRead),
             answers: AccountDetails.shape, refusals: [404]
         ) { api, call in try await api.operator.details(try call.user) },
         AdminOperation(
@@ -34,6 +49,9 @@ extension AdminOperation {
             guard let name = try body.text("tier") else { throw AdminRefusal(400, "BAD_REQUEST", "tier is required") }
             return try await api.operator.setTier(try TierChoice(name, until: try body.text("until")), of: named)
         },
+        attributes(
+            "PUT", "setAttributes", "Replaces the attributes of an account, at most \(Attributes.largest) bytes", merges: false),
+        attributes("PATCH", "changeAttributes", "Replaces attributes of the same names; null removes one", merges: true),
         AdminOperation(
             "DELETE", "users/{id}/tier-cache", "forgetTier", "Has every gateway ask for the tier of an outside issuer's user again",
             access: .scope(.tier), answers: ForgottenTier.shape, refusals: [404]

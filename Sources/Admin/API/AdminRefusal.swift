@@ -25,6 +25,7 @@ package struct AdminRefusal: Error {
         case .malformedName(_, let fault): self.init(400, "BAD_REQUEST", fault.message)
         case .tier(let fault): self.init(400, "BAD_REQUEST", fault.message(end: "until"))
         case .malformedReason: self.init(400, "BAD_REQUEST", "reason has more than 200 bytes or a control character")
+        case .attributes(let fault): self.init(400, "BAD_REQUEST", fault.attributesMessage)
         case .unknownName: self.init(404, "NOT_FOUND", "There is no user with this id or email")
         case .unknownSubject(let subject): self.init(404, "NOT_FOUND", "There is no account of \(subject.text)")
         case .unknownSession: self.init(404, "NOT_FOUND", "There is no session with this id")

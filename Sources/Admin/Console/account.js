@@ -99,6 +99,28 @@ function unban(user) {
   });
 }
 
+function changeAttributes(user) {
+  const text = h("textarea", { id: "attributes-json", rows: 8, "aria-describedby": "attributes-hint", ...verbatim },
+    JSON.stringify(user.attributes ?? {}, null, 2));
+  return confirm({
+    title: "Change the attributes", isDangerous: false, button: "Change the attributes",
+    text: `A change of the attributes of ${nameOf(user)} counts at every gateway within a second.`,
+    fields: [
+      h("div", { class: "field" }, h("label", { for: "attributes-json" }, "Attributes"), text,
+        h("p", { id: "attributes-hint", class: "quiet small" }, "One JSON object of at most 4096 bytes. It replaces all of them.")),
+    ],
+    async action() {
+      let attributes;
+      try { attributes = JSON.parse(text.value); } catch { throw new Complaint(text, "This is no JSON."); }
+      if (typeof attributes !== "object" || attributes === null || Array.isArray(attributes)) {
+        throw new Complaint(text, "This is no object, write one like {\"role\": \"editor\"}.");
+      }
+      await ask("PUT", ["users", user.id, "attributes"], { body: { attributes } });
+      toast(`The attributes of ${nameOf(user)} were changed.`);
+    },
+  });
+}
+
 function endSession(user, session) {
   return confirm({
     title: "End this session?", button: "End the session",
@@ -176,7 +198,11 @@ function show(user, log, purchases, changed) {
     type: "button", id: "ban", class: isBanned(user) ? "" : "danger-text",
     async onclick() { if (await (isBanned(user) ? unban(user) : ban(user))) changed("ban"); },
   }, isBanned(user) ? "Lift the ban" : "Ban the account");
+  const attributesButton = h("button", {
+    type: "button", id: "change-attributes", async onclick() { if (await changeAttributes(user)) changed("change-attributes"); },
+  }, "Change the attributes");
   const metadata = JSON.stringify(user.metadata ?? {}, null, 2);
+  const attributes = JSON.stringify(user.attributes ?? {}, null, 2);
   return [
     h("div", { class: "grid-2" },
       panel("Account", { id: "account", tools: [banButton] }, facts([
@@ -198,6 +224,8 @@ function show(user, log, purchases, changed) {
         ["Subscription", user.has_active_subscription ? badge("active", "good") : "none active"],
         ["Grants", grants(user.grants)],
       ]))),
+    panel("Attributes", { id: "attributes", tools: [attributesButton] }, attributes === "{}"
+      ? empty("No attributes", "Routes can require and forward them.") : h("pre", { class: "small" }, attributes)),
     panel("Sessions", { id: "sessions", tools: [endButton], note: `${count(user.sessions.length)} open` }, sessionTable(user, changed)),
     panel("Purchases", { id: "purchases" }, purchases.element),
     panel("Audit log", { id: "audit", note: "newest first" }, log.element),

@@ -167,6 +167,7 @@ extension SQLTransaction {
         try releasePurchases(claimedBy: &account, audit)
         try dropCodes(of: account)
         account.strip(at: audit.now)
+        if account.attributes != .none { try setAttributes(.none, of: account.id, at: audit.now) }
         try setPasswordHash(nil, of: account.id)
         try dropIdentities(of: account.id, at: audit.now)
         try change(.unlogged, "DELETE FROM actor_grants WHERE account = $1", [.id(account.id)])

@@ -135,6 +135,7 @@ extension AccountCommandFault {
         case .malformedName(let name, let fault): self.init(message: "\(quoted(name)): \(fault.message)", exitCode: 2)
         case .tier(let fault): self.init(message: fault.message(end: "--until"), exitCode: 2)
         case .malformedReason: self.init(message: "--reason has more than 200 bytes or a control character", exitCode: 2)
+        case .attributes(let fault): self.init(message: fault.attributesMessage, exitCode: 2)
         case .unknownName(let name): self.init(message: "no account has the id or email \(quoted(name)), `tollgate user list` shows them")
         case .unknownSubject(let subject):
             self.init(message: "there is no account of \(quoted(subject.text)), `tollgate user set-tier` makes one")

@@ -49,6 +49,15 @@ extension Command {
             }
         },
         Command.overAccounts(
+            "user set-attributes USER JSON",
+            "replaces the attributes of an account by a JSON object like '{\"role\":\"editor\"}'; every gateway applies it within a second"
+        ) { call in
+            { accounts in
+                let set = try await accounts.operator.setAttributes(Array(call.operands[1].utf8), merges: false, of: call.operands[0])
+                return call.answer(set) { "The attributes are \(visible(set.attributes.json.rawBytes.text)).\n" }
+            }
+        },
+        Command.overAccounts(
             "user revoke USER", "ends all sessions of an account; every gateway refuses its tokens within a second"
         ) { call in
             { accounts in
@@ -178,6 +187,7 @@ extension AccountDetails {
         }
         for actor in grants { rows.append(["acts as", "\(actor.type) \(actor.id)"]) }
         if view.account.metadata != .empty { rows.append(["metadata", view.account.metadata.json.rawBytes.text]) }
+        if view.account.attributes != .none { rows.append(["attributes", view.account.attributes.json.rawBytes.text]) }
         let text = CheckTable.table(["PART", "WHAT"], rows.map { $0.map(visible) })
         guard !sessions.isEmpty else { return text + "\nNo session is in use.\n" }
         return text + "\n"
