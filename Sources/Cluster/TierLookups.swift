@@ -93,7 +93,7 @@ package final class TierLookups: Sendable {
     }
 
     /// The tier of this user, as workers learn it. The answer of a tier server is kept unless something newer may be known by then.
-    package func tier(of user: TokenUser) async -> TierStatus {
+    package func tier(of user: TokenUser) async -> UserTier {
         let now = self.now().wall
         let (fresh, known, forgettings, source) = state.withLock { state -> (UserTier?, KnownTier?, UInt64, Source?) in
             let source = state.source(of: user)
@@ -101,12 +101,12 @@ package final class TierLookups: Sendable {
             let fresh = state.known.fresh(user, at: now).map { state.scale.status(of: user, $0) }
             return (fresh, state.known.known(user), state.forgettings, source)
         }
-        if let fresh { return fresh.status }
+        if let fresh { return fresh }
         let answer = await answer(to: user, source)
         return state.withLock { state in
             let isNewest = state.forgettings == forgettings && state.flights[user] == nil && state.known.known(user) == known
             return status(of: user, answer, &state, now, isKept: isNewest)
-        }.status
+        }
     }
 
     /// The configuration changed: workers look up every tier again. Any thread.

@@ -42,12 +42,14 @@ package struct TierScale: Sendable {
         return (.tier(best.rank, until: best.end), goesOn ? WallTime(seconds: best.end) : nil)
     }
 
-    /// An own account's tier and email; nil if there is none.
+    /// An own account's tier, email and marks; nil if there is none.
     package func status(
         of user: TokenUser, standing: AccountStanding?, _ source: UserTier.Source, at now: WallTime
     ) -> UserTier {
         var status = status(of: user, standing?.entitlement, source, at: now)
-        if let standing { status.email = standing.email?.text ?? "" }
+        guard let standing else { return status }
+        status.email = standing.email?.text ?? ""
+        status.marks = AccountMarks(standing)
         return status
     }
 
@@ -63,5 +65,14 @@ package struct TierScale: Sendable {
     private func end(of until: WallTime?) -> Int64 {
         guard let end = until?.advanced(seconds: graceSeconds) else { return .max }
         return end.seconds + (end > WallTime(seconds: end.seconds) ? 1 : 0)
+    }
+}
+
+extension AccountMarks {
+    fileprivate init(_ standing: AccountStanding) {
+        let bar: Bar? = standing.isClosed ? .closed : standing.ban.map { .banned(until: $0.until) }
+        self.init(
+            bar: bar, attributes: standing.attributes == .none ? [] : standing.attributes.json,
+            merges: standing.merges.map { AnnouncedMerge(from: $0.from, until: $0.until.seconds) })
     }
 }

@@ -6,7 +6,7 @@ package import Wire
 /// and no allocation for a request whose token is cached.
 ///
 /// The order is fixed: client address, preflight, path, route, origin, WebSocket handshake, `grpc-timeout`, `Authorization`, internal
-/// caller, token, actor, claims, tier, age of the sign-in, size, limit. A refusal ends it. The limit comes last, so a request refused for another reason is
+/// caller, token, actor, claims, tier, attributes, age of the sign-in, size, limit. A refusal ends it. The limit comes last, so a request refused for another reason is
 /// not charged.
 package struct Admission: ~Copyable {
     private let pin = AddressPin()
@@ -22,6 +22,7 @@ package struct Admission: ~Copyable {
     var expiredLines = FieldEdits()
     var revoked = RevokedSessions()
     var tierCache: TierCache
+    var accountDetails = AccountDetails(bytes: 8 << 20)
     /// By the issuer's index in the policy's trust.
     private(set) var tierKeys: [LimitKey]
     var subjects: SubjectCache
@@ -52,9 +53,10 @@ package struct Admission: ~Copyable {
             cache.drop(self.policy.liveKeys.subtracting(policy.liveKeys))
         } else {
             cache.removeAll()
-            tierCache.removeAll()
-            subjects.removeAll()
+            forgetUsers()
         }
+        // The details of accounts are those that the routes look at.
+        if policy.attributes != self.policy.attributes { forgetUsers() }
         limits = CompiledLimits.of(policy, hash)
         tierKeys = Self.tierKeys(policy, hash)
         // The policy may bring the key that signed them.
@@ -116,10 +118,11 @@ package struct Admission: ~Copyable {
         case .upstream(let number):
             decision.verdict = .forward(upstream: number)
             addIdentity(gate, &decision)
+            if gate.looksAtAccount { addAccount(gate, now.wall.seconds, &decision) }
             decision.editAuthorization(bytes)
             // The end of a WebSocket that is only checked is not seen.
             if decision.handshake != nil, check == nil, !chargeSocket(route, gate, head, bytes, &decision) { return false }
-            if gate.signsIdentity, !signIdentity(route, now.wall, &decision) { return false }
+            if gate.signsIdentity, !signIdentity(route, gate, now.wall, &decision) { return false }
         case .local(let number):
             // Behind the proxy that asks is something else.
             guard check == nil else {
@@ -289,7 +292,7 @@ package struct Admission: ~Copyable {
 
     /// Whether the caller meets the route's claims and tier, and has signed in lately enough. Anonymous callers get 401, because a
     /// token may help.
-    private func authorise(_ gate: RouteGate, _ now: WallTime, _ decision: inout Decision) -> Bool {
+    private mutating func authorise(_ gate: RouteGate, _ now: WallTime, _ decision: inout Decision) -> Bool {
         if gate.claims != 0 {
             guard let identity = decision.identity else { return refuseAnonymous(&decision) }
             // The account has given up the email that the token claims.
@@ -300,6 +303,7 @@ package struct Admission: ~Copyable {
         }
         if let tier = gate.tier, !holds(tier, gate, &decision) { return false }
         guard settleUnknownTier(gate, &decision) else { return false }
+        if gate.looksAtAccount, !readAccount(gate, now, &decision) { return false }
         return gate.maxAge == 0 || hasSignedInLately(gate.maxAge, now.seconds, &decision)
     }
 

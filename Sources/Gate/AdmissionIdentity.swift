@@ -19,9 +19,11 @@ package struct IdentitySigner: Sendable {
         self.publicURL = publicURL
     }
 
-    /// The token for the upstream of `route` that says what the fields of `edits` say; nil if OpenSSL fails. `now` is in seconds
-    /// since 1970.
-    func token(_ edits: borrowing FieldEdits, signedInAt: Int64?, route: String, at now: Int64) -> [UInt8]? {
+    /// The token for the upstream of `route` that says what the fields of `edits` say; nil if OpenSSL fails. `attributes`: those of the
+    /// route as a JSON object. `now` is in seconds since 1970.
+    func token(
+        _ edits: borrowing FieldEdits, signedInAt: Int64?, attributes: [UInt8]? = nil, route: String, at now: Int64
+    ) -> [UInt8]? {
         var texts: [IdentityHeader: [UInt8]] = [:]
         edits.forEach { name, value in
             for header in IdentityHeader.allCases where name.equals(header.name.rawBytes) { texts[header] = value.array }
@@ -35,6 +37,10 @@ package struct IdentitySigner: Sendable {
         if let signedInAt { json.field("auth_time", Int(signedInAt)) }
         for header in IdentityHeader.allCases {
             if let text = texts[header] { Self.write(header, text, texts, &json) }
+        }
+        if let attributes {
+            json.key("attributes" as StaticString)
+            json.verbatim(attributes.rawBytes)
         }
         json.endObject()
         return key.identityToken(json.finish().readable)
@@ -58,6 +64,9 @@ package struct IdentitySigner: Sendable {
         case .tokenIssuer: json.field("token_issuer", text.rawBytes)
         case .actorType: writeActor(texts, &json)
         case .actorID: if texts[.actorType] == nil { writeActor(texts, &json) }
+        case .mergedFrom:
+            let ids = text.split { $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: " ") }
+            json.array("merged_from", ids) { $0.string(String(decoding: $1, as: UTF8.self)) }
         case .signedIdentity: break
         }
     }
@@ -89,18 +98,20 @@ extension Admission {
 
     /// Adds `X-Tollgate-Identity` where the caller is known: an anonymous caller has no identity to sign. Called once all other
     /// identity fields are there. False if the request is refused, because there is no key or it fails.
-    mutating func signIdentity(_ route: Int, _ now: WallTime, _ decision: inout Decision) -> Bool {
+    mutating func signIdentity(_ route: Int, _ gate: RouteGate, _ now: WallTime, _ decision: inout Decision) -> Bool {
         guard let identity = decision.identity else { return true }
         let key = SignedIdentities.Key(
             token: decision.tokenSerial, route: Int32(truncatingIfNeeded: route), tier: decision.tier, account: decision.account,
-            hidesEmail: decision.hidesEmail)
+            hidesEmail: decision.hidesEmail, detail: decision.detailSerial, merges: decision.announcedMerges)
         if key.token != 0, signedIdentities.append(key, at: now.seconds, to: &decision.requestEdits) { return true }
         guard let signer = policy.identitySigner else {
             decision.refuse(.unavailable(.keys, retryAfterSeconds: Self.keysRetrySeconds), .unavailable, .keysUnavailable)
             return false
         }
+        let attributes = gate.forwardedAttributes == 0 ? nil : detail(decision)?.json(gate.forwardedAttributes, policy.attributes)
         let token = signer.token(
-            decision.requestEdits, signedInAt: identity.signedInAt, route: policy.rules[route].name, at: now.seconds)
+            decision.requestEdits, signedInAt: identity.signedInAt, attributes: attributes, route: policy.rules[route].name, at: now.seconds
+        )
         guard let token else {
             decision.refuse(.internalError)
             return false

@@ -2,12 +2,13 @@ import Credentials
 import HTTP
 package import Wire
 
-/// Checks of a verified token: whether its session was revoked, the user's current tier, and whether its email is still theirs.
+/// Checks of a verified token: whether its session was revoked or its account banned or closed, the user's current tier, and whether its
+/// email is still theirs.
 extension Admission {
     /// `Retry-After` when a tier cannot be looked up, in seconds.
     static var accountsRetrySeconds: UInt32 { 1 }
 
-    /// Whether the session was not revoked. Finds the account of an outside identity, and sets the tier of the decision.
+    /// Whether neither the session nor the account is refused. Finds the account of an outside identity, and sets the tier of the decision.
     /// False with `.lookUp` if the account or the tier must be looked up first.
     mutating func isLive(_ identity: Identity, _ now: WallTime, _ decision: inout Decision) -> Bool {
         if identity.isOwn && revoked.contains(identity.session) {
@@ -19,6 +20,7 @@ extension Admission {
         if policy.hasAccounts, let outside = identity.outside, !findAccount(outside, now.seconds, &accountKey, &decision) { return false }
         let issuer = Int(identity.issuerIndex)
         let source = policy.tierSources[issuer]
+        decision.accountKey = accountKey
         if source == .claim || source == .ownAccount && !identity.mayHaveAccount {
             decision.replaceUser()
             setClaimed(identity, &decision)
@@ -28,11 +30,13 @@ extension Admission {
         let key = source == .account ? accountKey : nil
         let tierKey = key ?? identity.user.combined(with: tierKeys[issuer])
         decision.tierKey = tierKey
+        if source == .ownAccount { decision.accountKey = tierKey }
         guard let known = tierCache.entry(of: tierKey, at: now) else {
             decision.effects.asksAccount = key != nil
             decision.verdict = .lookUp
             return false
         }
+        if let bar = known.bar, bar.isInForce(at: now) { return refuse(bar, &decision) }
         decision.replaceUser()
         if let claimed = identity.email, known.contradicts(claimed, issuedAt: identity.issuedAt) { decision.hidesEmail = true }
         switch known.status {
@@ -46,6 +50,12 @@ extension Admission {
         case .unavailable: break
         }
         return true
+    }
+
+    /// Returns false.
+    private func refuse(_ bar: AccountMarks.Bar, _ decision: inout Decision) -> Bool {
+        decision.refuse(.unauthorized(.revoked), .refused, bar == .closed ? .closed : .banned)
+        return false
     }
 
     private func setClaimed(_ identity: Identity, _ decision: inout Decision) {
@@ -105,9 +115,15 @@ extension Admission {
     package mutating func learn(_ users: [UserTier]) {
         for user in users {
             let email = user.email.map { $0.withRawBytes { LimitSubject.email($0, hash) } }
-            if let key = tierKey(of: user.user) { tierCache.learn(user, of: key, email: email) }
+            if let key = tierKey(of: user.user) { learn(user, key, email: email) }
             if user.source == .pushed, user.user.issuer == nil, let id = UUID(parsing: user.user.id) { subjects.accountChanged(id, hash) }
         }
+    }
+
+    private mutating func learn(_ user: UserTier, _ key: LimitKey, email: LimitKey?) {
+        let account = user.user.issuer == nil && policy.attributes.concerns(user.marks) ? UUID(parsing: user.user.id) : nil
+        guard tierCache.learn(user, of: key, email: email, hasDetail: account != nil), let account else { return }
+        accountDetails.learn(user.marks, of: account, policy.attributes, key)
     }
 
     /// Has these users looked up again.
@@ -135,6 +151,7 @@ extension Admission {
     /// Empties the caches of tiers and subjects, so that every user is looked up again.
     package mutating func forgetUsers() {
         tierCache.removeAll()
+        accountDetails.removeAll()
         subjects.removeAll()
     }
 

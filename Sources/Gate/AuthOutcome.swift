@@ -28,6 +28,7 @@ package enum AuthReason: UInt8, CaseIterable, Sendable {
         refreshUnavailable
     case signInTooOld
     case foreignOrigin
+    case banned, closed, attributes
     case tooLarge, malformed, duplicateMember, unsupportedAlgorithm, criticalExtension, wrongIssuer, algorithmNotAllowed
     case keysUnavailable, unknownKey, badSignature, expired, notYetValid, noExpiry, wrongAudience, lifetimeTooLong
     case notAnAccessToken, noSubject, unsafeClaim, badClaim
@@ -71,6 +72,9 @@ package enum AuthReason: UInt8, CaseIterable, Sendable {
         case .refreshUnavailable: "refresh_unavailable"
         case .signInTooOld: "sign_in_too_old"
         case .foreignOrigin: "foreign_origin"
+        case .banned: "banned"
+        case .closed: "closed"
+        case .attributes: "attributes"
         case .tooLarge: TokenFault.tooLarge.reason
         case .malformed: TokenFault.malformed.reason
         case .duplicateMember: TokenFault.duplicateMember.reason

@@ -100,6 +100,11 @@ package struct Decision: ~Copyable {
     var identityLines = FieldEdits()
     /// Key of the user in the tier cache; nil if the token's claim counts.
     var tierKey: LimitKey?
+    /// Key of the user's account there; nil if the user has none that is looked up.
+    var accountKey: LimitKey?
+    /// The version of the account's details, and the number of merges that the upstream is told of; 0 where the route wants none.
+    var detailSerial: UInt64 = 0
+    var announcedMerges: UInt8 = 0
     /// The subject of the token, where an account stands in for it.
     var subjectBytes = ByteBuffer()
     /// The account that an outside identity stands for.
@@ -177,6 +182,9 @@ package struct Decision: ~Copyable {
         answerEdits.removeAll()
         keyBytes.removeAll()
         tierKey = nil
+        accountKey = nil
+        detailSerial = 0
+        announcedMerges = 0
         subjectBytes.removeAll()
         verifiedAlgorithm = nil
         internalCaller = -1

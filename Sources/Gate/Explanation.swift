@@ -6,7 +6,7 @@ import Wire
 /// decision, so the two cannot differ.
 package struct Explanation: Sendable, Equatable {
     package struct Step: Sendable, Equatable {
-        /// `client`, `path`, `route`, `cors`, `caller`, `identity`, `standing`, `refresh`, `tier`, `sign-in`, `size`, `limit`,
+        /// `client`, `path`, `route`, `cors`, `caller`, `identity`, `standing`, `refresh`, `tier`, `attributes`, `sign-in`, `size`, `limit`,
         /// `filter`, `cause` or `verdict`; `tollgate explain` adds more.
         package let name: String
         package let text: String
@@ -60,6 +60,7 @@ package struct Explanation: Sendable, Equatable {
         if let source = Self.tierSource(note, policy) { add("standing", source) }
         if note.offersRefresh { add("refresh", Self.refresh(note)) }
         if let tier = rule.tier { add("tier", Self.tier(note, policy, needed: tier)) }
+        if !rule.attributes.isEmpty { add("attributes", Self.attributes(note, rule)) }
         if let maxAge = rule.maxAgeSeconds { add("sign-in", Self.signIn(note, maxAge)) }
         if refusal == .payloadTooLarge { add("size", "the content is larger than \(rule.bodyLimit) bytes") }
         for index in rule.limits.indices { add("limit", Self.limit(note, rule, index)) }
@@ -119,6 +120,8 @@ package struct Explanation: Sendable, Equatable {
     private static func tierSource(_ note: borrowing DecisionRecord, _ policy: Policy) -> String? {
         // Actors are refused without a look at the accounts.
         guard note.issuerIndex >= 0, note.authReason != .actor else { return nil }
+        if note.authReason == .banned { return "the account is banned" }
+        if note.authReason == .closed { return "the account was closed by its user" }
         if note.authReason == .revoked {
             guard let endedAt = note.sessionEndedAt else { return "the session has ended" }
             return "the session ended \(max(0, note.decidedAt - endedAt)) s ago"
@@ -161,6 +164,12 @@ package struct Explanation: Sendable, Equatable {
         if note.shadowed.contains(.tier) { return "\(name) is needed and missing, shadow mode lets it pass" }
         guard let own = note.tier else { return "\(name) is needed" }
         return own >= needed ? "\(name) is needed and held" : "\(name) is needed, \(policy.tiers.name(of: own)) is held"
+    }
+
+    private static func attributes(_ note: borrowing DecisionRecord, _ rule: RouteRule) -> String {
+        let needed = "\(rule.attributes.map(\.text).joined(separator: ", ")) is needed"
+        if note.authReason == .attributes { return "\(needed), and the account does not have it" }
+        return note.auth == .accepted ? "\(needed) and held" : needed
     }
 
     private static func signIn(_ note: borrowing DecisionRecord, _ maxAge: UInt32) -> String {

@@ -19,7 +19,7 @@ struct IdentityView {
         case .userName: forwardsName
         case .userEmailVerified: forwardsEmail && !hidesEmail
         case .userEmail: (forwardsEmail || isEmailProven) && !hidesEmail
-        case .userID, .userTier, .userPremium, .sessionID, .tokenIssuer, .actorType, .actorID, .signedIdentity: true
+        case .userID, .userTier, .userPremium, .sessionID, .tokenIssuer, .actorType, .actorID, .mergedFrom, .signedIdentity: true
         }
     }
 
@@ -41,7 +41,7 @@ extension IdentityHeader {
 }
 
 /// The identity fields of a token: pairs of a header and the slice of its line in a `FieldEdits`, which holds all of them. The fields of
-/// the tier are not among them, because a tier may change during a token's life, and neither is the signed identity.
+/// the tier and the merges are not among them, because they may change during a token's life, and neither is the signed identity.
 struct IdentityFields: Sendable {
     /// A line by its place. Small, because requests copy identities.
     private struct Line {
@@ -53,7 +53,7 @@ struct IdentityFields: Sendable {
     private static let maxBytes = 60_000
 
     /// By the header's raw value; empty for one that the token does not have.
-    private var lines = InlineArray<11, Line>(repeating: Line())
+    private var lines = InlineArray<12, Line>(repeating: Line())
     /// The headers that the token has, as bits by raw value.
     private var present: UInt16 = 0
 
@@ -72,7 +72,7 @@ struct IdentityFields: Sendable {
                 case .tokenIssuer: issuer.withRawBytes { write(header, $0, into: &edits) }
                 case .actorType: write(header, token.actorType, into: &edits)
                 case .actorID: write(header, token.actorID, into: &edits)
-                case .userTier, .userPremium, .signedIdentity: true
+                case .userTier, .userPremium, .mergedFrom, .signedIdentity: true
                 }
             guard isWritten, edits.http1.byteCount <= Self.maxBytes else { return nil }
         }

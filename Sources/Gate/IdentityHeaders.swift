@@ -12,6 +12,8 @@ package enum IdentityHeader: UInt8, CaseIterable, Sendable {
     /// The token's `iss`; the trust line's name if its tokens have none.
     case tokenIssuer
     case actorType, actorID
+    /// The accounts that were merged into the user's and not yet confirmed by a service; for routes with `merge=announce`.
+    case mergedFrom
     /// A JWT that says the same as the other fields; for routes with `identity=signed`. Rendered last: see `AdmissionIdentity`.
     case signedIdentity
 
@@ -27,6 +29,7 @@ package enum IdentityHeader: UInt8, CaseIterable, Sendable {
         case .tokenIssuer: "X-Token-Issuer"
         case .actorType: "X-Actor-Type"
         case .actorID: "X-Actor-Id"
+        case .mergedFrom: "X-User-Merged-From"
         case .signedIdentity: "X-Tollgate-Identity"
         }
     }
@@ -36,8 +39,14 @@ package enum IdentityHeader: UInt8, CaseIterable, Sendable {
 package enum IdentityHeaders {
     /// Read by the gateway only: stripped, never injected.
     private static let credentials: [StaticString] = ["X-Internal-Key", "X-Refresh-Token"]
-    /// Written into answers by the gateway only.
-    private static let answers: [StaticString] = ["X-New-Access-Token", "X-New-Refresh-Token", "X-New-Token-Expires-At"]
+    /// Written into answers by the gateway only, or read there by it.
+    private static let answers: [StaticString] = [
+        "X-New-Access-Token", "X-New-Refresh-Token", "X-New-Token-Expires-At", mergeDone,
+    ]
+    /// By which an upstream says that it has moved what was a merged account's.
+    private static let mergeDone: StaticString = "X-Tollgate-Merge-Done"
+    /// In front of an attribute's name. Every name that begins so is the gateway's, whichever attributes routes forward.
+    static let attributePrefix: StaticString = "X-User-Attribute-"
 
     /// Fields about the connection. Rewritten in their usual spelling, removed in any other.
     private static let forwarding: [StaticString] = [
@@ -60,6 +69,15 @@ package enum IdentityHeaders {
         return names.mayHold(name) && names.holds(name, except: [])
     }
 
+    /// Whether this is the name of an attribute's field, in any spelling.
+    static func isAttribute(_ name: RawSpan) -> Bool {
+        let count = attributePrefix.utf8CodeUnitCount
+        return name.byteCount >= count && FoldedName.matches(name.extracting(first: count), attributePrefix.rawBytes)
+    }
+
+    /// Whether an upstream's answer confirms merges by a field of this name.
+    package static func confirmsMerge(_ name: RawSpan) -> Bool { FoldedName.matches(name, mergeDone.rawBytes) }
+
     /// Whether only the gateway may send an answer field of this name.
     package static func ownsInAnswer(_ name: RawSpan) -> Bool {
         guard name.byteCount >= 18, name[0] | 0x20 == UInt8(ascii: "x") else { return false }
@@ -70,6 +88,7 @@ package enum IdentityHeaders {
     /// Why a field of this name, which is not in `ProxyFields`, cannot be kept.
     static func faultOfKeeping(_ name: RawSpan) -> KeptFields.Fault {
         for own in credentials where FoldedName.matches(name, own.rawBytes) { return .credential }
+        if isAttribute(name) { return .written }
         for own in requestNames where FoldedName.matches(name, own.rawBytes) { return .written }
         for own in framing where FoldedName.matchesByRuns(name, own.rawBytes) { return .framing }
         switch FieldName.recognise(name) {

@@ -28,6 +28,8 @@ package final class Policy: Sendable {
     package let identitySigner: IdentitySigner?
 
     package var rules: [RouteRule] { table.rules }
+    /// The fields of all attributes that routes forward.
+    package var attributeFields: [[UInt8]] { attributes.fields }
 
     /// The compiled CORS policies. Routes with equal ones share one.
     let cors: [CORSGate]
@@ -51,6 +53,8 @@ package final class Policy: Sendable {
     let foldsEveryPath: Bool
     /// The compiled filters of each rule.
     let filters: [FilterPlan?]
+    /// The attributes that the rules look at.
+    let attributes: AttributeTable
     /// Prefixes to strip and tier fields, referenced by slices.
     let texts: [UInt8]
     /// Rendered fields of each tier, in `texts`.
@@ -85,6 +89,7 @@ package final class Policy: Sendable {
         let foldedRoutes = try FoldedRoutes(rules)
         self.foldedRoutes = foldedRoutes
         foldsEveryPath = foldedRoutes?.hasUnfoldedRules ?? false
+        attributes = try AttributeTable(rules)
         var gates: [RouteGate] = []
         var texts: [UInt8] = []
         var policies = [cors].compactMap(\.self)
@@ -95,7 +100,7 @@ package final class Policy: Sendable {
                 number = policies.firstIndex(of: policy) ?? policies.count
                 if number == policies.count { policies.append(policy) }
             }
-            var gate = try RouteGate(rule, corsNumber: number, trust: trust, texts: &texts)
+            var gate = try RouteGate(rule, corsNumber: number, trust: trust, attributes, texts: &texts)
             gate.mayHideStricterRoute = !rule.target.isLocal && !rule.upstreamPathsAreExact && foldedRoutes?.mayHide(behind: index) == true
             gates.append(gate)
         }
@@ -141,6 +146,7 @@ package final class Policy: Sendable {
         original = other
         gates = other.gates
         filters = other.filters
+        attributes = other.attributes
         self.texts = texts
         tierLines = other.tierLines
         realmText = other.realmText
@@ -254,6 +260,10 @@ struct RouteGate: Sendable {
     let claims: UInt64
     /// Whether one of them is an issuer's claim of the email.
     let claimsEmail: Bool
+    /// Required attributes and those to forward, as bits of the policy's `AttributeTable`.
+    let attributes: UInt64
+    let forwardedAttributes: UInt64
+    let announcesMerges: Bool
     let hasLimit: Bool
     let forwardsAuthorization: Bool
     let forwardsEmail: Bool
@@ -277,9 +287,10 @@ struct RouteGate: Sendable {
     let maxWebSockets: UInt32
     let dialect: Dialect
 
-    init(_ rule: RouteRule, corsNumber: Int, trust: Trust, texts: inout [UInt8]) throws(RouteFault) {
+    init(_ rule: RouteRule, corsNumber: Int, trust: Trust, _ table: AttributeTable, texts: inout [UInt8]) throws(RouteFault) {
         let looksAtIdentity =
             rule.tier != nil || !rule.claims.isEmpty || !rule.filters.isEmpty || rule.maxAgeSeconds != nil || rule.signsIdentity
+            || !rule.attributes.isEmpty || !rule.forwardedAttributes.isEmpty || rule.announcesMerges
         if rule.auth == .none && looksAtIdentity { throw .identityNeeded(rule.name) }
         target = rule.target
         auth = rule.auth
@@ -290,6 +301,9 @@ struct RouteGate: Sendable {
         filters = !rule.filters.isEmpty && !rule.shadow.contains(.filter)
         claims = try Self.mask(rule, trust)
         claimsEmail = rule.claims.contains { claim in trust.issuers.contains { $0.emailClaim == claim.name } }
+        attributes = table.required(by: rule)
+        forwardedAttributes = table.forwarded(by: rule)
+        announcesMerges = rule.announcesMerges
         guard rule.limits.count <= LimitCharge.capacity else { throw .tooManyLimits(rule.name) }
         hasLimit = !rule.limits.isEmpty
         // With auth=none the gateway does not read it, so it forwards it.
@@ -312,6 +326,9 @@ struct RouteGate: Sendable {
         maxWebSockets = rule.maxWebSockets ?? 0
         dialect = rule.errors
     }
+
+    /// Whether a request needs the details of its account.
+    var looksAtAccount: Bool { attributes | forwardedAttributes != 0 || announcesMerges }
 
     private static func mask(_ rule: RouteRule, _ trust: Trust) throws(RouteFault) -> UInt64 {
         var mask: UInt64 = 0

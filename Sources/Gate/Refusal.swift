@@ -72,6 +72,8 @@ package enum Refusal: Equatable, Sendable {
     package enum Forbidden: Equatable, Sendable {
         /// The token lacks a claim that the route requires.
         case claims
+        /// The account lacks an attribute that the route requires.
+        case attributes
         /// The route is for internal callers, and this is none.
         case caller
         /// The token has an actor, and the target is an endpoint of the gateway.

@@ -41,6 +41,7 @@ extension Refusal {
     private static func challenge(_ why: Forbidden) -> Challenge? {
         switch why {
         case .claims: ("insufficient_scope", "The token lacks a required claim")
+        case .attributes: ("insufficient_scope", "The account lacks a required attribute")
         case .actor: ("insufficient_scope", "The token has an actor")
         case .caller, .origin, .preflight: nil
         }

@@ -18,6 +18,7 @@ extension Refusal {
         case .unauthorized(.signInTooOld): "This needs a more recent sign-in."
         case .unauthorized(.caller): "Only internal callers may do this."
         case .forbidden(.claims): "The access token does not permit this."
+        case .forbidden(.attributes): "The account does not permit this."
         case .forbidden(.actor): "A token with an actor cannot be used here."
         case .forbidden(.caller): "Only internal callers may do this."
         case .forbidden(.origin): "Pages of this origin must not do this."

@@ -52,8 +52,8 @@ enum FoldedName {
     }
 }
 
-/// Names of request fields that are removed or rewritten: the gateway's own, `ProxyFields`, and look-alikes of framing
-/// fields. Built once from those tables, from which its bounds follow. Its users hold the value, because a lazy global costs
+/// Names of request fields that are removed or rewritten: the gateway's own, `ProxyFields`, every name of an attribute's field, and
+/// look-alikes of framing fields. Built once from those tables, from which its bounds follow. Its users hold the value, because a lazy global costs
 /// a call at every use.
 ///
 /// Length, first and last letter reject most names; one hash probe decides most of the others.
@@ -97,6 +97,8 @@ public struct ReservedNames: Sendable {
             entries.append(Entry(name: name, next: slots[slot]))
             slots[slot] = UInt8(entries.count)
         }
+        let prefix = IdentityHeaders.attributePrefix.rawBytes
+        bounds[Int(prefix[0] & 31)].lengths |= UInt64.max << UInt64(prefix.byteCount)
         // A name without a `-` has no look-alikes.
         framing = IdentityHeaders.framing.filter { $0.rawBytes.firstIndex(of: UInt8(ascii: "-")) != nil }
         for name in framing {
@@ -125,6 +127,7 @@ public struct ReservedNames: Sendable {
         if bounds.lengths >> UInt64(min(name.byteCount, 63)) & 1 != 0, let index = index(of: name) {
             return index >= keepable || !kept.contains(index) || !FoldedName.isSpelling(name, of: entries[index].name.rawBytes)
         }
+        if IdentityHeaders.isAttribute(name) { return true }
         guard bounds.lastLetters != 0 else { return false }
         for other in framing where FoldedName.matchesByRuns(name, other.rawBytes) { return true }
         return false

@@ -32,6 +32,7 @@ struct RouteDemands: Hashable, Sendable {
     private let auth: Int
     private let tier: Tier
     private let claims: [ClaimRequirement]
+    private let attributes: [AttributeRequirement]
     private let maxAgeSeconds: UInt32
     private let limits: [Limit]
     private let filter: Filter?
@@ -40,6 +41,7 @@ struct RouteDemands: Hashable, Sendable {
         auth = Self.rank(rule.auth)
         tier = rule.shadow.contains(.tier) ? .lowest : rule.tier ?? .lowest
         claims = rule.claims
+        attributes = rule.attributes
         maxAgeSeconds = rule.maxAgeSeconds ?? .max
         limits = rule.shadow.contains(.limit) ? [] : rule.limits.map { Limit($0, by: rule.limitBy) }
         let isFiltered = !rule.filters.isEmpty && !rule.shadow.contains(.filter)
@@ -59,7 +61,7 @@ struct RouteDemands: Hashable, Sendable {
     func isStricter(than other: Self) -> Bool {
         if auth > other.auth || tier > other.tier || maxAgeSeconds < other.maxAgeSeconds { return true }
         if let filter, filter != other.filter { return true }
-        if !claims.allSatisfy(other.claims.contains) { return true }
+        if !claims.allSatisfy(other.claims.contains) || !attributes.allSatisfy(other.attributes.contains) { return true }
         return !limits.allSatisfy { mine in other.limits.contains { $0.isWithin(mine) } }
     }
 }

@@ -69,6 +69,12 @@ package struct RouteRule: Sendable {
     package var limitBy: LimitBy
     /// All are required.
     package var claims: [ClaimRequirement]
+    /// All are required of the account.
+    package var attributes: [AttributeRequirement]
+    /// The attributes that the upstream gets (`forward-attributes=`).
+    package var forwardedAttributes: [AttributeName]
+    /// Whether the upstream gets the merges that it has not confirmed (`merge=announce`).
+    package var announcesMerges: Bool
     /// How long ago the sign-in may be, in seconds, 1 or more; nil for any time (`max-age=`).
     package var maxAgeSeconds: UInt32?
     /// Whether the upstream gets the identity as a JWT, too (`identity=signed`).
@@ -130,6 +136,9 @@ package struct RouteRule: Sendable {
         limits = []
         limitBy = .user
         claims = []
+        attributes = []
+        forwardedAttributes = []
+        announcesMerges = false
         maxAgeSeconds = nil
         signsIdentity = false
         forwardsAuthorization = false

@@ -22,10 +22,12 @@ package enum RouteFault: Error, Equatable, Sendable, CustomStringConvertible {
     case badStrip(String, String)
     /// A claim that the trust was not made with.
     case unknownRequirement(String, claim: String)
-    /// `tier`, `claims` or `filter` on a route with auth=none.
+    /// `tier`, `claims`, `attributes` or `filter` on a route with auth=none.
     case identityNeeded(String)
     /// More than `LimitCharge.capacity`.
     case tooManyLimits(String)
+    /// All routes together require, or forward, more than `AttributeTable.capacity`.
+    case tooManyAttributes(String)
 
     package var description: String { message }
 
@@ -38,8 +40,11 @@ package enum RouteFault: Error, Equatable, Sendable, CustomStringConvertible {
         case .badHost(let route, let host): "the route \(route) names the host \"\(host)\"; a name without port is wanted"
         case .badStrip(let route, let strip): "the route \(route) strips \"\(strip)\", which is no path"
         case .unknownRequirement(let route, let claim): "the route \(route) asks for the claim \(claim), which is not known"
-        case .identityNeeded(let route): "the route \(route) has auth=none, so no identity can meet its tier=, claims= or filter="
+        case .identityNeeded(let route):
+            "the route \(route) has auth=none, so no identity can meet its tier=, claims=, attributes= or filter="
         case .tooManyLimits(let route): "the route \(route) has more than \(LimitCharge.capacity) limits"
+        case .tooManyAttributes(let route):
+            "the route \(route) brings the different attributes of all routes to more than \(AttributeTable.capacity)"
         }
     }
 }

@@ -17,6 +17,9 @@ struct SignedIdentities: ~Copyable {
         /// nil if the user is the token's own.
         var account: UUID?
         var hidesEmail = false
+        /// The version of the account's details, and the number of merges that are announced; 0 for none.
+        var detail: UInt64 = 0
+        var merges: UInt8 = 0
     }
 
     /// `exp` − `iat`, in seconds.

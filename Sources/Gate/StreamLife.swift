@@ -14,6 +14,10 @@ package struct StreamLife: Equatable, Sendable {
     /// The subject of an outside issuer that stands for an account.
     let subject: LimitKey?
     private(set) var tier: TierNeed?
+    /// Key of the user's account in the tier cache; nil if its changes end nothing, or end the session too.
+    private(set) var account: LimitKey?
+    /// The attributes that the route requires, as bits of the policy's table.
+    private(set) var attributes: UInt64 = 0
     /// Whether the token is the gateway's own.
     let isOwn: Bool
 
@@ -43,9 +47,18 @@ package struct StreamLife: Equatable, Sendable {
             claimed: tiers.rank(of: former.name(of: need.claimed)) ?? .lowest)
     }
 
+    /// Another policy is in force, whose table of attributes has other bits. One that no route requires any more is no need.
+    package mutating func adopt(_ policy: Policy, insteadOf former: Policy) {
+        if policy.tiers != former.tiers { adopt(policy.tiers, insteadOf: former.tiers) }
+        if attributes != 0 { attributes = policy.attributes.moved(attributes, from: former.attributes) }
+    }
+
     /// Why a stream must end although its token has not expired.
     package enum End: Equatable, Sendable {
-        case sessionEnded, tierLost
+        /// Its session has ended, or its account is banned or closed.
+        case sessionEnded
+        /// The tier is too low, or an attribute is gone.
+        case tierLost
     }
 
     /// The state of what a stream depends on, as far as the worker knows it.
@@ -56,6 +69,8 @@ package struct StreamLife: Equatable, Sendable {
         case lacksSubject
         /// The tier of its user must be looked up.
         case lacksTier
+        /// Its own account, or that of its subject, must be looked up.
+        case lacksAccount
     }
 }
 
@@ -65,13 +80,15 @@ extension Admission {
         guard decision.identity != nil else { return nil }
         let gate = policy.gates[decision.routeIndex]
         guard gate.streams.expiry != .keep, let identity = decision.identity else { return nil }
+        // A ban ends the sessions of the account, so that a token with a session needs no look at it.
+        let isBare = identity.isOwn ? identity.ownSession == nil : policy.tierSources[Int(identity.issuerIndex)] == .account
         let extends = gate.streams.expiry == .extend && identity.isOwn && !identity.hasActor
         return StreamLife(
             expiresAt: identity.expiresAt, leeway: policy.trust.clockSkewSeconds,
             extendingSession: extends ? identity.ownSession : nil,
             session: identity.isOwn ? identity.session : identity.outside?.endKey,
             subject: decision.account == nil ? nil : identity.outside?.subject, tier: tierNeed(gate, identity, decision),
-            isOwn: identity.isOwn)
+            account: isBare || gate.attributes != 0 ? decision.accountKey : nil, attributes: gate.attributes, isOwn: identity.isOwn)
     }
 
     private func tierNeed(_ gate: RouteGate, _ identity: Identity, _ decision: borrowing Decision) -> StreamLife.TierNeed? {
@@ -92,6 +109,15 @@ extension Admission {
             guard let known = subjects.find(subject, at: now.seconds, hash) else { return .lacksSubject }
             if case .refused = known.status { return .over(.sessionEnded) }
         }
+        if let account = life.account {
+            guard let known = tierCache.entry(of: account, at: now) else { return .lacksAccount }
+            if let bar = known.bar, bar.isInForce(at: now) { return .over(.sessionEnded) }
+            if life.attributes != 0, !known.isUnavailable {
+                let detail = known.hasDetail ? accountDetails.find(account) : nil
+                if known.hasDetail, detail == nil { return .lacksAccount }
+                guard (detail?.held ?? 0) & life.attributes == life.attributes else { return .over(.tierLost) }
+            }
+        }
         guard let need = life.tier else { return .live }
         let least = isFiltered ? max(need.least, need.shown) : need.least
         guard least > .lowest else { return .live }
@@ -103,15 +129,15 @@ extension Admission {
         }
     }
 
-    /// The user whose tier a stream lacks, or the subject whose account it lacks; `request` is the decision about its request. nil
+    /// The user whose tier or account a stream lacks, or the subject whose account it lacks; `request` is the decision about its request. nil
     /// for outside issuers after a reload, which may have given their numbers to others.
-    package func user(lackedBy life: StreamLife, _ request: borrowing DecisionRecord, isSubject: Bool) -> TokenUser? {
-        if life.isOwn { return TokenUser(request.userID) }
+    package func user(lackedBy life: StreamLife, _ request: borrowing DecisionRecord, _ state: StreamLife.State) -> TokenUser? {
+        if life.isOwn || state == .lacksAccount { return TokenUser(request.userID) }
         let number = Int(request.issuerIndex)
         guard request.policyVersion == policy.version, policy.trust.issuers.indices.contains(number) else { return nil }
         let issuer = policy.trust.issuers[number]
         let isAccount = life.subject != nil && policy.tierSources[number] == .account
-        if !isSubject && isAccount { return TokenUser(request.userID) }
+        if state == .lacksTier && isAccount { return TokenUser(request.userID) }
         return TokenUser(life.subject == nil ? request.userID : request.subject, of: issuer.name)
     }
 }

@@ -23,6 +23,7 @@ package struct UserTier: Equatable, Sendable {
     package var learnedAt: Int64
     /// The email that the account has proven, empty if none; nil if unknown.
     package var email: String?
+    package var marks: AccountMarks
 
     /// How it was learned.
     package enum Source: UInt8, Equatable, Sendable {
@@ -34,7 +35,7 @@ package struct UserTier: Equatable, Sendable {
 
     package init(
         user: TokenUser, status: TierStatus, version: Int64, source: Source = .lookedUp, learnedAt: Int64 = 0,
-        freshUntil: WallTime? = nil, email: String? = nil
+        freshUntil: WallTime? = nil, email: String? = nil, marks: AccountMarks = AccountMarks()
     ) {
         self.user = user
         self.status = status
@@ -43,6 +44,7 @@ package struct UserTier: Equatable, Sendable {
         self.source = source
         self.learnedAt = learnedAt
         self.email = email
+        self.marks = marks
     }
 }
 
@@ -80,6 +82,10 @@ struct TierCache {
         fileprivate var freshUntil: WallTime?
         /// Of the email that the account has proven, or of an empty one; nil if unknown.
         fileprivate var email: LimitKey?
+        /// Why tokens of the account are refused; it may be over.
+        fileprivate(set) var bar: AccountMarks.Bar?
+        /// Whether `AccountDetails` has more of the account.
+        fileprivate(set) var hasDetail = false
 
         /// Whether the account has another proven email than the one that a token claims. A token that is newer than what was
         /// looked up may name one of which this gateway has not been told yet; a change that was told ends older tokens' claims
@@ -110,25 +116,29 @@ struct TierCache {
         return entry
     }
 
-    /// Stores an update, unless something newer is cached. `email` is the key of its email.
-    mutating func learn(_ update: UserTier, of user: LimitKey, email: LimitKey? = nil) {
+    /// Stores an update, unless something newer is cached. `email` is the key of its email. False if the update is older than what is
+    /// cached, or says nothing of the account.
+    @discardableResult
+    mutating func learn(_ update: UserTier, of user: LimitKey, email: LimitKey? = nil, hasDetail: Bool = false) -> Bool {
         if var known = entries.find(user), !known.isUnavailable {
             if case .unavailable(let until) = update.status {
                 // Unavailability never replaces a known tier; one that is no longer fresh stays until the next attempt.
                 known.freshUntil = known.freshUntil.map { max($0, WallTime(seconds: until)) }
-                return entries.put(known, user)
+                entries.put(known, user)
+                return false
             }
             // A tier that was over when it was looked up again gives way, whatever its version.
             if !known.isOver(at: update.learnedAt) {
-                if known.version > update.version { return }
+                if known.version > update.version { return false }
                 // A pushed update is never older than a lookup that it may have overtaken.
-                if known.version == update.version, known.source == .pushed, update.source == .lookedUp { return }
+                if known.version == update.version, known.source == .pushed, update.source == .lookedUp { return true }
             }
         }
         entries.put(
             Entry(
                 status: update.status, version: update.version, source: update.source, learnedAt: update.learnedAt,
-                freshUntil: update.freshUntil, email: email), user)
+                freshUntil: update.freshUntil, email: email, bar: update.marks.bar, hasDetail: hasDetail), user)
+        return true
     }
 
     /// Has `user` looked up again; what was known no longer counts.
@@ -141,7 +151,7 @@ struct TierCache {
 }
 
 extension TierCache.Entry {
-    fileprivate var isUnavailable: Bool {
+    var isUnavailable: Bool {
         switch status {
         case .unavailable: true
         case .noAccount, .tier: false

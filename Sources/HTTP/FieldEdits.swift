@@ -92,6 +92,7 @@ public struct FieldEdits: ~Copyable {
     /// Appends `piece` percent-encoded (RFC 3986 §2.1), but for unreserved bytes.
     package mutating func append(percentEncoded piece: RawSpan) { PercentEncoding.encode(piece, into: &lines) }
     @inlinable public mutating func append(_ piece: StaticString) { lines.append(piece) }
+    package mutating func append(_ id: UUID) { id.write(into: &lines) }
     @inlinable public mutating func append(decimal value: UInt64) { lines.append(decimal: value) }
     @inlinable @inline(__always) public mutating func append(lowBytes word: UInt64, count: Int) {
         lines.append(lowBytes: word, count: count)

@@ -36,6 +36,18 @@ extension RouteDeclaration: OptionTarget {
             "claims", list: \.rule.claims, "name=value,name=value", "claims that the token must have", part: claim, join: { $0 },
             show: { $0.map { "\($0.name)=\($0.value)" } })
         LineOption(
+            "attributes", list: \.rule.attributes, "name=value|value,…",
+            "attributes that the account must have, each with one of its values; others get 403", part: attribute,
+            join: { $0 }, show: { $0.map(\.text) })
+        LineOption(
+            "forward-attributes", list: \.rule.forwardedAttributes, "name,name",
+            "attributes of the account that the upstream gets as `X-User-Attribute-Name`", part: attributeName, join: { $0 },
+            show: { $0.map(\.text) })
+        LineOption(
+            "merge", \.rule.announcesMerges, .choice([("off", false), ("announce", true)]),
+            "`announce` tells the upstream in `X-User-Merged-From` which accounts were merged into the user's, until it answers `X-Tollgate-Merge-Done`"
+        )
+        LineOption(
             "max-age", ifSet: \.rule.maxAgeSeconds, .duration(1_000...31_536_000_000, unit: 1_000), "5m",
             "how long ago the user may have signed in; older sign-ins, and tokens without `auth_time`, get 401 `insufficient_user_authentication` (RFC 9470)"
         )
@@ -126,6 +138,22 @@ extension RouteDeclaration: OptionTarget {
             throw ParseError("is no list of claims, write claims=name=value,name=value")
         }
         return ClaimRequirement(name: pair[0], value: pair[1])
+    }
+
+    private static func attribute(_ text: String) throws(ParseError) -> AttributeRequirement {
+        let pair = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        let values = pair.last?.split(separator: "|", omittingEmptySubsequences: false).map(String.init) ?? []
+        guard pair.count == 2, !pair[0].isEmpty, !values.contains("") else {
+            throw ParseError("is no list of attributes, write attributes=name=value|value,name=value")
+        }
+        return AttributeRequirement(name: pair[0], values: values)
+    }
+
+    private static func attributeName(_ text: String) throws(ParseError) -> AttributeName {
+        guard let name = AttributeName(text) else {
+            throw ParseError("is no list of attributes to forward, write up to 64 letters, digits, _, - and . for each, like role,plan")
+        }
+        return name
     }
 
     private static func strip(_ text: String) throws(ParseError) -> String {
@@ -302,7 +330,8 @@ extension RouteDeclaration {
     /// Reports options that contradict each other and would otherwise be ignored silently.
     private static func checkTogether(_ line: inout OptionLine, _ rule: RouteRule) {
         if rule.auth == .none {
-            for key in ["tier", "claims", "max-age", "stream-expiry", "stream-warning"] where line.has(key) {
+            let keys = ["tier", "claims", "attributes", "forward-attributes", "merge", "max-age", "stream-expiry", "stream-warning"]
+            for key in keys where line.has(key) {
                 line.fault("\(key)= does not go with auth=none, which ignores the identity, write auth=required")
             }
             if rule.signsIdentity {
@@ -316,6 +345,9 @@ extension RouteDeclaration {
                     "filter= does not go with auth=none, which ignores the identity, write auth=optional: callers without a token get the lowest tier's view"
                 )
             }
+        }
+        if Set(rule.forwardedAttributes.map(\.field)).count < rule.forwardedAttributes.count {
+            line.fault("forward-attributes= names two attributes that one field would carry, rename one of them")
         }
         if rule.takesWebSockets {
             if !rule.methods.isEmpty, !rule.methods.contains("GET") {

@@ -86,7 +86,7 @@ final class ContractWorld: StoryWorld {
             context: context, mint: mint,
             outside: OutsideRefresh(secret: Self.secret, limiter: limiter) { [oldIssuer] token, _, _ in oldIssuer.redeem(token) })
         let judging = TokenJudge.Sources(
-            policy: { policy }, tier: { _ in .unavailable(until: 0) }, subject: { _ in .unavailable }, hasEnded: { _ in nil },
+            policy: { policy }, tier: { UserTier(user: $0, status: .unavailable(until: 0), version: 0) }, subject: { _ in .unavailable }, hasEnded: { _ in nil },
             keysWanted: { _ in }, now: { [clock] in clock.now.wall })
         let judge = TokenJudge(judging, sessions: sessions)
         services = ContractServices(

@@ -69,7 +69,8 @@ import Wire
     private static let refusals: [Refusal] = [
         .badRequest(.http(.requestLine)), .badRequest(.severalAuthorizations), .badRequest(.grpcTimeout), .unauthorized(.missing),
         .unauthorized(.token(.expired)), .unauthorized(.token(.malformed)), .unauthorized(.revoked), .unauthorized(.caller),
-        .unauthorized(.signInTooOld(maxAge: 5)), .forbidden(.claims), .forbidden(.caller), .forbidden(.actor), .forbidden(.preflight),
+        .unauthorized(.signInTooOld(maxAge: 5)), .forbidden(.claims), .forbidden(.caller), .forbidden(.actor), .forbidden(.attributes),
+        .forbidden(.preflight),
         .premiumRequired, .notFound, .methodNotAllowed(MethodSet(bits: 3)), .requestTimeout, .payloadTooLarge, .uriTooLong,
         .expectationFailed,
         .upgradeRequired, .headersTooLarge, .rateLimited(retryAfterSeconds: 7), .internalError, .notImplemented, .badGateway,

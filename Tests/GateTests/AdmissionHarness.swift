@@ -189,6 +189,9 @@ final class AdmissionHarness {
     /// Lifetime of the latest request's answer.
     var streamLife: StreamLife? { admission.streamLife(decision) }
 
+    /// The account whose merges the latest request announces.
+    var announced: LimitKey? { admission.announced(decision) }
+
     /// The delivery that a request with this token confirms.
     func sighting(_ path: String, _ token: String) -> TokenDelivery? {
         _ = get(path, token: token)

@@ -12,7 +12,7 @@ let everyRefusal: [Refusal] =
         .badRequest(.http(.requestLine)), .unauthorized(.missing),
         .unauthorized(.token(.badSignature)), .unauthorized(.token(.expired)), .unauthorized(.token(.malformed)),
         .unauthorized(.revoked), .unauthorized(.signInTooOld(maxAge: 300)), .unauthorized(.caller), .forbidden(.claims),
-        .forbidden(.caller), .forbidden(.actor),
+        .forbidden(.caller), .forbidden(.actor), .forbidden(.attributes),
         .forbidden(.preflight), .premiumRequired, .notFound,
         .methodNotAllowed(MethodSet(bits: 3)), .requestTimeout, .payloadTooLarge, .uriTooLong, .expectationFailed, .upgradeRequired,
         .headersTooLarge, .rateLimited(retryAfterSeconds: 7), .internalError, .notImplemented, .badGateway,

@@ -46,7 +46,10 @@ import Wire
             admission.decide(
                 head, described.rawBytes, peer: peer, at: AdmissionHarness.now, check: endpoint, limiter: limiter, &decision)
             var fields = ByteBuffer()
-            if case .forward = decision.verdict { decision.addPassage(at: endpoint, head, described.rawBytes, to: &fields) }
+            if case .forward = decision.verdict {
+                decision.addPassage(
+                    at: endpoint, head, described.rawBytes, attributes: admission.policy.attributeFields, to: &fields)
+            }
             return (
                 Judged(decision, head, described.rawBytes, admission.policy, at: AdmissionHarness.now.wall),
                 fields.readable.text.split(separator: "\r\n").map(String.init)
@@ -129,6 +132,9 @@ import Wire
         ("X-Forwarded-Method: GET\nX-Forwarded-Uri: /a\nX-Forwarded-Uri: /b", .contradiction),
         ("X-Forwarded-Method: GET\nX-Forwarded-Uri: /a\nX_User_Id: 7", .lookAlike),
         ("X-Forwarded-Method: GET\nX-Forwarded-Uri: /a\nx.user.tier: premium", .lookAlike),
+        ("X-Forwarded-Method: GET\nX-Forwarded-Uri: /a\nX-User-Attribute-Role: admin", .lookAlike),
+        ("X-Forwarded-Method: GET\nX-Forwarded-Uri: /a\nx_user.attribute-any: 1", .lookAlike),
+        ("X-Forwarded-Method: GET\nX-Forwarded-Uri: /a\nX-User-Merged-From: 1", .lookAlike),
     ])
     func anythingElseIsRefused(_ fields: String, _ fault: DescriptionFault) throws {
         let desk = try Desk(Self.all)
@@ -231,14 +237,15 @@ import Wire
     }
 
     @Test func envoyIsToldWhatToRemove() throws {
-        let desk = try Desk([Self.rule("all", "/") { $0.auth = .optional }])
+        let forwards = Self.rule("other", "/other") { $0.forwardedAttributes = [AttributeName("avatar_url")].compactMap(\.self) }
+        let desk = try Desk([Self.rule("all", "/") { $0.auth = .optional }, forwards])
         func removed(_ more: String) throws -> Set<String> {
             let passage = try desk.ask("GET /auth/check/envoy/a HTTP/1.1\nHost: api.test\(more)", at: .envoy).passage
             let line = try #require(passage.last?.split(separator: ": "))
             #expect(line[0] == "X-Envoy-Auth-Headers-To-Remove")
             return Set(line[1].split(separator: ",").map(String.init))
         }
-        let names = Set(IdentityHeaders.passage.map(\.description))
+        let names = Set(IdentityHeaders.passage.map(\.description) + ["X-User-Attribute-Avatar-Url"])
         #expect(names.isSuperset(of: ["X-User-Id", "X-User-Tier", "X-Session-Id", "X-Internal-Key", "X-Refresh-Token", "Authorization"]))
         #expect(try removed("") == names)
         #expect(

@@ -11,7 +11,7 @@ import Wire
     private static let names =
         IdentityHeader.allCases.map { "\($0.name)" } + [
             "X-Internal-Key", "X-Refresh-Token", "X-Request-Id", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host",
-            "X-Real-IP",
+            "X-Real-IP", "X-User-Attribute-", "X-User-Attribute-A", "X-User-Attribute-Avatar-Url",
         ] + believed
 
     /// Fields that upstreams trust.
@@ -54,7 +54,8 @@ import Wire
     }
 
     @Test(arguments: [
-        ("X-User-Id", KeptFields.Fault.written), ("X-Real-IP", .written), ("x_request_id", .written), ("Forwarded", .written),
+        ("X-User-Id", KeptFields.Fault.written), ("x-user-attribute-role", .written), ("X-Real-IP", .written), ("x_request_id", .written),
+        ("Forwarded", .written),
         ("X-Refresh-Token", .credential), ("Authorization", .credential), ("Content-Length", .framing), ("te", .framing),
         ("transfer--encoding", .framing), ("X-Api-Key", .notRemoved), ("", .notRemoved), ("X_Original_URL", .notRemoved),
     ])
@@ -81,13 +82,14 @@ import Wire
         "transferencoding", "content-lengths", "-content-length",
         "Content-Disposition", "Keep-It-Alive", "Priority", "Sec-Fetch-Site", "X-Requested-With", "DNT", "c", "-", "_",
         "X-Request-Ids", "Authorization", "X-Api-Key", "X-User-Names", "x-actor-name", "X-Internal-Keys", "X-New-Access-Token",
+        "X-User-Attribute", "X-User-Attributes-A", "X-User--Attribute-A", "X-Requested-Attribute-Role",
     ])
     func otherNamesAreNot(_ name: String) {
         #expect(!owns(name))
     }
 
     @Test func namesThatOnlyTheGatewayAnswersUnderAreOwnedInAnswers() {
-        for name in ["X-New-Access-Token", "x_new_refresh_token", "X-NEW-TOKEN-EXPIRES-AT"] {
+        for name in ["X-New-Access-Token", "x_new_refresh_token", "X-NEW-TOKEN-EXPIRES-AT", "x_tollgate_merge.done"] {
             #expect(name.withRawBytes { IdentityHeaders.ownsInAnswer($0) })
         }
         for name in ["X-New-Feature", "X-New-Access-Tokens", "X-User-Id", "X-New-Access-Toke"] {
@@ -122,7 +124,8 @@ import Wire
                 }
             }
             let folded = fold(name)
-            let isOwned = owned.contains(folded) || ProxyFields.spellings.contains { fold(Array($0.utf8)) == folded }
+            let isAttribute = folded.starts(with: Array("x-user-attribute-".utf8))
+            let isOwned = isAttribute || owned.contains(folded) || ProxyFields.spellings.contains { fold(Array($0.utf8)) == folded }
             #expect(IdentityHeaders.owns(name.rawBytes) == isOwned, "\(name.rawBytes.text)")
         }
     }

@@ -54,6 +54,20 @@ import Wire
         #expect(try await adopt(bench.store, key(opened.account.id.text)) == .refused)
     }
 
+    /// The end of a ban needs no change.
+    @Test(arguments: Backend.allCases) func subjectsOfABannedOrClosedAccountAreRefused(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let ada = try await add(bench.store, [key("7")])
+        let refusing = ["banned_at = 1, banned_until = NULL", "banned_until = 9000000000000000", "banned_at = NULL, erased_at = 1"]
+        for change in refusing {
+            try bench.run("UPDATE accounts SET \(change)")
+            #expect(try await bench.store.subject(key("7")) == .refused, "\(change)")
+        }
+        try bench.run("UPDATE accounts SET erased_at = NULL, banned_at = 1, banned_until = 2")
+        #expect(try await bench.store.subject(key("7")) == .account(ada))
+    }
+
     @Test(arguments: Backend.allCases) func aSubjectThatIsTwoAccountsIsNeither(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }

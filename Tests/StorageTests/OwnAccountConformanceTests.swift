@@ -21,24 +21,20 @@ import Wire
         let steps = [
             (#"{"name":"Ada","n":[1,{"a":true}]}"#, #"{"name":"Ada","n":[1,{"a":true}]}"#),
             (#"{ "name" : null, "x" : 1.50e1 }"#, #"{"n":[1,{"a":true}],"x":1.50e1}"#),
-            (#"{"n":false,"n":"é\n"}"#, #"{"x":1.50e1,"n":"é\n"}"#),
-            (#"{}"#, #"{"x":1.50e1,"n":"é\n"}"#), (#"{"x":null,"n":null,"gone":null}"#, #"{}"#),
+            (#"{"n":false,"n":"é\n"}"#, #"{"n":"é\n","x":1.50e1}"#),
+            (#"{}"#, #"{"n":"é\n","x":1.50e1}"#), (#"{"x":null,"n":null,"gone":null}"#, #"{}"#),
         ]
         for (number, (change, merged)) in steps.enumerated() {
             let before = try #require(await store.account(user))
-            guard case .changed(let account)? = try await store.changeAttributes(of: user, by: Array(change.utf8), at(Int64(number))) else {
-                Issue.record("\(change) was refused")
-                continue
-            }
-            #expect(String(decoding: account.attributes.json, as: UTF8.self) == merged)
+            let changed = try await store.change(.merge(Array(change.utf8)), of: user, at(Int64(number)))
             let stored = try #require(await store.account(user))
-            #expect(stored.attributes == account.attributes)
+            #expect(changed == .success(stored.attributes) && String(decoding: stored.attributes.json, as: UTF8.self) == merged)
             #expect((stored.entitlement.version > before.entitlement.version) == (stored.attributes != before.attributes))
         }
         let large = #"{"a":""# + String(repeating: "x", count: Attributes.largest) + #""}"#
-        #expect(try await store.changeAttributes(of: user, by: Array(large.utf8), at(9)) == .refused(.tooLarge))
-        #expect(try await store.changeAttributes(of: user, by: Array("{}x".utf8), at(9)) == .refused(.malformed))
-        #expect(try await store.changeAttributes(of: newID(), by: Array("{}".utf8), at(9)) == nil)
+        #expect(try await store.change(.merge(Array(large.utf8)), of: user, at(9)) == .failure(.tooLarge))
+        #expect(try await store.change(.merge(Array("{}x".utf8)), of: user, at(9)) == .failure(.malformed))
+        #expect(try await store.change(.merge(Array("{}".utf8)), of: newID(), at(9)) == nil)
         #expect(try await store.auditEvents(of: user, before: nil, limit: 9).count { $0.kind == .attributesChanged } == 4)
     }
 

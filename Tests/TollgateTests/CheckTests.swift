@@ -14,6 +14,8 @@ import Workbench
     static let route: [(option: String, json: String)] = [
         ("upstream=u", #""upstream":"u""#), ("auth=optional", #""auth":"optional""#), ("tier=premium", #""tier":"premium""#),
         ("limit=5/m", #""limit":"5/m""#), ("limit-by=address", #""limit_by":"address""#), ("claims=a=b,c=d", #""claims":["a=b","c=d"]"#),
+        ("attributes=role=a|b,c=d", #""attributes":["role=a|b","c=d"]"#),
+        ("forward-attributes=role,avatar_url", #""forward_attributes":["role","avatar_url"]"#), ("merge=announce", #""merge":"announce""#),
         ("max-age=5m", #""max_age":"5m""#), ("identity=signed", #""identity":"signed""#),
         ("forward=authorization,email,name", #""forward":["authorization","email","name"]"#),
         ("keep=X-Original-URL", #""keep":["X-Original-URL"]"#),
@@ -151,6 +153,9 @@ import Workbench
         #expect(
             whole.claims == [ClaimRequirement(name: "a", value: "b"), ClaimRequirement(name: "c", value: "d")] && whole.maxAgeSeconds == 300
         )
+        #expect(
+            whole.attributes.map(\.values) == [["a", "b"], ["d"]] && whole.attributes.map(\.name) == ["role", "c"] && whole.announcesMerges)
+        #expect(whole.forwardedAttributes.map(\.field) == ["X-User-Attribute-Role", "X-User-Attribute-Avatar-Url"])
         #expect(whole.signsIdentity && whole.forwardsAuthorization && whole.forwardsEmail && whole.forwardsName)
         #expect(
             whole.keptFields.text == "X-Original-URL" && whole.strip == "/a" && whole.timeoutMilliseconds == 5_000 && whole.retries == 2)

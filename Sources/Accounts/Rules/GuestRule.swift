@@ -45,38 +45,3 @@ extension Entitlement {
         return Entitlement(tier: best.tier, until: best.until, version: version, purchased: purchased)
     }
 }
-
-extension Attributes {
-    /// These, with the members of `other` that they lack, as far as there is room.
-    func completed(by other: Attributes) -> Attributes {
-        var known = Set(members.map(\.name))
-        var json = self.json
-        for (name, text) in other.members where known.insert(name).inserted {
-            // A comma behind the first member.
-            let more = (json.count > 2 ? [UInt8(ascii: ",")] : []) + text
-            guard json.count + more.count <= Self.largest else { continue }
-            json.insert(contentsOf: more, at: json.count - 1)
-        }
-        return Attributes(stored: json)
-    }
-
-    /// Each with its name and value as they stand in the object.
-    private var members: [(name: String, text: ArraySlice<UInt8>)] {
-        var reader = JSONReader(json.rawBytes)
-        var found: [(name: String, text: ArraySlice<UInt8>)] = []
-        do throws(JSONFault) {
-            guard try reader.next() == .beginObject else { return [] }
-            var start = reader.offset
-            while case .key(let key) = try reader.next() {
-                let name = reader.string(key)
-                try reader.skipValue()
-                found.append((name, json[start..<reader.offset]))
-                // Behind the comma.
-                start = reader.offset + 1
-            }
-        } catch {
-            // Attributes from the store are an object.
-        }
-        return found
-    }
-}

@@ -14,7 +14,7 @@ package enum SubjectVerdict: Sendable, Hashable {
 package struct SubjectHolder: Sendable, Equatable {
     package let user: UUID
     package let openedBy: ContractID?
-    /// Whether its outside sessions have ended.
+    /// Whether its outside sessions have ended, or it is banned or closed.
     package let isDetached: Bool
 
     package init(user: UUID, openedBy: ContractID?, isDetached: Bool) {

@@ -55,16 +55,12 @@ package struct OwnAccount: Sendable {
         let refused = names.filter { name in !writable.contains { $0.utf8.elementsEqual(name.utf8) } }
         guard refused.isEmpty else { throw .refused(.notWritable(refused)) }
         let audit = context.audit(caller)
-        let outcome: AttributesOutcome?
-        do throws(AccountFailure) {
-            outcome = try await context.ask(await context.store.changeAttributes(of: user, by: change, audit))
-        } catch {
-            throw .failed(error)
+        let changed = try await context.value(orRefuse: AttributesRefusal.noAccount) { () throws(AccountFailure) in
+            try await context.ask(await context.store.change(.merge(change), of: user, audit))
         }
-        switch outcome {
-        case .changed(let account)?: return account
-        case .refused(let fault)?: throw .refused(.unfit(fault))
-        case nil: throw .refused(.noAccount)
+        if case .failure(let fault) = changed { throw .refused(.unfit(fault)) }
+        return try await context.value(orRefuse: AttributesRefusal.noAccount) { () throws(AccountFailure) in
+            try await context.ask(await context.store.account(user))
         }
     }
 

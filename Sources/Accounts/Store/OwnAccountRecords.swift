@@ -2,8 +2,6 @@ package import Wire
 
 /// An account as its user sees and changes it.
 package protocol OwnAccountRecords: Sendable {
-    /// Writes the attributes with `change`, a JSON object, merged in; nil if there is no such account.
-    func changeAttributes(of user: UUID, by change: [UInt8], _ audit: AuditContext) async throws(StoreFault) -> AttributesOutcome?
     /// Links the identity of a verified ID token to the account of an open session, and adds what the token proves and the account lacks.
     func link(_ proof: IdentityProof, by session: CallerSession, _ audit: AuditContext) async throws(StoreFault) -> LinkOutcome
     /// Unlinks the identities of a source from the account of an open session.
@@ -14,13 +12,6 @@ package protocol OwnAccountRecords: Sendable {
     func endSessions(
         of user: UUID, keeping session: UUID, _ reason: EndReason, _ audit: AuditContext
     ) async throws(StoreFault) -> [EndedSession]
-}
-
-/// The outcome of a change of attributes.
-package enum AttributesOutcome: Sendable, Equatable {
-    case changed(Account)
-    /// No JSON object, or more of it than an account may have.
-    case refused(Metadata.Fault)
 }
 
 /// The outcome of linking an identity.

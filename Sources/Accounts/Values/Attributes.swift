@@ -26,6 +26,23 @@ package struct Attributes: Sendable, Hashable {
         guard object.count <= Self.largest else { throw .tooLarge }
         return Attributes(stored: object)
     }
+
+    /// These, with the members of `other` that they lack, as far as there is room.
+    func completed(by other: Attributes) -> Attributes {
+        var attributes = self
+        for member in AttributeMembers(other.json.rawBytes)?.each ?? [] {
+            guard AttributeMembers(attributes.json.rawBytes)?.has(member.name) == false else { continue }
+            do throws(Metadata.Fault) { attributes = try attributes.merging(member.json.rawBytes) } catch { continue }
+        }
+        return attributes
+    }
+
+    /// The names of a JSON object's members.
+    package static func names(in object: RawSpan) throws(Metadata.Fault) -> [String] {
+        var members = AttributeMembers()
+        try members.read(object)
+        return members.names.map { String(decoding: $0, as: UTF8.self) }
+    }
 }
 
 /// How attributes are changed.
@@ -50,6 +67,11 @@ private struct AttributeMembers {
     private var places: [[UInt8]: Int] = [:]
     /// The value's JSON; nil for one that was removed.
     private var values: [(name: [UInt8], value: [UInt8]?)] = []
+
+    init() {}
+
+    /// nil for what is no object.
+    init?(_ json: RawSpan) { do throws(Metadata.Fault) { try read(json) } catch { return nil } }
 
     mutating func read(_ json: RawSpan) throws(Metadata.Fault) {
         var reader = JSONReader(json)
@@ -76,6 +98,19 @@ private struct AttributeMembers {
         if place == values.count { values.append((name, nil)) }
         values[place].value = value.isNull ? nil : value.array
     }
+
+    var names: [[UInt8]] { values.map(\.name) }
+
+    /// Objects of one member each.
+    var each: [(name: [UInt8], json: [UInt8])] {
+        values.map { name, value in
+            var one = AttributeMembers()
+            (one.values, one.places) = ([(name, value)], [name: 0])
+            return (name, one.json)
+        }
+    }
+
+    func has(_ name: [UInt8]) -> Bool { places[name] != nil }
 
     var json: [UInt8] {
         var json = JSONWriter()

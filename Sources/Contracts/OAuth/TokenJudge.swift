@@ -12,7 +12,7 @@ package struct TokenJudge: Sendable {
     package struct Sources: Sendable {
         /// The policy in force.
         package var policy: @Sendable () -> Policy
-        package var tier: @Sendable (TokenUser) async -> TierStatus
+        package var tier: @Sendable (TokenUser) async -> UserTier
         package var subject: @Sendable (TokenUser) async -> SubjectStatus
         /// Whether an outside token was signed out here, by its id; nil if that cannot be known now.
         package var hasEnded: @Sendable (UUID) async -> Bool?
@@ -21,7 +21,7 @@ package struct TokenJudge: Sendable {
         package var now: @Sendable () -> WallTime
 
         package init(
-            policy: @escaping @Sendable () -> Policy, tier: @escaping @Sendable (TokenUser) async -> TierStatus,
+            policy: @escaping @Sendable () -> Policy, tier: @escaping @Sendable (TokenUser) async -> UserTier,
             subject: @escaping @Sendable (TokenUser) async -> SubjectStatus,
             hasEnded: @escaping @Sendable (UUID) async -> Bool?, keysWanted: @escaping @Sendable (Int) -> Void,
             now: @escaping @Sendable () -> WallTime
@@ -81,7 +81,9 @@ package struct TokenJudge: Sendable {
             judged.username = signIn.account.emailConfirmedAt == nil ? nil : signIn.account.email?.text
             judged.username = judged.username ?? signIn.account.username?.text
         }
-        switch await sources.tier(TokenUser(judged.user)) {
+        let known = await sources.tier(TokenUser(judged.user))
+        guard !known.marks.isBarred(at: sources.now()) else { return nil }
+        switch known.status {
         case .tier(let tier, let until): judged.set(tier, until: until, at: sources.now(), policy)
         case .noAccount: break
         case .unavailable: throw .unavailable(retryAfterSeconds: 1)
@@ -111,7 +113,7 @@ package struct TokenJudge: Sendable {
         if let account { judged.user = account.text }
         let source = policy.tierSources[token.issuerIndex]
         guard source != .claim else { return judged }
-        switch await sources.tier(source == .account ? account.map { TokenUser($0.text) } ?? named : named) {
+        switch await sources.tier(source == .account ? account.map { TokenUser($0.text) } ?? named : named).status {
         case .tier(let tier, let until): judged.set(tier, until: until, at: sources.now(), policy)
         case .noAccount: judged.set(.lowest, until: .max, at: sources.now(), policy)
         case .unavailable: judged.tier = nil

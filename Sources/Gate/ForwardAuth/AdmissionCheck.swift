@@ -76,9 +76,10 @@ extension ClientAddress {
 extension Decision {
     /// Adds what the upstream must get, as fields of the answer that lets the request pass: the identity fields, and `Authorization`
     /// where the route keeps it. Of these fields, one that is missing is to be removed from the client's request by the proxy.
-    /// For Envoy the answer names the missing ones.
+    /// For Envoy the answer names the missing ones, with those of `attributes`, the fields of all that routes forward.
     package func addPassage(
-        at endpoint: CheckEndpoint, _ head: borrowing RequestHead, _ bytes: RawSpan, to fields: inout ByteBuffer
+        at endpoint: CheckEndpoint, _ head: borrowing RequestHead, _ bytes: RawSpan, attributes: [[UInt8]] = [],
+        to fields: inout ByteBuffer
     ) {
         fields.append(requestEdits.http1)
         let keepsAuthorization = forwardsAuthorization && !requestEdits.removes(.authorization) && head.authorizationCount == 1
@@ -87,14 +88,17 @@ extension Decision {
             fields.append(bytes[head.authorization])
             fields.append("\r\n")
         }
-        if endpoint == .envoy { IdentityHeaders.addMissing(to: &fields) }
+        if endpoint == .envoy { IdentityHeaders.addMissing(attributes, to: &fields) }
     }
 }
 
 extension IdentityHeaders {
-    /// Whether `name` is another spelling of an identity field than its own: many servers read `X_User_Id` as `X-User-Id`.
+    /// Whether `name` is another spelling of an identity field than its own: many servers read `X_User_Id` as `X-User-Id`. Those of
+    /// attributes and merges are in any spelling.
     static func isLookAlike(_ name: RawSpan) -> Bool {
         guard ReservedNames.shared.mayHold(name) else { return false }
+        // Proxies replace the fields that they are told of: these are of any name, or newer than their configuration.
+        if isAttribute(name) || FoldedName.matches(name, IdentityHeader.mergedFrom.name.rawBytes) { return true }
         for header in IdentityHeader.allCases {
             let own = header.name.rawBytes
             if FoldedName.matches(name, own), !FoldedName.isSpelling(name, of: own) { return true }
@@ -102,13 +106,17 @@ extension IdentityHeaders {
         return false
     }
 
-    /// Adds `X-Envoy-Auth-Headers-To-Remove` with the names of the passage's fields that these lines lack.
-    fileprivate static func addMissing(to fields: inout ByteBuffer) {
+    /// Adds `X-Envoy-Auth-Headers-To-Remove` with the names of the passage's and the attributes' fields that these lines lack.
+    fileprivate static func addMissing(_ attributes: [[UInt8]], to fields: inout ByteBuffer) {
         var separator: StaticString = "X-Envoy-Auth-Headers-To-Remove: "
-        for name in passage where !fields.readable.hasLine(name) {
+        for name in passage where !fields.readable.hasLine(name.rawBytes) {
             fields.append(separator)
             fields.append(name)
             separator = ","
+        }
+        for name in attributes where !fields.readable.hasLine(name.rawBytes) {
+            fields.append(separator)
+            fields.append(name)
         }
         // Credentials are always missing, so there is a line to end.
         fields.append("\r\n")
@@ -142,8 +150,8 @@ extension RawSpan {
     }
 
     /// Whether one of these field lines is called `name`.
-    fileprivate func hasLine(_ name: StaticString) -> Bool {
-        let count = name.utf8CodeUnitCount
+    fileprivate func hasLine(_ name: RawSpan) -> Bool {
+        let count = name.byteCount
         var start = 0
         while start + count < byteCount {
             if dropping(start).hasPrefix(name), self[start + count] == UInt8(ascii: ":") { return true }

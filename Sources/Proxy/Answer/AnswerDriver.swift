@@ -148,6 +148,7 @@ extension Worker {
         _ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch
     ) throws(FilterFault) {
         noteHead(exchange, bytes, scratch)
+        if let announced = exchanges[exchange].request.announced { noteMergesDone(announced, bytes, scratch) }
         exchanges[exchange].record.status = scratch.response.status
         telemetry.attemptEnded(&exchanges[exchange].record, status: scratch.response.status, at: now.monotonic)
         if exchanges[exchange].answer.stages != nil {
@@ -182,6 +183,19 @@ extension Worker {
         } else {
             downstream.sendHead(scratch.response.status, scratch.block.readable, isFinal: true, to: client)
             downstream.sendOnStream(client, 0, of: &scratch.output, at: now.monotonic, timeout: settings.sendTimeout)
+        }
+    }
+
+    /// The upstream may say that it has moved what was a merged account's. Ids that it was not told of for this user count for nothing.
+    private mutating func noteMergesDone(_ announced: LimitKey, _ bytes: RawSpan, _ scratch: borrowing Scratch) {
+        for index in 0..<scratch.response.fields.count {
+            let field = scratch.response.fields[index]
+            guard field.known == .other, IdentityHeaders.confirmsMerge(bytes[field.name]) else { continue }
+            var ids = ListElements(bytes[field.value])
+            while let id = ids.next() {
+                guard let from = UUID(parsing: id), let account = admission.account(announced, with: from) else { continue }
+                services.mergeDone(from, account)
+            }
         }
     }
 

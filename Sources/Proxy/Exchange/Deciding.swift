@@ -97,6 +97,7 @@ extension Worker {
             retries: admission.retries(scratch.decision) ?? upstreams.directory.pools[pool].settings.retries)
         let streamRule = admission.streamRule(scratch.decision)
         exchanges[exchange].request.passesTrailers = scratch.decision.passesTrailers
+        exchanges[exchange].request.announced = admission.announced(scratch.decision)
         exchanges[exchange].request.bodyLimit = admission.bodyLimit(scratch.decision)
         exchanges[exchange].record.upstream = upstreams.directory.label(pool, telemetry.labels)
         exchanges[exchange].answer.life = admission.streamLife(scratch.decision)

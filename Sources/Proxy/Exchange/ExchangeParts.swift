@@ -24,6 +24,8 @@ struct RequestFacts {
     var deadline: MonotonicTime?
     /// Whether the token of a WebSocket's handshake came with the subprotocol `bearer`.
     var offersBearer = false
+    /// The key of the account whose merges the upstream is told of, which its answer may confirm.
+    var announced: LimitKey?
     /// Whether the request is recorded as spans.
     var isTraced = false
 }

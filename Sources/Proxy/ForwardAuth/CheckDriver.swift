@@ -62,7 +62,9 @@ extension Worker {
     /// Keeps the fields of the answer that lets the request pass, which may have to wait for limits.
     mutating func stageAllowAnswer(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
         guard let endpoint = exchanges[exchange].request.check else { return }
-        scratch.decision.addPassage(at: endpoint, scratch.request, bytes, to: &exchanges[exchange].attempt.replay)
+        let attributes = endpoint == .envoy ? admission.policy.attributeFields : []
+        scratch.decision.addPassage(
+            at: endpoint, scratch.request, bytes, attributes: attributes, to: &exchanges[exchange].attempt.replay)
     }
 
     /// Lets the checked request pass.

@@ -172,11 +172,10 @@ extension Worker {
         case .live: return 0
         case .over(.sessionEnded): endStream(exchange, .sessionEnded, &scratch)
         case .over(.tierLost): endStream(exchange, .tier, &scratch)
-        case .lacksTier, .lacksSubject:
-            let isSubject = state == .lacksSubject
-            guard lookUps > 0, let user = admission.user(lackedBy: life, exchanges[exchange].note, isSubject: isSubject) else { return 0 }
+        case .lacksTier, .lacksSubject, .lacksAccount:
+            guard lookUps > 0, let user = admission.user(lackedBy: life, exchanges[exchange].note, state) else { return 0 }
             streams.awaitsLookUps = true
-            if isSubject { services.lookUpSubject(user) } else { services.lookUpUser(user) }
+            if state == .lacksSubject { services.lookUpSubject(user) } else { services.lookUpUser(user) }
             return 1
         }
         return 0

@@ -105,6 +105,9 @@ package struct WorkerServices: Sendable {
     package var refresh: @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void
     /// A token of an own session was used for the first time, or the first time in a while.
     package var sawToken: @Sendable (TokenDelivery) -> Void
+    /// An upstream has confirmed the merge of the first account into the second, which it was told of. The closure may be called again for
+    /// the same.
+    package var mergeDone: @Sendable (UUID, UUID) -> Void
     /// A probe's verdict changed; broadcasts it to the other workers.
     package var healthChanged: @Sendable (String, UpstreamAddress, Bool) -> Void
     /// Hands what this worker has seen of an address to the worker that judges; nil in that one.
@@ -150,7 +153,7 @@ package struct WorkerServices: Sendable {
         lookUpUser: @escaping @Sendable (TokenUser) -> Void, lookUpSubject: @escaping @Sendable (TokenUser) -> Void,
         sessionExpiry: @escaping @Sendable (UUID, @escaping @Sendable (Int64?) -> Void) -> Void,
         refresh: @escaping @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void,
-        sawToken: @escaping @Sendable (TokenDelivery) -> Void,
+        sawToken: @escaping @Sendable (TokenDelivery) -> Void, mergeDone: @escaping @Sendable (UUID, UUID) -> Void,
         healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void,
         reportSighting: (@Sendable (String, UpstreamAddress, AddressReport) -> Void)?,
         addressChanged: @escaping @Sendable (String, UpstreamAddress, AddressChange) -> Void,
@@ -174,6 +177,7 @@ package struct WorkerServices: Sendable {
         self.sessionExpiry = sessionExpiry
         self.refresh = refresh
         self.sawToken = sawToken
+        self.mergeDone = mergeDone
         self.healthChanged = healthChanged
         self.reportSighting = reportSighting
         self.addressChanged = addressChanged
@@ -199,7 +203,8 @@ package struct WorkerServices: Sendable {
             admin: admin, local: local, localKinds: [:], localExecutors: [:], unknownKey: { _ in }, catchUp: nil,
             lookUpUser: { _ in }, lookUpSubject: { _ in }, sessionExpiry: { _, answer in answer(nil) },
             refresh: { _, answer in answer(RefreshAnswer(.unavailable(retryAfterSeconds: 1), .leader)) }, sawToken: { _ in },
-            healthChanged: { _, _, _ in }, reportSighting: nil, addressChanged: { _, _, _ in }, panicChanged: { _, _, _, _ in },
+            mergeDone: { _, _ in }, healthChanged: { _, _, _ in }, reportSighting: nil, addressChanged: { _, _, _ in },
+            panicChanged: { _, _, _, _ in },
             sawClock: { _, _, _ in }, choseHTTP1: { _, _ in }, shortage: { _ in }, shed: { _ in }, bounds: LoadBounds(), pulse: LoopPulse(),
             makeRoom: { _, _ in false }, answerNotJSON: { _, _, _ in }, answerUnlabelled: { _, _, _ in }, redisChanged: { _, _ in },
             redisMapWanted: {}, probes: false, outlastsOthers: false)
@@ -273,8 +278,7 @@ extension Worker {
         let former = admission.policy
         refusals.adopted(formerly: former)
         admission.adopt(policy)
-        guard policy.tiers != former.tiers else { return }
-        for exchange in exchanges.indices { exchanges[exchange].answer.life?.adopt(policy.tiers, insteadOf: former.tiers) }
+        for exchange in exchanges.indices { exchanges[exchange].answer.life?.adopt(policy, insteadOf: former) }
     }
 
     /// Milliseconds that a new connection has for its first request during a drain.

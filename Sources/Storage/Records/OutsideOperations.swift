@@ -51,8 +51,14 @@ extension SQLTransaction {
     }
 
     private func holder(_ id: UUID) throws(SQLFault) -> SubjectHolder? {
-        guard var row = try first("SELECT opened_by, outside_ended_at FROM accounts WHERE id = $1", [.id(id)]) else { return nil }
-        return SubjectHolder(user: id, openedBy: try row.optionalContract(), isDetached: try row.optionalTime() != nil)
+        let query = """
+            SELECT opened_by, outside_ended_at, erased_at, banned_at, banned_until, ban_reason, \(dialect.clock) FROM accounts WHERE id = $1
+            """
+        guard var row = try first(query, [.id(id)]) else { return nil }
+        let (opener, endedAt, erasedAt) = (try row.optionalContract(), try row.optionalTime(), try row.optionalTime())
+        let ban = try row.ban()
+        let isBanned = ban?.isInForce(at: try row.time()) ?? false
+        return SubjectHolder(user: id, openedBy: opener, isDetached: endedAt != nil || erasedAt != nil || isBanned)
     }
 
     /// Whether an account was deleted that had the identity, or the id that its subject is.

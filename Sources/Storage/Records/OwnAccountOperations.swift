@@ -3,24 +3,6 @@ internal import Credentials
 package import Wire
 
 extension SQLStore {
-    package func changeAttributes(
-        of user: UUID, by change: [UInt8], _ audit: AuditContext
-    ) async throws(StoreFault) -> AttributesOutcome? {
-        try await database.write(locking: .account(user)) { sql throws(SQLFault) in
-            guard var account = try sql.lockedAccount(user) else { return nil }
-            let merged: Attributes
-            do throws(Metadata.Fault) { merged = try account.attributes.merging(change.rawBytes) } catch { return .refused(error) }
-            guard merged != account.attributes else { return .changed(account) }
-            (account.attributes, account.updatedAt) = (merged, audit.now)
-            try sql.change(
-                .account(user),
-                "UPDATE accounts SET attributes = $2, updated_at = $3, tier_version = tier_version + 1 WHERE id = $1",
-                [.id(user), .bytes(merged.json), .time(audit.now)])
-            try sql.log(.attributesChanged, user, audit)
-            return .changed(account)
-        }
-    }
-
     package func link(
         _ proof: IdentityProof, by session: CallerSession, _ audit: AuditContext
     ) async throws(StoreFault) -> LinkOutcome {

@@ -30,6 +30,7 @@ struct RouteChecks {
             do throws(RouteFault) {
                 let rules = endpoints + rest.map(\.rule)
                 _ = try RouteTable(rules)
+                try RouteRule.checkAttributes(rules)
                 pages = try contracts.pages(beside: rules)
                 try checkShadowed(rest, contracts.clash == nil ? contracts.endpoints : [])
                 break
@@ -129,8 +130,11 @@ struct RouteChecks {
             return report(name, "claims=\(claim) cannot be asked for, remove it", routes)
         case .tooManyLimits(let name):
             return report(name, "has more than \(LimitCharge.capacity) limits, keep \(LimitCharge.capacity) at most", routes)
+        case .tooManyAttributes(let name):
+            return report(name, "brings the routes to more than 64 different attributes= or forward-attributes=, name fewer", routes)
         case .identityNeeded(let name):
-            return report(name, "has auth=none, so nobody can meet its tier=, claims= or filter=, write auth=required", routes)
+            return report(
+                name, "has auth=none, so nobody can meet its tier=, claims=, attributes= or filter=, write auth=required", routes)
         }
     }
 

@@ -21,6 +21,7 @@ final class AccountsRuntime: Part, Sendable {
     private let assembly: AccountsAssembly
     let cluster: ClusterMember
     let confirmations: TokenConfirmations
+    let merges: MergeConfirmations
     private let reconciliation: Reconciliation
     private let leavingRounds: LeavingRounds
     /// Replaced by a reload.
@@ -38,7 +39,11 @@ final class AccountsRuntime: Part, Sendable {
         cluster = assembly.cluster
         let contracts = try assembly.contracts(configuration)
         confirmations = TokenConfirmations(sessions: contracts.sessions)
-        let health = assembly.health
+        let (health, context) = (assembly.health, assembly.context)
+        merges = MergeConfirmations { from, account in
+            // A failure has been logged: the next request of the user announces the merge again.
+            do throws(AccountFailure) { try await context.mergeDone(from: from, to: account) } catch { return }
+        }
         reconciliation = Reconciliation(context: assembly.context, stores: assembly.stores) { health.report($0) }
         leavingRounds = LeavingRounds(context: assembly.context)
         self.contracts = Mutex(contracts)
@@ -105,16 +110,6 @@ final class AccountsRuntime: Part, Sendable {
             return .refreshed(RefreshedTokens(granted.grant))
         } catch {
             return TokenRefreshOutcome(error)
-        }
-    }
-
-    /// An upstream has moved what was the account's `from`, which was announced to it for a request of `user`. It is told again if the store is
-    /// away now: the next request of the user announces the merge.
-    func mergeDone(from: UUID, user: UUID) async {
-        do throws(AccountFailure) {
-            try await assembly.context.mergeDone(from: from, to: user)
-        } catch {
-            // The service has logged it.
         }
     }
 
