@@ -25,13 +25,14 @@ struct AccountDetail: Sendable {
     init(_ marks: AccountMarks, of account: UUID, _ table: AttributeTable, serial: UInt64) {
         self.serial = serial
         self.account = account
-        merges = table.announcesMerges ? marks.merges : []
+        // `map`, because all workers would share the buffer of an array.
+        merges = table.announcesMerges ? marks.merges.map { $0 } : []
         lines = Array(repeating: Slice(), count: table.forwarded.count)
         values = lines
         read(marks.attributes.rawBytes, table)
     }
 
-    /// Reads the object; one that is malformed has no attributes from there on.
+    /// Reads the object; one that is malformed, as only a row written by hand can be, has no attributes.
     private mutating func read(_ json: RawSpan, _ table: AttributeTable) {
         var reader = JSONReader(json)
         var name = ByteBuffer()
@@ -53,7 +54,9 @@ struct AccountDetail: Sendable {
                 }
             }
         } catch {
-            // The store keeps what was checked when it was written.
+            held = 0
+            lines = Array(repeating: Slice(), count: lines.count)
+            values = lines
         }
     }
 

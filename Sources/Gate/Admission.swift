@@ -6,8 +6,8 @@ package import Wire
 /// and no allocation for a request whose token is cached.
 ///
 /// The order is fixed: client address, preflight, path, route, origin, WebSocket handshake, `grpc-timeout`, `Authorization`, internal
-/// caller, token, actor, claims, tier, attributes, age of the sign-in, size, limit. A refusal ends it. The limit comes last, so a request refused for another reason is
-/// not charged.
+/// caller, token, actor, claims, tier, attributes, age of the sign-in, size, limit. A refusal ends it. The limit comes last, so a request
+/// refused for another reason is not charged.
 package struct Admission: ~Copyable {
     private let pin = AddressPin()
     package private(set) var policy: Policy

@@ -9,7 +9,8 @@ extension Admission {
         guard decision.identity != nil else { return gate.attributes == 0 || refuseAnonymous(&decision) }
         guard let key = decision.accountKey else { return gate.attributes == 0 || refuseAttributes(&decision) }
         guard let known = tierCache.entry(of: key, at: now) else { return lookUpAccount(&decision) }
-        if case .unavailable = known.status { return refuseUnknownTier(&decision) }
+        // A merge that is not announced now is announced later.
+        if known.isUnavailable { return gate.attributes | gate.forwardedAttributes == 0 || refuseUnknownTier(&decision) }
         guard known.hasDetail else { return gate.attributes == 0 || refuseAttributes(&decision) }
         guard let detail = accountDetails.find(key) else { return lookUpAccount(&decision) }
         guard detail.held & gate.attributes == gate.attributes else { return refuseAttributes(&decision) }
