@@ -43,8 +43,11 @@ package enum Catalogue {
     /// The base path of a contract's document, as `TOLLGATE_CONTRACTS` spells it.
     package static func documentedBase(of id: ContractID) -> String { contract(id).base }
 
-    /// The providers whose ID tokens its sign-in takes.
+    /// The documented providers whose ID tokens its sign-in takes.
     package static func providers(of id: ContractID) -> [Provider] { contract(id).providers }
+
+    /// Whether its sign-in takes ID tokens of the provider.
+    package static func takes(_ provider: Provider, _ id: ContractID) -> Bool { contract(id).takes(provider) }
 
     /// Whether it sends codes or links by mail.
     package static func sendsMail(_ id: ContractID) -> Bool { contract(id).sendsMail }
@@ -96,7 +99,7 @@ package enum Catalogue {
             ])
     }()
 
-    /// Sign-in with an ID token of Apple or Google.
+    /// Sign-in with an ID token of Apple, Google, or another provider by its name.
     private static let provider: Contract = {
         let signInError = Failure(500, "AUTH_SERVICE_ERROR", "Server error during authentication")
         let noProvider = Failure(400, "INVALID_PROVIDER", "Provider must be \"apple\" or \"google\"")

@@ -113,13 +113,17 @@ struct Contract: Sendable {
 }
 
 extension Contract {
-    /// The providers whose ID tokens its sign-in takes.
+    /// The documented providers whose ID tokens its sign-in takes.
     var providers: [Provider] {
-        var providers: Set<Provider> = []
-        for case .identify(let form) in endpoints.map(\.operation) {
-            providers.formUnion(form.provider.map { [$0] } ?? Provider.allCases)
+        Provider.documented.filter(takes)
+    }
+
+    /// Whether its sign-in takes ID tokens of the provider.
+    func takes(_ provider: Provider) -> Bool {
+        endpoints.contains { endpoint in
+            guard case .identify(let form) = endpoint.operation else { return false }
+            return form.provider == nil || form.provider == provider
         }
-        return Provider.allCases.filter(providers.contains)
     }
 
     /// Whether it sends codes or links by mail.

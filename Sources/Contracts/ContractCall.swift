@@ -103,9 +103,13 @@ struct ContractCall: AccountCalls {
     }
 
     private func namedProvider() throws(Failure) -> Provider {
-        guard let provider = Provider(rawValue: try required("provider")) else { throw refusal(.unknownProvider) }
-        guard services.providers.offers(provider) else { throw .isOff(provider) }
-        return provider
+        let provider = Provider(rawValue: try required("provider"))
+        if let provider, services.providers.offers(provider) { return provider }
+        if let provider, Provider.documented.contains(provider) { throw .isOff(provider) }
+        var refused = refusal(.unknownProvider)
+        let names = services.providers.names.map { "\"\($0)\"" }
+        refused.message = "Provider must be \(names.dropLast().joined(separator: ", ")) or \(names.last ?? "")"
+        throw refused
     }
 
     private func refresh(_ token: String) async throws(Failure) -> Outcome {

@@ -50,12 +50,8 @@ struct Failure: Error, Equatable, Sendable {
 
     /// 400 for a provider that the contract knows and the operator has not set up.
     static func isOff(_ provider: Provider) -> Failure {
-        let name =
-            switch provider {
-            case .apple: "Apple"
-            case .google: "Google"
-            }
-        return Failure(400, "INVALID_PROVIDER", "Sign in with \(name) is not set up here")
+        let names = [Provider.apple: "Apple", .google: "Google"]
+        return Failure(400, "INVALID_PROVIDER", "Sign in with \(names[provider] ?? provider.rawValue) is not set up here")
     }
 
     /// 429, 503 or 500 for an account call that failed.

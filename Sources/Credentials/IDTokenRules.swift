@@ -54,17 +54,21 @@ package struct IDTokenRules: Sendable {
         case refused
         /// The provider's SDK adds a nonce on its own.
         case ignored
+        /// A token without a nonce that the caller names is refused, too.
+        case required
     }
 
     private let trust: Trust
     private let clientIDs: [[UInt8]]
     private let unnamedNonce: UnnamedNonce
+    private let trustsEmail: Bool
 
     /// Rules for one provider. `issuers`: every `iss` that the provider uses. `clientIDs`: the audiences of the operator's apps,
-    /// at least one. `keys`: nil until they have been fetched once. `clockSkewSeconds`: leeway on all dates.
+    /// at least one. `keys`: nil until they have been fetched once. `trustsEmail`: whether its `email_verified` is believed.
+    /// `clockSkewSeconds`: leeway on all dates.
     package init(
         provider: String, issuers: [String], clientIDs: [String], keys: KeySet?, unnamedNonce: UnnamedNonce,
-        clockSkewSeconds: Int64 = 60
+        trustsEmail: Bool = true, clockSkewSeconds: Int64 = 60
     ) {
         precondition(!clientIDs.isEmpty, "without a client id, ID tokens for any app would be accepted")
         let trusted = issuers.map {
@@ -75,6 +79,7 @@ package struct IDTokenRules: Sendable {
         trust = Trust(issuers: trusted, clockSkewSeconds: clockSkewSeconds)
         self.clientIDs = clientIDs.map { Array($0.utf8) }
         self.unnamedNonce = unnamedNonce
+        self.trustsEmail = trustsEmail
     }
 
     /// Verifies a token, which may be any bytes. `nonce` is the caller's claim of what it sent to the provider, nil for none.
@@ -103,7 +108,7 @@ package struct IDTokenRules: Sendable {
         let email = verified.email.byteCount > 0 ? verified.email.text : nil
         return .success(
             IDToken(
-                subject: verified.userID.text, email: email, isEmailVerified: claims.isEmailVerified(ifAbsent: false),
+                subject: verified.userID.text, email: email, isEmailVerified: trustsEmail && claims.isEmailVerified(ifAbsent: false),
                 authenticatedAt: verified.authenticatedAt ?? verified.issuedAt))
     }
 
@@ -112,6 +117,7 @@ package struct IDTokenRules: Sendable {
         switch unnamedNonce {
         case .refused: return claims["nonce"] == nil
         case .ignored: return true
+        case .required: return false
         }
     }
 }

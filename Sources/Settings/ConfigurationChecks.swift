@@ -98,6 +98,11 @@ extension ConfigurationReader {
             if trust.name == TrustDeclaration.ownName {
                 findings.fault(trust, "has the name of the gateway's own tokens, choose another")
             }
+            if let provider = Provider(rawValue: trust.name), !Provider.documented.contains(provider),
+                let other = configuration.providers.first(where: { $0.name == provider })
+            {
+                findings.fault(other, "has the name of \(trust.variable), whose users are others, choose another name")
+            }
             if trust.issuer == configuration.issuer {
                 findings.warn(trust, "has the issuer of the gateway's own tokens, set TOLLGATE_ISSUER if they are not the same")
             }

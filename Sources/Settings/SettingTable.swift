@@ -214,7 +214,7 @@ extension Setting {
     )
     package static let provider = Setting(
         "TOLLGATE_PROVIDER_", .lines(\.providers),
-        "Sign-in with ID tokens of `APPLE` or `GOOGLE`: `client-ids=A,B` are the accepted audiences; `issuer=… jwks=URL-or-file` override the provider's own."
+        "Sign-in with ID tokens of `APPLE`, `GOOGLE`, `MICROSOFT`, `FACEBOOK`, `LINE`, `KAKAO`, or [any other provider](contracts/provider.md#other-providers): `client-ids=A,B` are the accepted audiences; `issuer=… jwks=URL-or-file` are its own, needed for names that are not known here; `email=trusted|untrusted nonce=required|optional`."
     )
     package static let product = Setting(
         "TOLLGATE_PRODUCT_", .lines(\.products),

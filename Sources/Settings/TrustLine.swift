@@ -135,7 +135,7 @@ extension TrustDeclaration {
         if line.has("refresh-contract"), !line.has("refresh") {
             line.fault("has refresh-contract= without refresh=, add refresh=URL or remove it")
         }
-        if hasAccounts, Provider(rawValue: name) != nil {
+        if hasAccounts, Provider.documented.contains(where: { $0.rawValue == name }) {
             line.fault("has accounts=on and the name of a provider, whose identities sign in by ID token, choose another name")
         }
     }
@@ -152,7 +152,7 @@ extension TrustDeclaration {
         if line.has("tier-claim") {
             line.fault("has tier-claim= and tier-from=\(tierSource), which ignores the claim, remove one of them")
         }
-        if Provider(rawValue: name) != nil {
+        if Provider.documented.contains(where: { $0.rawValue == name }) {
             line.fault("has the name of a sign-in provider, whose subjects have no tier-from=\(tierSource), choose another name")
         }
     }

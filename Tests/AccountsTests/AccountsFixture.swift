@@ -64,6 +64,7 @@ final class TestProviders: ProviderKeys {
     }
 
     func rules(for provider: Provider) -> IDTokenRules? { known.withLock { $0[provider] } }
+    var offered: [Provider] { known.withLock { Array($0.keys) } }
 
     func refetch(_ provider: Provider) async {
         fetches.withLock { $0 += 1 }
@@ -77,7 +78,8 @@ final class TestProviders: ProviderKeys {
 
     private static func rules(_ provider: Provider, _ keys: KeySet?) -> IDTokenRules {
         IDTokenRules(
-            provider: provider.rawValue, issuers: ["https://\(provider).test"], clientIDs: ["app"], keys: keys, unnamedNonce: .refused)
+            provider: provider.rawValue, issuers: ["https://\(provider.rawValue).test"], clientIDs: ["app"], keys: keys,
+            unnamedNonce: .refused)
     }
 
     /// An ID token as the provider would issue it.
@@ -86,7 +88,7 @@ final class TestProviders: ProviderKeys {
         authenticatedAt: WallTime? = nil, key: SigningKey? = nil
     ) throws -> String {
         var claims = TokenClaims(
-            issuer: "https://\(provider).test", audience: "app", subject: subject, issuedAt: now.seconds,
+            issuer: "https://\(provider.rawValue).test", audience: "app", subject: subject, issuedAt: now.seconds,
             expiresAt: now.seconds + 600)
         claims.email = email
         claims.authenticatedAt = authenticatedAt?.seconds

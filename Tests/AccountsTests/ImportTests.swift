@@ -86,6 +86,15 @@ import Wire
         }
     }
 
+    @Test func anIdentityMayBeOfAProviderThatIsSetUp() throws {
+        let keycloak = try #require(Provider(rawValue: "keycloak"))
+        let line = #"{"email":"a@b.c","identities":[{"provider":"keycloak","subject":"7"}]}"#
+        let rules = ImportRules(tiers: ["free"], issuers: ["django"], providers: [keycloak], idIssuer: nil)
+        #expect(try read(line, rules).identities == [IdentityKey(IdentitySource(keycloak), stored: "7")])
+        #expect(throws: ImportFault(message: "the provider of an identity is none of apple, google, django")) { try read(line) }
+        for name in ["", "Keycloak", "a-b", "provider:a", String(repeating: "a", count: 65)] { #expect(Provider(rawValue: name) == nil) }
+    }
+
     @Test func withoutAnOldIssuerAnIdMustBeAUUID() {
         let rules = ImportRules(tiers: ["free"], issuers: [], idIssuer: nil)
         #expect(throws: ImportFault(message: "id is no UUID; name the outside issuer that it is of by --issuer NAME")) {

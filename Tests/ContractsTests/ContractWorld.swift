@@ -208,7 +208,8 @@ final class ContractWorld: StoryWorld {
         case "keys": providers.keysAreAway = words[1] == "away"
         case "world" where words[1] == "no-providers": providers.areOff = true
         case "world" where words[1] == "grace":
-            services.life = AccountLife(writable: [], leaving: Leaving(context: context, rule: DeletionRule(graceSeconds: 14 * 86_400)))
+            services.life?.leaving = Leaving(context: context, rule: DeletionRule(graceSeconds: 14 * 86_400))
+        case "world" where words[1] == "provider": providers.other = Provider(rawValue: words[2])
         case "world" where words[1] == "require-confirmed-email":
             services.mustConfirmEmail = true
         default: throw StoryFault("\(words) mean nothing")

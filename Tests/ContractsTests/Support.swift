@@ -114,18 +114,26 @@ final class PretendProviders: ProviderKeys, @unchecked Sendable {
         do { return try SigningKey.generate(.RS256) } catch { preconditionFailure(error.message) }
     }
 
+    /// A provider beside those of the document, in a story about it.
+    var other: Provider?
+    var offered: [Provider] { Provider.documented + (other.map { [$0] } ?? []) }
+
     func rules(for provider: Provider) -> IDTokenRules? {
-        if areOff { return nil }
+        if areOff || !offered.contains(provider) { return nil }
         let keys = keysAreAway ? nil : KeySet([key.verificationKey])
         return IDTokenRules(
             provider: provider.rawValue, issuers: [Self.issuer(provider.rawValue)], clientIDs: ["com.example.app"], keys: keys,
-            unnamedNonce: provider == .apple ? .refused : .ignored)
+            unnamedNonce: provider == .apple ? .refused : .ignored, trustsEmail: provider != other)
     }
 
     func refetch(_ provider: Provider) async {}
 
     private static func issuer(_ provider: String) -> String {
-        provider == "apple" ? "https://appleid.apple.com" : "https://accounts.google.com"
+        switch provider {
+        case "apple": "https://appleid.apple.com"
+        case "google": "https://accounts.google.com"
+        default: "https://\(provider).test"
+        }
     }
 
     /// A token with these claims in addition to the usual ones, or replacing them; `forger` signs with another key.

@@ -8,10 +8,12 @@ import Wire
     private let key = Keys.rs256
     private let clients = ["com.example.app", "web.example"]
 
-    private func rules(keys: [SigningKey]? = nil, unnamedNonce: IDTokenRules.UnnamedNonce = .ignored) -> IDTokenRules {
+    private func rules(
+        keys: [SigningKey]? = nil, unnamedNonce: IDTokenRules.UnnamedNonce = .ignored, trustsEmail: Bool = true
+    ) -> IDTokenRules {
         IDTokenRules(
             provider: "google", issuers: ["https://accounts.google.com", "accounts.google.com"], clientIDs: clients,
-            keys: KeySet((keys ?? [key]).map(\.verificationKey)), unnamedNonce: unnamedNonce)
+            keys: KeySet((keys ?? [key]).map(\.verificationKey)), unnamedNonce: unnamedNonce, trustsEmail: trustsEmail)
     }
 
     /// A token with the usual claims, some of them replaced, removed (nil) or added.
@@ -94,6 +96,11 @@ import Wire
         #expect(try verify(token([("email_verified", claim)])).get().isEmailVerified == expected)
     }
 
+    @Test func theClaimOfAProviderThatIsNotTrustedVerifiesNothing() throws {
+        let found = try verify(token([("email_verified", "true")]), rules(trustsEmail: false)).get()
+        #expect(!found.isEmailVerified && found.email != nil)
+    }
+
     @Test func aTokenWithoutEmailHasNone() throws {
         #expect(try verify(token([("email", nil)])).get().email == nil)
         #expect(try verify(token([("email", "null")])).get().email == nil)
@@ -132,6 +139,14 @@ import Wire
         switch outcome {
         case .success: #expect(isAccepted)
         case .failure(let fault): #expect(!isAccepted && fault == .wrongNonce)
+        }
+    }
+
+    @Test func aProviderMayDemandThatTheCallerNamesANonce() {
+        let rules = rules(unnamedNonce: .required)
+        for (claim, nonce, isAccepted) in [(nil, nil, false), ("abc", nil, false), (nil, "abc", false), ("abc", "abc", true)] {
+            let outcome = verify(token([("nonce", claim.map { #""\#($0)""# })]), nonce: nonce, rules)
+            #expect((outcome != .failure(.wrongNonce)) == isAccepted)
         }
     }
 

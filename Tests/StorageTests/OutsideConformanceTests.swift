@@ -91,6 +91,33 @@ import Wire
         #expect(try await adopt(store, key("7")) == .refused)
     }
 
+    /// An issuer and a provider whose lines have one name know different persons, and an erased provider's subject leaves nothing.
+    @Test(arguments: Backend.allCases) func aProviderIsNotTheIssuerOfItsName(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let (store, provider) = (bench.store, try #require(Provider(rawValue: "django")))
+        let own = IdentityKey(IdentitySource(provider), stored: "7")
+        let signedIn = try await store.signIn(
+            identity(provider, subject: "7", email: nil), newUser: newID(), session: newSession(.provider), at(1))
+        #expect(try await store.identities(of: signedIn.account.id).map(\.key) == [own])
+        #expect(own.source.name == "django" && own.source != django && !own.source.isIssuer && django.isIssuer)
+        #expect(try await store.subject(key("7")) == .unknown)
+        #expect(try await store.account(of: key("7")) == nil)
+        let imported = try await add(store, id: newID(), [key("7"), IdentityKey(IdentitySource(provider), stored: "8")])
+        #expect(try await store.subject(key("7")) == .account(imported))
+        #expect(try await store.account(of: own)?.id == signedIn.account.id)
+        _ = try await store.delete(signedIn.account.id, at(10))
+        #expect(try await store.account(of: own) == nil)
+        #expect(try await store.subject(key("7")) == .account(imported))
+        let again = try await store.signIn(
+            identity(provider, subject: "7", email: nil), newUser: newID(), session: newSession(.provider), at(11))
+        #expect(again.isNew)
+        // An issuer's subject that its deleted account had stays refused; the provider's is not kept.
+        _ = try await store.delete(imported, at(12))
+        #expect(try await store.subject(key("7")) == .refused)
+        #expect(try await store.subject(IdentityKey(IdentitySource(provider), stored: "8")) == .unknown)
+    }
+
     /// A payment service that tells of a deleted user's tier does not let the user in.
     @Test(arguments: Backend.allCases) func aTierForADeletedAccountsSubjectOpensNothing(_ backend: Backend) async throws {
         let bench = try backend.bench()

@@ -65,7 +65,8 @@ import Workbench
 
     static let provider: [(option: String, json: String)] = [
         ("client-ids=p.app,p.web", #""client_ids":["p.app","p.web"]"#), ("issuer=https://p.test", #""issuer":["https://p.test"]"#),
-        ("jwks=https://p.test/keys", #""jwks":"https://p.test/keys""#),
+        ("jwks=https://p.test/keys", #""jwks":"https://p.test/keys""#), ("email=trusted", #""email":"trusted""#),
+        ("nonce=required", #""nonce":"required""#),
     ]
 
     /// The token and its file are not shown.
@@ -105,7 +106,7 @@ import Workbench
     /// A line of each of these with all of its options.
     static var otherLines: String {
         [
-            ("INTERNAL_I", internalCaller), ("PROVIDER_GOOGLE", provider), ("ADMIN_TOKEN_T", adminToken), ("PRODUCT_P", product),
+            ("INTERNAL_I", internalCaller), ("PROVIDER_P", provider), ("ADMIN_TOKEN_T", adminToken), ("PRODUCT_P", product),
             ("PURCHASES_APPLE", apple), ("PURCHASES_GOOGLE", google), ("PURCHASES_STRIPE", stripe), ("PURCHASES_REVENUECAT", revenueCat),
         ].map { name, samples in
             "TOLLGATE_\(name)=\"\(samples.map(\.option).joined(separator: " "))\"\n"
@@ -188,7 +189,8 @@ import Workbench
         #expect(caller.keySHA256 == [UInt8](repeating: 0xAB, count: 32) && caller.networks.map(\.text) == ["10.0.0.0/8", "fd00::/8"])
         #expect(caller.certificateName == "spiffe://i.test/a")
         let provider = try #require(settings.providers.first)
-        #expect(provider.name == .google && provider.clientIDs == ["p.app", "p.web"] && provider.issuers == ["https://p.test"])
+        #expect(provider.name.rawValue == "p" && provider.trustsEmail && provider.unnamedNonce == .required)
+        #expect(provider.clientIDs == ["p.app", "p.web"] && provider.issuers == ["https://p.test"])
         #expect(provider.keySource == .url("https://p.test/keys"))
         let product = try #require(settings.products.first)
         #expect(product.products.map { $0.products.joined(separator: " ") } == ["a1 a2", "g1", "price_1", "r1"])

@@ -26,18 +26,21 @@ package struct ImportedAccount: Sendable, Equatable {
     package init() {}
 }
 
-/// The names that an import may use: the gateway's tiers in ascending order, and the outside issuers.
+/// The names that an import may use: the gateway's tiers in ascending order, the providers and the outside issuers.
 package struct ImportRules: Sendable {
     package let tiers: [String]
     package let issuers: [String]
+    package let providers: [Provider]
     /// The issuer whose subjects are the ids that are no UUIDs; nil where such an id is a fault.
     package let idIssuer: String?
     /// The issuer whose subjects the UUIDs are too; nil for none.
     package let uuidIssuer: String?
 
-    package init(tiers: [String], issuers: [String], idIssuer: String?, uuidIssuer: String? = nil) {
+    /// `providers`: those that are set up, beside the documented ones.
+    package init(tiers: [String], issuers: [String], providers: [Provider] = [], idIssuer: String?, uuidIssuer: String? = nil) {
         self.tiers = tiers
         self.issuers = issuers
+        self.providers = Provider.documented + providers.filter { !Provider.documented.contains($0) }
         self.idIssuer = idIssuer
         self.uuidIssuer = uuidIssuer
     }
@@ -145,11 +148,12 @@ extension ImportedAccount {
     package static func identity(
         _ provider: String, subject: String, _ rules: ImportRules
     ) throws(ImportFault) -> IdentityKey {
-        let known = Provider.allCases.map(\.rawValue) + rules.issuers
-        guard known.contains(provider) else {
+        let known = rules.providers.map(\.rawValue) + rules.issuers
+        let own = rules.providers.first { $0.rawValue == provider }.map(IdentitySource.init)
+        guard known.contains(provider), let source = own ?? IdentitySource(trustLine: provider) else {
             throw ImportFault(message: "the provider of an identity is none of \(known.joined(separator: ", "))")
         }
-        guard let key = IdentityKey(IdentitySource(stored: provider), subject: subject) else {
+        guard let key = IdentityKey(source, subject: subject) else {
             throw ImportFault(message: "the subject of an identity is no name of 1 to 255 bytes")
         }
         return key

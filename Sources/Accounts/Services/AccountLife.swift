@@ -3,7 +3,7 @@ package struct AccountLife: Sendable {
     /// The attributes that users may write.
     package let writable: Set<String>
     package let own: OwnAccount
-    package let leaving: Leaving
+    package var leaving: Leaving
     package let merges: Merges
 
     package init(writable: Set<String>, own: OwnAccount, leaving: Leaving, merges: Merges) {

@@ -18,7 +18,7 @@ package enum LinkRefusal: Sendable, Equatable {
     case sessionEnded
 }
 
-/// Sign-in by an ID token of Apple or Google.
+/// Sign-in by an ID token of a provider.
 package struct ProviderSignIn: Sendable {
     /// The sign-in that an app sends.
     package struct Request: Sendable {
@@ -51,6 +51,9 @@ package struct ProviderSignIn: Sendable {
 
     /// Whether the operator has set the provider up.
     package func offers(_ provider: Provider) -> Bool { keys.rules(for: provider) != nil }
+
+    /// The names that a request may have: the documented ones, and the others that are set up.
+    package var names: [String] { (Provider.documented + keys.offered.filter { !Provider.documented.contains($0) }).map(\.rawValue) }
 
     /// Signs in the user whom the token names, and creates the account if there is none.
     package func signIn(

@@ -1,27 +1,31 @@
 package import Credentials
 package import Wire
 
-/// The origin of a subject: a provider of ID tokens, or an outside issuer by the name of its trust line. Stored: the names never
-/// change.
+/// The origin of a subject: a provider of ID tokens, or an outside issuer by the name of its trust line. A line of each may have the same
+/// name: their subjects are not the same persons.
 package struct IdentitySource: Hashable, Sendable {
-    package let name: String
+    /// As the store has it, which never changes: `apple`, `google`, `provider:NAME` for other providers, `NAME` for an issuer.
+    package let stored: String
+    /// Begins what is stored of a provider that no document names.
+    package static let prefix = "provider:"
 
-    package init(_ provider: Provider) { name = provider.rawValue }
+    package init(_ provider: Provider) {
+        stored = (Provider.documented.contains(provider) ? "" : Self.prefix) + provider.rawValue
+    }
 
     /// An outside issuer; nil for the name of a provider, whose identities are made by its ID tokens alone.
     package init?(trustLine name: String) {
-        guard Provider(rawValue: name) == nil else { return nil }
-        self.name = name
+        stored = name
+        guard isIssuer else { return nil }
     }
 
-    /// Whether it is no provider of ID tokens.
-    package var isOutside: Bool { Provider(rawValue: name) == nil }
+    package init(stored: String) { self.stored = stored }
 
-    /// A source whose name was stored.
-    package init(stored name: String) { self.name = name }
+    /// The name of its line in lower case, for people and APIs.
+    package var name: String { stored.hasPrefix(Self.prefix) ? String(stored.dropFirst(Self.prefix.count)) : stored }
 
     /// Whether it is an outside issuer. The change log has its identities, because gateways cache the tiers of its subjects.
-    package var isIssuer: Bool { Provider(rawValue: name) == nil }
+    package var isIssuer: Bool { !Provider.documented.contains { $0.rawValue == stored } && !stored.hasPrefix(Self.prefix) }
 }
 
 /// The key of an identity: its source, and the source's name for the person. Subjects are compared byte by byte, as databases

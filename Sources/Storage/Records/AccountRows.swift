@@ -179,7 +179,7 @@ extension SQLTransaction {
         let found = try rows("SELECT provider, subject FROM identities WHERE account = $1", [.id(account)]) { row throws(SQLFault) in
             IdentityKey(IdentitySource(stored: try row.text()), stored: try row.text())
         }
-        for key in found where key.source.isOutside { try refuseSubject(key, at: now) }
+        for key in found where key.source.isIssuer { try refuseSubject(key, at: now) }
         try change(.identity, "DELETE FROM identities WHERE account = $1", [.id(account)])
     }
 }

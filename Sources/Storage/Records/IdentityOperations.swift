@@ -47,7 +47,7 @@ extension SQLTransaction {
     func account(of identity: IdentityKey) throws(SQLFault) -> UUID? {
         let row = try first(
             "SELECT account FROM identities WHERE provider = $1 AND subject = $2",
-            [.text(identity.source.name), .text(identity.subject)])
+            [.text(identity.source.stored), .text(identity.subject)])
         guard var row else { return nil }
         return try row.id()
     }
@@ -56,7 +56,7 @@ extension SQLTransaction {
     fileprivate func carried(by identity: IdentityKey) throws(SQLFault) -> WallTime? {
         var row = try first(
             "SELECT carried_at FROM identities WHERE provider = $1 AND subject = $2",
-            [.text(identity.source.name), .text(identity.subject)])
+            [.text(identity.source.stored), .text(identity.subject)])
         return try row?.optionalTime()
     }
 
@@ -115,7 +115,7 @@ extension SQLTransaction {
                 INSERT INTO identities (provider, subject, account, linked_at, carried_at) VALUES ($1, $2, $3, $4, $5)
                 ON CONFLICT DO NOTHING
                 """,
-                [.text(key.source.name), .text(key.subject), .id(user), .time(audit.now), .time(carried)]) == 1
+                [.text(key.source.stored), .text(key.subject), .id(user), .time(audit.now), .time(carried)]) == 1
         guard isNew else { throw .conflict }
         try log(.identityLinked, user, audit, detail: key.source.name)
     }

@@ -33,7 +33,7 @@ extension SQLStore {
                 SELECT a.tier_version, a.tier, a.tier_until, a.grants FROM identities i JOIN accounts a ON a.id = i.account
                 WHERE i.provider = $1 AND i.subject = $2
                 """,
-                [.text(identity.source.name), .text(identity.subject)])
+                [.text(identity.source.stored), .text(identity.subject)])
         }
     }
 

@@ -66,23 +66,24 @@ extension SQLTransaction {
         let own = UUID(parsing: key.subject).map { IdentityKey.ofID($0) }
         return try first(
             "SELECT deleted_at FROM deleted_subjects WHERE (provider = $1 AND subject = $2) OR (provider = $3 AND subject = $4)",
-            [.text(key.source.name), .text(key.subject), .text(own?.source.name ?? ""), .text(own?.subject ?? "")]) != nil
+            [.text(key.source.stored), .text(key.subject), .text(own?.source.stored ?? ""), .text(own?.subject ?? "")]) != nil
     }
 
     func refuseSubject(_ key: IdentityKey, at now: WallTime) throws(SQLFault) {
         try change(
             .unlogged, "INSERT INTO deleted_subjects (provider, subject, deleted_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-            [.text(key.source.name), .text(key.subject), .time(now)])
+            [.text(key.source.stored), .text(key.subject), .time(now)])
     }
 
     /// Ends the sessions that an account has at outside issuers, if it can have any.
     func detach(_ account: UUID, at now: WallTime) throws(SQLFault) {
-        let providers = Provider.allCases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+        let providers = Provider.documented.map { "'\($0.rawValue)'" }.joined(separator: ", ")
         try change(
             .account(account),
             """
             UPDATE accounts SET outside_ended_at = $2 WHERE id = $1 AND outside_ended_at IS NULL AND (opened_by IS NULL
-                OR EXISTS (SELECT 1 FROM identities WHERE account = $1 AND provider NOT IN (\(providers))))
+                OR EXISTS (SELECT 1 FROM identities WHERE account = $1 AND provider NOT IN (\(providers))
+                    AND provider NOT LIKE '\(IdentitySource.prefix)%'))
             """,
             [.id(account), .time(now)])
     }

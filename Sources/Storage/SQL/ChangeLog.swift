@@ -125,7 +125,7 @@ extension SQLTransaction {
             INSERT INTO changes (kind, identity_provider, identity_subject, at)
             VALUES (\(ChangeKind.identity.rawValue), $1, $2, \(dialect.clock))
             """,
-            [.text(identity.source.name), .text(identity.subject)])
+            [.text(identity.source.stored), .text(identity.subject)])
         _ = try rows("SELECT \(dialect.notice)", [])
     }
 

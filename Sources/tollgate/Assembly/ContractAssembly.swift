@@ -30,7 +30,9 @@ extension MountTable {
         guard origin != .builtIn else { return }
         for mount in mounts {
             let providers = Catalogue.providers(of: mount.contract)
-            guard !providers.isEmpty, !configuration.providers.contains(where: { providers.contains($0.name) }) else { continue }
+            guard !providers.isEmpty, !configuration.providers.contains(where: { Catalogue.takes($0.name, mount.contract) }) else {
+                continue
+            }
             let names = providers.map { Setting.provider.name + $0.rawValue.uppercased() }.joined(separator: " or ")
             let message =
                 "\(mount.text) refuses every sign-in, as none of its providers is set up: set \(names) to the client-ids= of your apps, or leave the contract out"

@@ -1,6 +1,7 @@
 internal import Accounts
 internal import Admin
 internal import Contracts
+internal import Credentials
 internal import Settings
 internal import Storage
 internal import Synchronization
@@ -24,6 +25,8 @@ struct OfflineAccounts: Sendable {
     private let purchases: PurchaseAdministration
     private let plan: OperatorPlan
     let trusts: [TrustDeclaration]
+    /// Those that are set up.
+    let providers: [Provider]
     private let store: any AccountStore
     private let clock: AccountClock
     private let reason = StoreReason()
@@ -79,6 +82,7 @@ struct OfflineAccounts: Sendable {
         purchases = PurchaseAdministration(context: context, stores: { (try? stores.stores()) ?? .none }, actor: .command)
         plan = OperatorPlan(configuration.settings)
         trusts = configuration.settings.trusts
+        providers = configuration.settings.providers.map(\.name)
         self.store = store
         self.clock = clock
     }

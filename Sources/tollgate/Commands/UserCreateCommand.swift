@@ -112,7 +112,8 @@ struct UserCreateCommand {
             throw AccountCommandFault(message: error.message(end: "--until", tier: "--tier "), exitCode: 2)
         }
         account.tierUntil = account.tier == nil ? nil : tier?.until
-        let rules = ImportRules(tiers: plan.tiers.names, issuers: plan.issuers.map(\.name), idIssuer: nil)
+        let rules = ImportRules(
+            tiers: plan.tiers.names, issuers: plan.issuers.map(\.name), providers: accounts.providers, idIssuer: nil)
         do throws(ImportFault) {
             for (provider, subject) in identities {
                 account.identities.append(try ImportedAccount.identity(provider, subject: subject, rules))

@@ -84,8 +84,8 @@ struct UserImportCommand {
         // A UUID is the account's id. Where the issuer's subjects are looked for here, it is also an identity there.
         let isLookedFor = only.map { $0.tierSource == .account || $0.hasAccounts } ?? false
         return ImportRules(
-            tiers: accounts.operator.plan.tiers.names, issuers: issuers, idIssuer: issuer ?? only?.name,
-            uuidIssuer: issuer ?? (isLookedFor ? only?.name : nil))
+            tiers: accounts.operator.plan.tiers.names, issuers: issuers, providers: accounts.providers,
+            idIssuer: issuer ?? only?.name, uuidIssuer: issuer ?? (isLookedFor ? only?.name : nil))
     }
 
     private func add(

@@ -18,8 +18,11 @@ struct ProviderKeyRing: ProviderKeys {
         guard let declared = declaration(of: provider) else { return nil }
         return IDTokenRules(
             provider: provider.rawValue, issuers: declared.issuers, clientIDs: declared.clientIDs,
-            keys: active.keys.outside[declared.keysName], unnamedNonce: provider.unnamedNonce)
+            keys: active.keys.outside[declared.keysName], unnamedNonce: declared.unnamedNonce ?? .refused, trustsEmail: declared.trustsEmail
+        )
     }
+
+    var offered: [Provider] { active.configuration.settings.providers.map(\.name) }
 
     func refetch(_ provider: Provider) async {
         guard let name = declaration(of: provider)?.keysName else { return }
@@ -34,14 +37,4 @@ struct ProviderKeyRing: ProviderKeys {
     }
 
     private func fetches(_ name: String) -> UInt64 { keySets.statuses.first { $0.name == name }?.fetches ?? 0 }
-}
-
-extension Provider {
-    /// Apple repeats the app's nonce and makes none; Google's SDK for iOS adds one that its app never sees.
-    fileprivate var unnamedNonce: IDTokenRules.UnnamedNonce {
-        switch self {
-        case .apple: .refused
-        case .google: .ignored
-        }
-    }
 }

@@ -179,10 +179,7 @@ struct SetupAnswers: Equatable, Sendable {
 
     /// The client ids of the apps that sign in with a provider.
     subscript(provider: Provider) -> String {
-        switch provider {
-        case .apple: self[.appleClientIDs]
-        case .google: self[.googleClientIDs]
-        }
+        self[provider == .apple ? .appleClientIDs : .googleClientIDs]
     }
 
     /// nil for none, and for a word that is no issuer.
