@@ -99,7 +99,8 @@ package struct MountTable: Sendable, Equatable {
         for mounted in endpoints {
             let path = mounted.path.last == "/" ? String(mounted.path.dropLast()) : mounted.path
             for method in mounted.endpoint.methods {
-                let request = "\(method) \(path)"
+                // One for all below a path leaves the path itself to another.
+                let request = "\(method) \(path)\(mounted.endpoint.isPrefix ? "/*" : "")"
                 if let first = taken.updateValue(mounted.mount, forKey: request) {
                     return (first, mounted.mount, request)
                 }

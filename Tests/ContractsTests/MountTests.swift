@@ -104,6 +104,11 @@ import Testing
         var table = try Self.table("password@/buy")
         table.own = [try #require(OwnMount("purchases", base: "/buy/", Catalogue.purchaseEndpoints(of: [.stripe, .revenuecat])))]
         let mounted = table.endpoints.filter { $0.mount == "purchases@/buy" }
+        table.own.append(try #require(OwnMount("account", base: "/account", Catalogue.accountEndpoints)))
+        #expect(table.clash == nil)
+        table.own.append(table.own[1])
+        #expect(table.clash?.request == "GET /account")
+        table.own = []
         #expect(
             mounted.map { "\($0.endpoint.methods[0]) \($0.path) \($0.rule.bodyLimit)" } == [
                 "GET /buy 65536", "POST /buy/stripe 65536", "POST /buy/notifications/stripe 262144",
