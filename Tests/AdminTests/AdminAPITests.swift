@@ -126,7 +126,7 @@ import Wire
     @Test func aMergedAccountAnswersAsTheOther() async throws {
         let (ada, guest) = (try await bench.open("ada@example.org", 1), UUID(random: (1, 9)))
         let session = NewSession(id: UUID(random: (2, 9)), contract: .anonymous, device: nil)
-        let audit = AuditContext(now: EventLoop.now().wall, address: nil)
+        let audit = AuditContext(now: WallTime(seconds: 1_800_000_000), address: nil)
         _ = try await store.open(NewAccount(id: guest, openedBy: .anonymous), session: session, audit)
         _ = try await store.merge(Merging(guest: session.id, into: ada, by: nil, .none), audit)
         let (shown, whole) = (await ask("GET users/\(guest.text)").text, await ask("GET users/\(ada.text)").text)

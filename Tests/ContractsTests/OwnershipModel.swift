@@ -192,7 +192,8 @@ struct OwnershipModel {
             return done
         case .update:
             var done = try await call("PUT", "/auth/password/update", #"{"new_password":"\#(password)"}"#, &person, bearer)
-            done.isNewPassword = true
+            // Not of a guest that the owner is as well.
+            done.isNewPassword = bearer?.user == shared
             return done
         case .google, .apple, .googleUnverified: return try await signInByProvider(move, &person, bearer)
         case .openGuest: return try await call("POST", "/auth/user", "", &person)
