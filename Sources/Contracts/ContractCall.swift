@@ -86,6 +86,7 @@ struct ContractCall: AccountCalls {
         if let only = form.provider { provider = only } else { provider = try namedProvider() }
         var sent = ProviderSignIn.Request(provider: provider, idToken: try required("idToken"))
         sent.nonce = try request.text("nonce")
+        if provider == .apple { sent.authorizationCode = try request.text("authorizationCode") }
         sent.nameRule = form.nameRule
         sent.guest = services.guest(of: request)
         if let givenName = form.givenName, let familyName = form.familyName {

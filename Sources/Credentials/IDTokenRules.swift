@@ -10,12 +10,15 @@ package struct IDToken: Sendable, Equatable {
     package let isEmailVerified: Bool
     /// `auth_time`, or `iat` if there is none: the provider has known the user then. In seconds since 1970; nil without both.
     package let authenticatedAt: Int64?
+    /// The app that it was issued to, if that is its only audience.
+    package let client: String?
 
-    fileprivate init(subject: String, email: String?, isEmailVerified: Bool, authenticatedAt: Int64?) {
+    fileprivate init(subject: String, email: String?, isEmailVerified: Bool, authenticatedAt: Int64?, client: String?) {
         self.subject = subject
         self.email = email
         self.isEmailVerified = isEmailVerified
         self.authenticatedAt = authenticatedAt
+        self.client = client
     }
 }
 
@@ -58,7 +61,7 @@ package struct IDTokenRules: Sendable {
         case required
     }
 
-    private let trust: Trust
+    let trust: Trust
     private let clientIDs: [[UInt8]]
     private let unnamedNonce: UnnamedNonce
     private let trustsEmail: Bool
@@ -109,7 +112,7 @@ package struct IDTokenRules: Sendable {
         return .success(
             IDToken(
                 subject: verified.userID.text, email: email, isEmailVerified: trustsEmail && claims.isEmailVerified(ifAbsent: false),
-                authenticatedAt: verified.authenticatedAt ?? verified.issuedAt))
+                authenticatedAt: verified.authenticatedAt ?? verified.issuedAt, client: claims.string("aud")))
     }
 
     private func isNonceAccepted(_ claims: borrowing JSONMembers, _ nonce: String?) -> Bool {

@@ -41,6 +41,26 @@ package struct TokenVerifier: ~Copyable {
         }
     }
 
+    /// Verifies the signature, the issuer and the audience of a signed statement, which has neither a subject nor an end.
+    mutating func verifyStatement(_ token: RawSpan, trust: Trust) -> Result<Void, TokenFault> {
+        do throws(TokenFault) {
+            let parts = try load(token)
+            var fault = TokenFault.wrongIssuer
+            for index in trust.rules.indices where trust.rules[index].matchesIssuer(of: claims) {
+                do throws(TokenFault) {
+                    _ = try proof(of: token[parts.signed], by: index, trust)
+                    try claims.checkAudience(trust.rules[index].audiences)
+                    return .success(())
+                } catch {
+                    if error.progress > fault.progress { fault = error }
+                }
+            }
+            throw fault
+        } catch {
+            return .failure(error)
+        }
+    }
+
     /// Decodes the token into `header`, `claims` and `signature`.
     private mutating func load(_ token: RawSpan) throws(TokenFault) -> TokenParts {
         lastAlgorithm = nil
@@ -76,11 +96,15 @@ package struct TokenVerifier: ~Copyable {
     private mutating func verify(
         _ signed: RawSpan, by index: Int, _ trust: Trust, _ now: WallTime, _ takesExpired: Bool
     ) throws(TokenFault) -> VerifiedToken {
+        let proof = try proof(of: signed, by: index, trust)
+        return try VerifiedToken(proof, claims, issuer: index, trust, now, takesExpired: takesExpired, scratch: &texts)
+    }
+
+    private mutating func proof(of signed: RawSpan, by index: Int, _ trust: Trust) throws(TokenFault) -> ProvenSignature {
         let rules = trust.rules[index]
         guard rules.algorithms.contains(header.algorithm) else { throw .algorithmNotAllowed }
         guard let keys = rules.keys else { throw .keysUnavailable(issuer: index) }
-        let proof = try prove(signed, keys, issuer: index)
-        return try VerifiedToken(proof, claims, issuer: index, trust, now, takesExpired: takesExpired, scratch: &texts)
+        return try prove(signed, keys, issuer: index)
     }
 
     /// Tries the keys with the token's `kid`, then the keys without one; the first keys if the token has no `kid`.

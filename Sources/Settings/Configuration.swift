@@ -51,6 +51,7 @@ package struct Configuration: Sendable {
     package var products: [ProductDeclaration] = []
     package var account: AccountDeclaration?
     package var deletion: DeletionDeclaration?
+    package var appleKey: AppleKeyDeclaration?
     package var appleStore: AppleStoreDeclaration?
     package var googleStore: GoogleStoreDeclaration?
     package var stripeStore: StripeStoreDeclaration?

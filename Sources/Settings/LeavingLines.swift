@@ -29,3 +29,39 @@ extension DeletionDeclaration: OptionTarget {
         line.read(into: &self)
     }
 }
+
+/// `TOLLGATE_APPLE_KEY`: the key by which tokens of Sign in with Apple are exchanged and revoked.
+package struct AppleKeyDeclaration: Hashable, Sendable {
+    package var team = ""
+    package var keyID = ""
+    package var key: NamedFile?
+    /// The apps whose codes are exchanged.
+    package var clientIDs: [String] = []
+    package var url = "https://appleid.apple.com"
+    package var origin = Origin.builtIn
+}
+
+extension AppleKeyDeclaration: OptionTarget {
+    package static let family = Setting.appleKey
+    package var lineName: String { "apple-key" }
+    package static let bare = Self()
+
+    package static let options = table {
+        LineOption("team", \.team, .text, values: "an id", "the team's id, which issues the key")
+        LineOption("key-id", \.keyID, .text, values: "an id", "the id of the key")
+        LineOption("key-file", ifSet: \.key, .file, "a file", "the key (`.p8`) of Sign in with Apple")
+        LineOption(
+            "client-id", list: \.clientIDs, "com.example.app,com.example.web", "the apps whose codes are exchanged", TypedText.item)
+        LineOption("url", \.url, .url, values: "https://appleid.apple.com", "Apple's server, for tests")
+    }
+
+    package init(_ line: inout OptionLine, name: String) {
+        self.init(origin: line.entry.origin)
+        line.refuseWords("team=T key-id=K key-file=FILE client-id=com.example.app")
+        line.read(into: &self)
+        line.require("team", "team=T, the team's id at Apple")
+        line.require("key-id", "key-id=K, the id of the key")
+        line.require("key-file", "key-file=FILE, the key of Sign in with Apple")
+        line.require("client-id", "client-id=com.example.app, the apps whose codes are exchanged")
+    }
+}

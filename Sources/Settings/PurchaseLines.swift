@@ -243,13 +243,13 @@ extension StoreDeclaration {
 }
 
 extension OptionLine {
-    fileprivate mutating func require(_ key: String, _ right: String) {
+    mutating func require(_ key: String, _ right: String) {
         if !has(key) { fault("has no \(key)=, write \(right)") }
     }
 }
 
 extension OptionForm where Value == NamedFile {
-    fileprivate static var file: Self {
+    static var file: Self {
         Self({ text, context throws(ParseError) in
             let path = context.origin.path(text)
             return NamedFile(path: path, bytes: try SecretFile.read(path, context.sources))

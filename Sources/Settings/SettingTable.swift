@@ -228,6 +228,10 @@ extension Setting {
         "TOLLGATE_DELETION", .line(\.deletion), shown: "`grace=0s recent=10m`",
         "When users delete [their accounts](accounts.md): `recent=10m` is how old their sign-in may be, `grace=14d` keeps a closed account for that time, and a sign-in opens it again. Without a grace it is erased at once."
     )
+    package static let appleKey = Setting(
+        "TOLLGATE_APPLE_KEY", .line(\.appleKey),
+        "The key of Sign in with Apple, by which the `authorizationCode` of a sign-in is exchanged and the token [revoked](accounts.md) when the account is deleted or unlinked: `team=T key-id=K key-file=F client-id=com.example.app`; `url=URL` is for tests."
+    )
     package static let appleStore = Setting(
         "TOLLGATE_PURCHASES_APPLE", .line(\.appleStore),
         "Purchases of the App Store: `bundle-ids=A,B app-apple-id=N`; `environments=production,sandbox` lets those count that cost nothing; `api-key-file=F key-id=… issuer-id=…` let the gateway ask Apple for purchases in doubt; `roots=FILE` and `api-url=URL` are for tests."
@@ -297,7 +301,7 @@ extension Setting {
             listen, listenTLS, tlsCert, tlsKey, adminListen, checkListen, adminToken, scopedAdminToken, adminHosts, workers,
             plain.dataDirectory.row, plain.publicURL.row, plain.issuer.row, plain.audience.row, jwtSecret, plain.signingAlgorithm.row,
             plain.clockSkewSeconds.row, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, plain.rateLimitFailure.row,
-            plain.redisTimeoutMilliseconds.row, plain.tokenCacheEntries.row, contracts, dlauthPath, provider, account, deletion,
+            plain.redisTimeoutMilliseconds.row, plain.tokenCacheEntries.row, contracts, dlauthPath, provider, account, deletion, appleKey,
             plain.purchasesPath.row,
             product,
             appleStore, googleStore, stripeStore, revenueCatStore, plain.transfersPurchases.row, databaseURL,

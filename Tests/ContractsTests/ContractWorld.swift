@@ -86,7 +86,8 @@ final class ContractWorld: StoryWorld {
             context: context, mint: mint,
             outside: OutsideRefresh(secret: Self.secret, limiter: limiter) { [oldIssuer] token, _, _ in oldIssuer.redeem(token) })
         let judging = TokenJudge.Sources(
-            policy: { policy }, tier: { UserTier(user: $0, status: .unavailable(until: 0), version: 0) }, subject: { _ in .unavailable }, hasEnded: { _ in nil },
+            policy: { policy }, tier: { UserTier(user: $0, status: .unavailable(until: 0), version: 0) }, subject: { _ in .unavailable },
+            hasEnded: { _ in nil },
             keysWanted: { _ in }, now: { [clock] in clock.now.wall })
         let judge = TokenJudge(judging, sessions: sessions)
         services = ContractServices(
@@ -104,7 +105,9 @@ final class ContractWorld: StoryWorld {
                 writable: ["name", "locale"],
                 own: OwnAccount(context: context, ways: Catalogue.ways(of: table.mounts.map(\.contract))),
                 leaving: Leaving(context: context, rule: DeletionRule()),
-                merges: Merges(sessions: sessions, limiter: limiter, order: TierOrder(["free", "premium"]))),
+                merges: Merges(sessions: sessions, limiter: limiter, order: TierOrder(["free", "premium"])),
+                appleNotices: AppleNotices(
+                    context: context, keys: providers, ways: SignInWays(passwords: true, emails: true, phones: true), rule: DeletionRule())),
             judge: judge)
         self.context = context
         administration = Administration(context: context, work: work, actor: .command)

@@ -94,7 +94,8 @@ import Testing
                 == Catalogue.endpoints.count)
         #expect(
             Catalogue.endpoints.allSatisfy {
-                $0.name.contains("-") && ($0.path.hasPrefix("/") || ["purchases-list", "account-show", "account-change"].contains($0.name))
+                $0.name.contains("-")
+                    && ($0.path.hasPrefix("/") || ["purchases-list", "account-show", "account-change", "account-delete"].contains($0.name))
                     && !$0.path.hasSuffix("/")
             })
         #expect(ContractID.allCases.allSatisfy { !Catalogue.endpoints(of: $0).isEmpty })

@@ -54,6 +54,32 @@ import Wire
         #expect(try verify(token([("iat", nil)])).get().authenticatedAt == nil)
     }
 
+    /// The changed claims of a notification, and whether it tells of a user; nil for one that is not authentic.
+    @Test func aNotificationIsProvenBySignatureIssuerAndAudience() {
+        let event = #"{"type":"email-disabled","sub":"1","email":"a@x","event_time":1700000000}"#
+        let text = "\"\(event.replacing("\"", with: "\\\""))\""
+        let milliseconds = event.replacing("1700000000", with: "1700000000123")
+        let cases: [([(String, String?)], Bool?)] = [
+            ([("events", text)], true), ([("events", event)], true), ([("events", milliseconds)], true),
+            ([("events", event), ("exp", nil), ("sub", nil), ("iat", nil)], true), ([("events", event), ("exp", "1")], true),
+            ([], false), ([("events", "\"x\"")], false), ([("events", "[]")], false), ([("events", "1")], false),
+            ([("events", event.replacing("1700000000", with: "\"1\""))], false), ([("events", event.replacing("sub", with: "s"))], false),
+            ([("events", event), ("aud", #""other""#)], nil), ([("events", event), ("iss", #""https://x""#)], nil),
+        ]
+        for (changes, says) in cases {
+            switch token(changes).withRawBytes({ rules().notice($0) }) {
+            case .success(let notice):
+                let told = notice.map { ($0.type, $0.subject, $0.email, $0.at) == ("email-disabled", "1", "a@x", 1_700_000_000) }
+                #expect((told ?? false) == says, "\(changes)")
+            case .failure: #expect(says == nil, "\(changes)")
+            }
+        }
+        let forged = token([("events", event)], key: Keys.es256)
+        for rules in [rules(), rules(keys: [])] {
+            if case .success = forged.withRawBytes({ rules.notice($0) }) { Issue.record("another key signed it") }
+        }
+    }
+
     @Test func bothSpellingsOfTheIssuerWillDo() {
         #expect(fault([("iss", #""accounts.google.com""#)]) == nil)
         #expect(fault([("iss", #""https://accounts.google.com/""#)]) == .token(.wrongIssuer))

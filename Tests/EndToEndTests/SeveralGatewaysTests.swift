@@ -8,7 +8,7 @@ import Testing
 @Suite(.ownThread) struct SeveralGatewaysTests {
     /// A way for a session to end, at the gateway of number 1.
     enum Ending: String, CaseIterable, Sendable {
-        case signOut, reuse, oneSession, allSessions, command, deletion
+        case signOut, reuse, oneSession, allSessions, command, deletion, ban
     }
 
     private func end(_ ending: Ending, _ tokens: RotatedTokens, _ email: String, in fleet: Fleet) throws {
@@ -23,6 +23,7 @@ import Testing
         case .oneSession: #expect(try fleet.admin(1, "DELETE /admin/api/sessions/\(session)").status == 200)
         case .allSessions: #expect(try fleet.admin(1, "POST /admin/api/users/\(user)/revoke").status == 200)
         case .command: #expect(try fleet[1].command(["user", "revoke", email]).code == 0)
+        case .ban: #expect(try fleet.admin(1, "PUT /admin/api/users/\(user)/ban").status == 200)
         case .deletion: #expect(try fleet.admin(1, "DELETE /admin/api/users/\(user)").status == 200)
         }
     }

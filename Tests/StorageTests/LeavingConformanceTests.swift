@@ -107,4 +107,113 @@ import Wire
         #expect(try await store.endedSessions().map(\.reason) == [.accountDeleted])
         #expect(try await store.leave(caller, DeletionRule(), at(1)) == .sessionEnded)
     }
+
+    // MARK: Apple
+
+    private func signIn(
+        _ store: any AccountStore, code: AppleToken?, email text: String? = nil, subject: String = "1", at seconds: Int64 = 0
+    ) async throws -> SignIn {
+        var proof = IdentityProof(
+            provider: .apple, subject: subject, verifiedEmail: try text.map { try email($0) }, name: nil, nameRule: .first)
+        proof.appleCode = code
+        return try await store.signIn(proof, newUser: newID(), session: newSession(.apple), at(seconds))
+    }
+
+    private func code(_ text: String = "code") -> AppleToken { AppleToken(id: newID(), client: "app", sealed: Array(text.utf8)) }
+
+    @Test(arguments: Backend.allCases)
+    func aTokenOfAppleIsRevokedWhenItsAccountGoes(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let (store, other) = (bench.store, try bench.another())
+        let code = code()
+        let user = try await signIn(store, code: code).account.id
+        let due = try await store.dueAppleTokens(at: at(0).now, limit: 9)
+        #expect(due == [code])
+        // Two gateways see it, and one takes it.
+        #expect(try await store.take(due[0], at: at(0).now))
+        #expect(try await !other.take(due[0], at: at(0).now))
+        #expect(try await store.dueAppleTokens(at: at(59).now, limit: 9).isEmpty)
+        #expect(try await store.dueAppleTokens(at: at(60).now, limit: 9).map(\.tries) == [1], "the one that took it has stopped")
+        try await store.replaceCode(code, by: [1], at: at(1).now)
+        #expect(try await store.dueAppleTokens(at: at(10_000).now, limit: 9).isEmpty, "it is in use")
+        // A newer one takes its place.
+        let newer = self.code("newer")
+        _ = try await signIn(store, code: newer)
+        try await store.replaceCode(newer, by: [2], at: at(2).now)
+        _ = try await store.delete(user, at(3))
+        let revoked = try await store.dueAppleTokens(at: at(3).now, limit: 9)
+        #expect(revoked.map(\.sealed) == [[2]] && revoked.allSatisfy { $0.isRevoked && !$0.isCode })
+        #expect(try await store.giveUpAppleTokens(at: at(3 + AppleToken.revocationSeconds - 1).now) == 0)
+        #expect(try await store.giveUpAppleTokens(at: at(3 + AppleToken.revocationSeconds).now) == 1)
+        #expect(try await store.dueAppleTokens(at: at(100 * 86_400).now, limit: 9).isEmpty)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func aCodeWhoseAccountGoesIsExchangedAndThenRevoked(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let code = code()
+        let ada = try await signIn(store, code: code)
+        let caller = CallerSession(user: ada.account.id, session: try #require(ada.session).id)
+        #expect(try await store.leave(caller, DeletionRule(graceSeconds: 100), at(1)) == .closed(until: at(101).now))
+        let due = try await store.dueAppleTokens(at: at(1).now, limit: 9)
+        #expect(due.map(\.isCode) == [true] && due.map(\.isRevoked) == [true])
+        try await store.replaceCode(code, by: [1], at: at(1).now)
+        #expect(try await store.dueAppleTokens(at: at(1).now, limit: 9).map(\.sealed) == [[1]])
+        // The sign-in that opens the account again brings another code, which the erasure revokes.
+        let next = self.code("next")
+        _ = try await signIn(store, code: next, at: 2)
+        try await store.drop(code)
+        try await store.replaceCode(next, by: [3], at: at(2).now)
+        #expect(try await store.dueAppleTokens(at: at(1_000).now, limit: 9).isEmpty)
+        // A code that Apple never took.
+        _ = try await signIn(store, code: self.code("lost"), at: 3)
+        #expect(try await store.giveUpAppleTokens(at: at(3 + 600).now) == 1)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func anAccountWithoutAnyWayInIsClosedWhenAppleDeletesItsUser(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let (ways, rule) = (SignInWays(passwords: true, emails: true, phones: true), DeletionRule(graceSeconds: 100))
+        // An email of the user's own, a relay address, no email; whether the account is closed.
+        for (subject, email, closes) in [("1", "ada@x", false), ("2", "z@privaterelay.appleid.com", true), ("3", nil, true)] {
+            let user = try await signIn(store, code: code(), email: email, subject: subject, at: 1_000).account.id
+            let notice = { AppleNotice(.accountDeleted, subject: subject, at: at($0).now) }
+            #expect(try await !store.apply(notice(900), ways, rule, at(1_001)), "it was linked after that")
+            #expect(try await store.apply(notice(1_001), ways, rule, at(1_001)))
+            #expect(try await !store.apply(notice(1_001), ways, rule, at(1_002)), "it comes again")
+            #expect(try await store.identities(of: user).isEmpty)
+            #expect(try await store.sessions(of: user, now: at(1_001).now).isEmpty)
+            #expect(try await store.account(user)?.erasedAt == (closes ? at(1_101).now : nil), "\(subject)")
+        }
+        #expect(try await store.dueAppleTokens(at: at(2_000).now, limit: 9).isEmpty, "Apple has ended them itself")
+        #expect(try await !store.apply(AppleNotice(.consentRevoked, subject: "9", at: at(0).now), ways, rule, at(0)))
+    }
+
+    @Test(arguments: Backend.allCases)
+    func consentThatIsRevokedEndsTheSessionsFromBefore(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let (ways, rule) = (SignInWays(passwords: true, emails: true, phones: true), DeletionRule())
+        let user = try await signIn(store, code: nil, email: "z@privaterelay.appleid.com").account.id
+        let late = try await signIn(store, code: nil, at: 1_000)
+        #expect(try await store.apply(AppleNotice(.consentRevoked, subject: "1", at: at(500).now), ways, rule, at(1_001)))
+        #expect(try await store.sessions(of: user, now: at(1_001).now).map(\.id) == [late.session?.id])
+        #expect(try await store.identities(of: user).count == 1)
+        let relay = try email("z@privaterelay.appleid.com")
+        let mail = { (kind: AppleNotice.Kind, seconds: Int64) in
+            try await store.apply(AppleNotice(kind, subject: "1", at: at(seconds).now), ways, rule, at(seconds))
+        }
+        #expect(try await !mail(.mailStopped(try email("other@x")), 10))
+        #expect(try await mail(.mailStopped(relay), 10))
+        #expect(try await store.account(user)?.mailStoppedAt == at(10).now)
+        #expect(try await !mail(.mailResumed(relay), 9), "it was said before")
+        #expect(try await mail(.mailResumed(relay), 11))
+        #expect(try await store.account(user)?.mailStoppedAt == nil)
+    }
 }

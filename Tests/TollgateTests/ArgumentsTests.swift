@@ -35,7 +35,10 @@ import Testing
         ("chekc", #""chekc" is no command, the nearest is `check`"#),
         ("tokn mint", #""tokn mint" is no command, the nearest is `token mint`"#),
         ("keys", "`keys` needs list, rotate or jwks after it"),
-        ("user", "`user` needs list, show, create, import, set-tier, set-attributes, revoke or delete after it"),
+        (
+            "user",
+            "`user` needs list, show, create, import, set-tier, set-attributes, revoke, ban, unban, merge-done or delete after it"
+        ),
         ("user lst", #""user lst" is no command, the nearest is `user list`"#),
         ("user list x", #""x" is one word too many for `user list`"#),
         ("user show", "`user show` needs USER after it"),

@@ -19,6 +19,10 @@ package enum AccountNotice: Sendable, Equatable {
     case mergeTaken(from: UUID, into: UUID)
     /// The announcement of a merge has ended before that.
     case mergeUntaken(from: UUID, into: UUID)
+    /// Apple does not revoke or exchange tokens now; it is asked again.
+    case appleAway(String)
+    /// So many codes and tokens of Apple were given up, because Apple did not answer for long.
+    case appleTokensLost(Int)
     /// The signing key cannot sign a token.
     case cannotSign(String)
 }

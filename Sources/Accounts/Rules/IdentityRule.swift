@@ -12,6 +12,8 @@ package struct IdentityProof: Sendable, Equatable {
     package let nameRule: NameRule
     /// The session that brings the proof, which may be a guest's.
     package var guest: CallerSession?
+    /// The authorization code that came with it, to be exchanged.
+    package var appleCode: AppleToken?
 
     package var key: IdentityKey { IdentityKey(IdentitySource(provider), stored: subject) }
 

@@ -15,10 +15,16 @@ package struct SignInWays: Sendable, Equatable {
         self.phones = phones
     }
 
-    /// Whether the user of an account can sign in to it by one of these identities, or otherwise.
-    package func lead(to account: Account, identities: [IdentityKey]) -> Bool {
+    /// Whether the user of an account can sign in to it by one of these identities, or otherwise. `relay`: whether the relay addresses of
+    /// Apple reach their users.
+    package func lead(to account: Account, identities: [IdentityKey], relay: Bool = true) -> Bool {
         !identities.isEmpty || passwords && account.hasPassword && (account.email != nil || account.username != nil)
-            || emails && account.email != nil && account.emailConfirmedAt != nil
+            || emails && account.emailConfirmedAt != nil && account.email.map { relay || !$0.isAppleRelay } ?? false
             || phones && account.phone != nil && account.phoneConfirmedAt != nil
     }
+}
+
+extension EmailAddress {
+    /// Whether Apple forwards what is sent to it.
+    fileprivate var isAppleRelay: Bool { key.hasSuffix("@privaterelay.appleid.com") }
 }

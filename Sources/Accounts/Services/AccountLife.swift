@@ -5,11 +5,13 @@ package struct AccountLife: Sendable {
     package let own: OwnAccount
     package var leaving: Leaving
     package let merges: Merges
+    package let appleNotices: AppleNotices
 
-    package init(writable: Set<String>, own: OwnAccount, leaving: Leaving, merges: Merges) {
+    package init(writable: Set<String>, own: OwnAccount, leaving: Leaving, merges: Merges, appleNotices: AppleNotices) {
         self.writable = writable
         self.own = own
         self.leaving = leaving
         self.merges = merges
+        self.appleNotices = appleNotices
     }
 }

@@ -74,7 +74,8 @@ package struct Codes: Sendable {
     /// The address that the code goes to; nil if it goes nowhere. An email is written as the account spells it: addresses
     /// that differ in case are equal here, but may be different mailboxes at their host.
     private func target(_ typed: Recipient, _ holder: Account?, _ audience: Audience) -> Recipient? {
-        switch (audience, typed) {
+        if case .email = typed, holder?.mailStoppedAt != nil { return nil }
+        return switch (audience, typed) {
         case (.holders, _) where holder == nil: nil
         case (.holders, .email), (.anyone, .email): holder?.email.map { .email($0) } ?? typed
         case (.holders, .phone), (.anyone, .phone): typed

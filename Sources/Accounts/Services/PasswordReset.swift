@@ -41,7 +41,7 @@ package struct PasswordReset: Sendable {
         let account = try await attempts.make { () throws(AccountFailure) in
             try await context.ask(await context.store.putResetToken(pending))
         }
-        guard let address = account?.email else { return }
+        guard let account, let address = account.email, account.mailStoppedAt == nil else { return }
         let content = Message.Content.passwordReset(token: token, lifetimeSeconds: PendingReset.lifetimeSeconds)
         courier.send(Message(to: .email(address), content), for: caller.address)
     }

@@ -30,6 +30,8 @@ package struct ProviderSignIn: Sendable {
         package var nameRule = NameRule.first
         /// The session that the caller has, which may be a guest's.
         package var guest: CallerSession?
+        /// Apple's, which the gateway exchanges for a token that it can revoke.
+        package var authorizationCode: String?
 
         package init(provider: Provider, idToken: String) {
             self.provider = provider
@@ -41,12 +43,17 @@ package struct ProviderSignIn: Sendable {
     private let mint: TokenMint
     private let keys: any ProviderKeys
     private let limiter: any AttemptLimiter
+    private let vault: AppleVault?
 
-    package init(context: AccountContext, mint: TokenMint, keys: any ProviderKeys, limiter: any AttemptLimiter) {
+    /// Without a vault authorization codes are ignored.
+    package init(
+        context: AccountContext, mint: TokenMint, keys: any ProviderKeys, limiter: any AttemptLimiter, vault: AppleVault? = nil
+    ) {
         self.context = context
         self.mint = mint
         self.keys = keys
         self.limiter = limiter
+        self.vault = vault
     }
 
     /// Whether the operator has set the provider up.
@@ -149,13 +156,16 @@ package struct ProviderSignIn: Sendable {
         let audit = context.audit(caller)
         var proof = proof(token, request)
         proof.guest = request.guest
-        let newUser = context.newID(audit.now)
+        if request.provider == .apple, let code = request.authorizationCode {
+            proof.appleCode = vault?.token(code, client: token.client, id: context.newID(audit.now))
+        }
+        let (proven, newUser) = (proof, context.newID(audit.now))
         var session = context.newSession(contract, caller, audit.now)
         // A token that is sent again is no newer sign-in.
         session.signIn = token.authenticatedAt.map { .at(WallTime(seconds: $0)) } ?? .unknown
         let attempts = try await openingCharge(for: proof, caller)
         let signIn = try await attempts.make { () throws(AccountFailure) in
-            try await context.ask(await context.store.signIn(proof, newUser: newUser, session: session, audit))
+            try await context.ask(await context.store.signIn(proven, newUser: newUser, session: session, audit))
         }
         if !signIn.isNew { attempts.refund() }
         let granted = try await context.granted(signIn, mint)

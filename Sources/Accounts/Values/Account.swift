@@ -9,7 +9,7 @@ package struct Account: Sendable, Equatable {
     package let createdAt: WallTime
     /// The last change of the account itself; signing in is none.
     package var updatedAt: WallTime
-    package var email: EmailAddress?
+    package var email: EmailAddress? { didSet { if email?.key != oldValue?.key { mailStoppedAt = nil } } }
     /// When the present owner first proved the email; nil if it is unproven.
     package var emailConfirmedAt: WallTime?
     /// Phones join an account only with a proof.

@@ -34,7 +34,7 @@ struct AccountEndpoints: AccountCalls {
     let request: ContractRequest
     let dialect: Dialect
 
-    private init(_ services: ContractServices, _ request: ContractRequest) throws(Failure) {
+    init(_ services: ContractServices, _ request: ContractRequest) throws(Failure) {
         // A reload has just removed them: the next request finds no endpoint.
         guard let life = services.life else { throw Failure(AccountFailure.unavailable(retryAfterSeconds: 1), in: .problem) }
         self.services = services

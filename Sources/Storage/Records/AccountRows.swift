@@ -146,14 +146,15 @@ extension SQLTransaction {
             """
             UPDATE accounts SET updated_at = $2, email = $3, email_key = $4, email_confirmed_at = $5, phone = $6,
                 phone_confirmed_at = $7, given_name = $8, family_name = $9, username = $10, username_key = $11,
-                metadata = $12, password_carried_at = $13, email_carried_at = $14, phone_carried_at = $15 WHERE id = $1
+                metadata = $12, password_carried_at = $13, email_carried_at = $14, phone_carried_at = $15,
+                mail_stopped_at = $16 WHERE id = $1
             """,
             [
                 .id(account.id), .time(account.updatedAt), .text(account.email?.text), .text(account.email?.key),
                 .time(account.emailConfirmedAt), .text(account.phone?.text), .time(account.phoneConfirmedAt),
                 .text(account.name?.given), .text(account.name?.family), .text(account.username?.text),
                 .text(account.username?.key), .bytes(account.metadata.json), .time(account.carried.password),
-                .time(account.carried.email), .time(account.carried.phone),
+                .time(account.carried.email), .time(account.carried.phone), .time(account.mailStoppedAt),
             ])
     }
 
@@ -180,6 +181,7 @@ extension SQLTransaction {
             IdentityKey(IdentitySource(stored: try row.text()), stored: try row.text())
         }
         for key in found where key.source.isIssuer { try refuseSubject(key, at: now) }
+        try revokeAppleTokens(of: account, at: now)
         try change(.identity, "DELETE FROM identities WHERE account = $1", [.id(account)])
     }
 }

@@ -15,6 +15,7 @@ extension SQLStore {
             var signIn = try sql.lead(verdict, proof, new, audit)
             try sql.complete(&signIn.account, by: proof, emailIsFree: holder == nil, audit)
             signIn.session = try sql.open(session.signed(by: sql.carried(by: proof.key)), of: &signIn.account, audit)
+            if let code = proof.appleCode { try sql.put(code, of: signIn.account.id, proof.subject, at: audit.now) }
             try sql.log(
                 .signedIn, signIn.account.id, audit, session: session.id, detail: proof.provider.rawValue)
             return signIn

@@ -77,6 +77,7 @@ extension SQLTransaction {
     mutating func close(_ account: Account, until end: WallTime, _ audit: AuditContext) throws(SQLFault) {
         _ = try endSessions(of: account.id, .accountDeleted, at: audit.now)
         try dropCodes(of: account)
+        try revokeAppleTokens(of: account.id, at: audit.now)
         try change(
             .account(account.id), "UPDATE accounts SET erased_at = $2, tier_version = tier_version + 1 WHERE id = $1",
             [.id(account.id), .time(end)])

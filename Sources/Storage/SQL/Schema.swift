@@ -19,6 +19,7 @@ enum Schema {
         { _ in accountLives },
         { dialect in accountEvents + dialect.eventLog },
         { _ in mergeTimes },
+        { _ in appleTokens },
     ]
     static var newest: Int64 { Int64(steps.count) }
 
@@ -247,6 +248,27 @@ enum Schema {
     private static let mergeTimes = [
         "CREATE INDEX merged_accounts_announced ON merged_accounts (merged_at) WHERE done_at IS NULL",
         "CREATE INDEX merged_accounts_merged_at ON merged_accounts (merged_at)",
+    ]
+
+    /// Codes of Sign in with Apple and the tokens that they were exchanged for. `next_at` is NULL where Apple is not to be asked.
+    private static let appleTokens = [
+        // No foreign key: it is revoked also after the account.
+        """
+        CREATE TABLE apple_tokens (
+            id BYTEA PRIMARY KEY,
+            account BYTEA NOT NULL,
+            subject TEXT NOT NULL,
+            client TEXT NOT NULL,
+            sealed BYTEA NOT NULL,
+            is_code BIGINT NOT NULL,
+            kept_at BIGINT NOT NULL,
+            revoked_at BIGINT,
+            next_at BIGINT,
+            tries BIGINT NOT NULL
+        )
+        """,
+        "CREATE INDEX apple_tokens_account ON apple_tokens (account)",
+        "CREATE INDEX apple_tokens_next_at ON apple_tokens (next_at) WHERE next_at IS NOT NULL",
     ]
 
     private static let outsideSessions = [

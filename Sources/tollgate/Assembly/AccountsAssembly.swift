@@ -21,6 +21,7 @@ struct MountedContracts: Sendable {
     let sessions: Sessions
     let oauth: OAuthEndpoints
     let stores: Stores
+    let apple: AppleDesk?
 }
 
 /// The parts of the accounts that outlive a reload, and what is made of them and each configuration.
@@ -34,6 +35,7 @@ struct AccountsAssembly: Sendable {
     let cluster: ClusterMember
     let tierClient = TierClient()
     let purchaseStores = PurchaseStores()
+    let appleDesk = AppleDeskHolder()
     let health: ConditionLog
     let context: AccountContext
     /// The stores of the configuration in force.
@@ -120,6 +122,7 @@ struct AccountsAssembly: Sendable {
         let stores = try purchaseStores.stores(settings) { [health] in
             health.log.warning("something failed beside an answer of a store", ("detail", $0))
         }
+        let apple = try appleDesk.desk(settings, secret: secret)
         let sessions = Sessions(
             context: context, mint: mint, rule: RefreshRule(graceSeconds: settings.refreshGraceSeconds),
             outside: outsideRefresh(configuration, secret))
@@ -128,7 +131,7 @@ struct AccountsAssembly: Sendable {
             passwords: PasswordAccounts(context: context, mint: mint, work: work, limiter: limiter),
             resets: PasswordReset(context: context, mint: mint, work: work, courier: courier, limiter: limiter, secret: secret),
             codes: Codes(context: context, mint: mint, courier: courier, limiter: limiter, secret: secret),
-            providers: ProviderSignIn(context: context, mint: mint, keys: providers, limiter: limiter),
+            providers: ProviderSignIn(context: context, mint: mint, keys: providers, limiter: limiter, vault: apple?.vault),
             anonymous: AnonymousAccounts(context: context, mint: mint, limiter: limiter),
             sessions: sessions, accounts: cluster.cache,
             page: WebPage(authBase: configuration.contracts.pageMount?.base ?? "", accountBase: settings.account?.base),
@@ -136,17 +139,15 @@ struct AccountsAssembly: Sendable {
             tierGraceSeconds: settings.tierGraceSeconds, mustConfirmEmail: settings.mustConfirmEmail, clock: context.clock,
             purchases: purchases(configuration, context, mint, stores),
             life: settings.account.map { line in
-                let ways = Catalogue.ways(of: configuration.contracts.mounts.map(\.contract))
-                return AccountLife(
-                    writable: Set(line.writable), own: OwnAccount(context: context, ways: ways),
-                    leaving: Leaving(context: context, rule: DeletionRule(settings.deletion ?? .bare)),
+                AccountLife(
+                    line, configuration, context, providers,
                     merges: Merges(sessions: sessions, limiter: limiter, order: TierOrder(settings.tiers.names)))
             }, judge: judge)
         let oauth = OAuthEndpoints(
             sessions: sessions, revocation: TokenRevocation(sessions: sessions, limiter: limiter),
             judge: judge,
             refreshing: configuration.contracts.refreshingContracts)
-        return MountedContracts(services: services, sessions: sessions, oauth: oauth, stores: stores)
+        return MountedContracts(services: services, sessions: sessions, oauth: oauth, stores: stores, apple: apple)
     }
 
     /// nil unless a trust line has `accounts=on`: then a refresh token that is not ours is refused without a look into the store.
@@ -155,10 +156,6 @@ struct AccountsAssembly: Sendable {
         let redeemer = redeemer
         return OutsideRefresh(secret: secret, limiter: limiter) { await redeemer.redeem($0, $1, from: $2) }
     }
-}
-
-extension DeletionRule {
-    fileprivate init(_ line: DeletionDeclaration) { self.init(graceSeconds: line.graceSeconds, recentSeconds: line.recentSeconds) }
 }
 
 /// Passes commits of the store on to the cluster, which is made after the store.

@@ -45,9 +45,10 @@ final class AccountsRuntime: Part, Sendable {
             do throws(AccountFailure) { try await context.mergeDone(from: from, to: account) } catch { return }
         }
         reconciliation = Reconciliation(context: assembly.context, stores: assembly.stores) { health.report($0) }
-        leavingRounds = LeavingRounds(context: assembly.context)
+        leavingRounds = LeavingRounds(context: assembly.context) { [desk = assembly.appleDesk] in desk.inForce }
         self.contracts = Mutex(contracts)
         assembly.purchaseStores.adopt(contracts.stores)
+        assembly.appleDesk.adopt(contracts.apple)
     }
 
     /// Opens the store and reads the ended sessions, once the configuration uses it. Blocks for 10 s at most. Throws if the store
@@ -155,6 +156,7 @@ final class AccountsRuntime: Part, Sendable {
             cluster.tiers.adopt(TierScale(configuration), IssuerTiers.all(configuration))
             contracts.withLock { $0 = mounted }
             assembly.purchaseStores.adopt(mounted.stores)
+            assembly.appleDesk.adopt(mounted.apple)
         } published: { [self] in
             // Tiers that were learned by the policy before are looked up again.
             cluster.tiers.adopt(TierScale(configuration), IssuerTiers.all(configuration))
@@ -194,6 +196,7 @@ final class AccountsRuntime: Part, Sendable {
         _ = try? blocking(atMost: Self.leaveMilliseconds) { await cluster.leave() }
         assembly.tierClient.stop()
         assembly.purchaseStores.stop()
+        assembly.appleDesk.stop()
         assembly.work.close()
         let store = assembly.store
         // Past the limit nothing is lost: what the store acknowledged is on disk.

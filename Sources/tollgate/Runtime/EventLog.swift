@@ -23,6 +23,8 @@ extension ConditionLog {
             log.warning(
                 "no service has taken a merge, what they keep of the merged account is still under its id", ("from", from.text),
                 ("into", into.text))
+        case .appleAway(let reason): log.warning("Apple does not revoke or exchange tokens now, it is asked again", ("reason", reason))
+        case .appleTokensLost(let count): log.error("tokens of Apple were given up, they are not revoked", ("count", "\(count)"))
         case .cannotSign(let reason): log.error("no token can be signed", ("error", reason))
         }
     }

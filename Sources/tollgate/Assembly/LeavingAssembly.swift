@@ -1,0 +1,61 @@
+internal import Accounts
+internal import Contracts
+internal import Credentials
+internal import Issuers
+internal import Settings
+internal import Synchronization
+internal import Wire
+
+/// The desk of Apple's tokens in force, and the thread that asks Apple.
+final class AppleDeskHolder: Sendable {
+    private let client = AppleTokenClient()
+    private let current = Mutex<AppleDesk?>(nil)
+
+    var inForce: AppleDesk? { current.withLock { $0 } }
+
+    func adopt(_ desk: AppleDesk?) { current.withLock { $0 = desk } }
+
+    /// nil without a key. Throws for a file that `check` finds fault with: it may have changed since.
+    func desk(_ settings: Configuration, secret: [UInt8]) throws -> AppleDesk? {
+        guard let line = settings.appleKey, let plan = try AppleKeyPlan(line) else { return nil }
+        return AppleDesk(tokens: client.server(plan), vault: AppleVault(secret: secret, clients: Set(line.clientIDs)))
+    }
+
+    /// Aborts all requests and ends the thread. Blocks.
+    func stop() { client.stop() }
+}
+
+extension AppleKeyPlan {
+    /// nil where the line has a fault already.
+    init?(_ line: AppleKeyDeclaration) throws(ParseError) {
+        guard let file = line.key else { return nil }
+        do throws(KeyFault) {
+            try self.init(pem: file.bytes.rawBytes, keyID: line.keyID, team: line.team, url: line.url)
+        } catch {
+            throw ParseError("has key-file=\(file.path), which is of no use: \(error.message)")
+        }
+    }
+
+    /// Reports a file that is of no use.
+    static func check(_ settings: Configuration, _ findings: inout Findings) {
+        guard let line = settings.appleKey else { return }
+        do throws(ParseError) { _ = try AppleKeyPlan(line) } catch { findings.fault(line, error.text) }
+        if settings.account == nil {
+            findings.warn(line, "is set and \(Setting.account.name) is not, so no user can delete an account, set it to /account")
+        }
+    }
+}
+
+extension AccountLife {
+    init(
+        _ account: AccountDeclaration, _ configuration: GatewayConfiguration, _ context: AccountContext, _ keys: any ProviderKeys,
+        merges: Merges
+    ) {
+        let line = configuration.settings.deletion ?? .bare
+        let rule = DeletionRule(graceSeconds: line.graceSeconds, recentSeconds: line.recentSeconds)
+        let ways = Catalogue.ways(of: configuration.contracts.mounts.map(\.contract))
+        self.init(
+            writable: Set(account.writable), own: OwnAccount(context: context, ways: ways), leaving: Leaving(context: context, rule: rule),
+            merges: merges, appleNotices: AppleNotices(context: context, keys: keys, ways: ways, rule: rule))
+    }
+}

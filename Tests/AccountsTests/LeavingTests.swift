@@ -1,0 +1,167 @@
+import Credentials
+import MemoryStore
+import Storage
+import Synchronization
+import Testing
+import Wire
+
+@testable import Accounts
+
+/// Leaving, and what it asks of Apple.
+@Suite struct LeavingTests {
+    /// Apple's server: it answers as it is told to.
+    private final class ScriptedApple: AppleTokens {
+        let fault = Mutex<AppleTokenFault?>(nil)
+        let calls = Mutex<[String]>([])
+
+        func redeem(code: String, client: String) async throws(AppleTokenFault) -> String {
+            try note("redeem \(code) of \(client)")
+            return "refresh of \(code)"
+        }
+
+        func revoke(token: String, client: String) async throws(AppleTokenFault) { try note("revoke \(token) of \(client)") }
+
+        private func note(_ call: String) throws(AppleTokenFault) {
+            calls.withLock { $0.append(call) }
+            if let fault = fault.withLock({ $0 }) { throw fault }
+        }
+
+        var news: [String] {
+            calls.withLock { calls in
+                defer { calls = [] }; return calls
+            }
+        }
+    }
+
+    private let office: AccountsFixture
+    private let apple = ScriptedApple()
+    private let vault = AppleVault(secret: AccountsFixture.secret, clients: ["app"])
+
+    init() throws {
+        office = try AccountsFixture()
+        office.providers.offer(.apple, keys: KeySet([office.providers.key.verificationKey]))
+    }
+
+    private var rounds: LeavingRounds {
+        LeavingRounds(context: office.context) { [apple, vault] in AppleDesk(tokens: apple, vault: vault) }
+    }
+
+    private func signIn(code: String?, vault: AppleVault? = nil) async throws -> SignedIn {
+        let token = try office.providers.token(.apple, subject: "1", at: office.clock.now)
+        var request = ProviderSignIn.Request(provider: .apple, idToken: token)
+        request.authorizationCode = code
+        let service = ProviderSignIn(
+            context: office.context, mint: office.mint, keys: office.providers, limiter: office.limiter, vault: vault ?? self.vault)
+        return try await service.signIn(request, contract: .apple, caller: office.caller)
+    }
+
+    private func leave(_ signedIn: SignedIn, _ rule: DeletionRule = DeletionRule()) async throws -> WallTime? {
+        let session = CallerSession(user: signedIn.account.id, session: try #require(signedIn.grant).session.id)
+        return try await Leaving(context: office.context, rule: rule).leave(session, caller: office.caller)
+    }
+
+    @Test func aCodeIsExchangedAfterTheSignInAndItsTokenRevokedAtTheDeletion() async throws {
+        let signedIn = try await signIn(code: "c1")
+        #expect(apple.news == [], "Apple delays no sign-in")
+        await rounds.round()
+        #expect(apple.news == ["redeem c1 of app"])
+        await rounds.round()
+        #expect(apple.news == [])
+        #expect(try await leave(signedIn) == nil)
+        await rounds.round()
+        #expect(apple.news == ["revoke refresh of c1 of app"])
+        await rounds.round()
+        #expect(apple.news == [])
+    }
+
+    @Test func appleIsAskedAgainUntilItAnswers() async throws {
+        let signedIn = try await signIn(code: "c1")
+        await rounds.round()
+        apple.fault.withLock { $0 = .unavailable("down") }
+        _ = try await leave(signedIn)
+        _ = apple.news
+        var asked = 0
+        for _ in 0..<29 * 24 {
+            await rounds.round()
+            asked += apple.news.count
+            office.clock.advance(seconds: 3_600)
+        }
+        #expect((100...140).contains(asked), "\(asked)")
+        #expect(office.recorder.notices.contains(.appleAway("down")))
+        apple.fault.withLock { $0 = nil }
+        for _ in 0..<7 {
+            await rounds.round()
+            office.clock.advance(seconds: 3_600)
+        }
+        #expect(apple.news == ["revoke refresh of c1 of app"])
+    }
+
+    @Test func aRevocationIsGivenUpAfterThirtyDays() async throws {
+        let signedIn = try await signIn(code: "c1")
+        await rounds.round()
+        apple.fault.withLock { $0 = .unavailable("down") }
+        _ = try await leave(signedIn)
+        office.clock.advance(seconds: AppleToken.revocationSeconds)
+        await rounds.round()
+        #expect(office.recorder.notices == [.appleTokensLost(1)])
+    }
+
+    @Test func whatAppleDoesNotKnowIsDropped() async throws {
+        let signedIn = try await signIn(code: "forged")
+        apple.fault.withLock { $0 = .refused }
+        await rounds.round()
+        _ = try await leave(signedIn)
+        await rounds.round()
+        #expect(apple.news == ["redeem forged of app"])
+    }
+
+    @Test func aCodeThatCannotBeApplesIsIgnored() async throws {
+        for code in ["", String(repeating: "c", count: 1_025)] { _ = try await signIn(code: code) }
+        _ = try await signIn(code: "c1", vault: AppleVault(secret: AccountsFixture.secret, clients: ["other"]))
+        _ = try await signIn(code: nil)
+        await rounds.round()
+        #expect(apple.news == [])
+        // Sealed with another secret.
+        _ = try await signIn(code: "c1", vault: AppleVault(secret: [1, 2, 3], clients: ["app"]))
+        await rounds.round()
+        #expect(apple.news == [] && office.recorder.notices == [.appleAway("a token was sealed with another secret")])
+    }
+
+    @Test func closedAccountsAreErasedWhenTheirTimeComes() async throws {
+        let signedIn = try await signIn(code: nil)
+        let end = try #require(try await leave(signedIn, DeletionRule(graceSeconds: 100)))
+        #expect(end == office.clock.now.advanced(seconds: 100))
+        office.clock.advance(seconds: 99)
+        await rounds.round()
+        #expect(try await office.store.account(signedIn.account.id) != nil)
+        office.clock.advance(seconds: 1)
+        office.store.fail([.unavailable("away")])
+        await rounds.round()
+        #expect(try await office.store.account(signedIn.account.id) != nil)
+        await rounds.round()
+        #expect(try await office.store.account(signedIn.account.id) == nil)
+    }
+
+    @Test func nothingIsSentToARelayAddressThatIsOff() async throws {
+        let relay = "z@privaterelay.appleid.com"
+        let token = try office.providers.token(.apple, subject: "1", email: relay, at: office.clock.now)
+        _ = try await office.provider.signIn(
+            ProviderSignIn.Request(provider: .apple, idToken: token), contract: .apple, caller: office.caller)
+        let notices = AppleNotices(
+            context: office.context, keys: office.providers, ways: SignInWays(passwords: true, emails: true, phones: true),
+            rule: DeletionRule())
+        let email = try EmailAddress(relay)
+        for (type, sent) in [("email-disabled", 0), ("email-enabled", 2), ("a-new-kind", 4)] {
+            office.clock.advance(seconds: 3_600)
+            var claims = TokenClaims(
+                issuer: "https://apple.test", audience: "app", subject: "", issuedAt: office.clock.now.seconds, expiresAt: 0)
+            let event = #"{"type":"\#(type)","sub":"1","email":"\#(relay)","event_time":\#(office.clock.now.seconds)}"#
+            _ = claims.add("events", .string(event))
+            try await notices.take(try office.providers.key.issue(claims), caller: office.caller)
+            try await office.codes.send(.recovery, to: .email(email), .holders, caller: office.caller)
+            try await office.reset.forgot(email, caller: office.caller)
+            #expect(office.recorder.sent.count == sent, "\(type)")
+        }
+        await #expect(throws: AccountError<NoticeRefusal>.refused(.notAuthentic)) { try await notices.take("x", caller: office.caller) }
+    }
+}
