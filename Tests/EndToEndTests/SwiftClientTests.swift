@@ -3,7 +3,7 @@ import FoundationNetworking
 import TestThreads
 import Testing
 
-/// The client of `docs/clients/swift.md`, against a gateway whose answers get lost. `Clients/AuthManager.swift` is the page's file.
+/// The client of `docs/clients/Tollgate.swift`, against a gateway whose answers get lost.
 @Suite(.ownThread) struct SwiftClientTests {
     private static let secret = "a secret of more than thirty-two bytes"
 
@@ -31,6 +31,7 @@ import Testing
         func save(_ new: Tokens?) { tokens.change { $0 = new } }
     }
 
+    private let settings: String
     private let gateway: Gateway
     private let relay: Relay
     private let providers: Providers
@@ -40,19 +41,19 @@ import Testing
     init() throws {
         providers = try Providers.shared.get()
         upstream = try Upstream()
-        let settings = [
+        settings = [
             Gateway.contracts, providers.settings(), "TOLLGATE_JWT_SECRET=\"\(Self.secret)\"", "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"",
             "TOLLGATE_ROUTE_PROGRESS=\"/progress upstream=u\"", "TOLLGATE_ROUTE_FRESH=\"/fresh upstream=u max-age=1s\"",
-        ]
-        gateway = try Gateway(settings.joined(separator: "\n"))
+        ].joined(separator: "\n")
+        gateway = try Gateway(settings)
         relay = try Relay(to: gateway.port)
     }
 
-    private func app(_ contract: Contract, at url: String? = nil) throws -> AuthManager {
+    private func app(_ contract: Contract, at url: String? = nil, device: String? = nil) throws -> AuthManager {
         let network = URLSession(configuration: .ephemeral)
         return try AuthManager(
             url: try #require(URL(string: url ?? relay.url)), contract: contract.auth, store: store, network: network,
-            pause: .milliseconds(20))
+            device: device, pause: .milliseconds(20))
     }
 
     private func signedIn(_ contract: Contract) async throws -> AuthManager {
@@ -81,11 +82,12 @@ import Testing
 
     private func requests(to target: String) -> Int { relay.seen.now.count { $0.hasSuffix(" " + target) } }
 
-    @Test func thePageHasTheFileThatIsTested() throws {
-        let file = DocumentPage.root.appending(path: "Tests/EndToEndTests/Clients/AuthManager.swift")
-        let page = try #require(try DocumentPage.all().first { $0.path == "docs/clients/swift.md" })
-        let block = try #require(page.blocks.first { $0.language == "swift" })
-        #expect(try String(contentsOf: file, encoding: .utf8) == block.lines.joined(separator: "\n") + "\n")
+    /// In the language of older projects too.
+    @Test(arguments: ["5", "6"]) func theFileNeedsFoundationAlone(_ language: String) throws {
+        let file = DocumentPage.root.appending(path: "docs/clients/Tollgate.swift").path
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+        try mustRun(
+            "/usr/bin/env", ["swiftc", "-typecheck", "-warnings-as-errors", "-swift-version", language, file], environment: ["PATH": path])
     }
 
     @Test(arguments: contracts)
@@ -112,6 +114,56 @@ import Testing
             #expect(try await status(later(contract)) == 200)
             #expect(requests(to: contract.refresh) == 3 * round)
         }
+    }
+
+    /// The access tokens of a gateway whose clock is hours away seem to have expired long ago, or to last for long.
+    @Test(arguments: [-7_200, 7_200]) func theAppsClockMakesNoDifference(_ ahead: Int) async throws {
+        let gateway = try Gateway(settings, environment: try WrongClock.shared.get().environment(ahead))
+        let (relay, contract) = (try Relay(to: gateway.port), Self.contracts[3])
+        let auth = try app(contract, at: relay.url)
+        try await auth.signIn(contract.path, ["email": "ada@example.org", "password": goodPassword])
+        let request = URLRequest(url: try #require(URL(string: relay.url + "/progress")))
+        #expect((try await auth.send(request).1 as? HTTPURLResponse)?.statusCode == 200)
+        #expect(relay.seen.now.count { $0.hasSuffix(contract.refresh) } == 0)
+        let access = try expired(store.tokens.now?.access ?? "", secret: Self.secret, now: unixNow + ahead)
+        store.tokens.change { $0?.access = access }
+        let later = try app(contract, at: relay.url)
+        #expect((try await later.send(request).1 as? HTTPURLResponse)?.statusCode == 200)
+        #expect(relay.seen.now.count { $0.hasSuffix(contract.refresh) } == 1)
+    }
+
+    @Test func aContractWithoutRefreshSignsInAgain() async throws {
+        let contract = Contract(testDescription: "apple", auth: .apple, path: "/registerUser", provider: "apple")
+        var auth = try await signedIn(contract)
+        #expect(try await status(auth) == 200)
+        let former = store.tokens.now?.access
+        #expect(await auth.signOut())
+        #expect(try gateway.send("GET /progress", bearer: former).status == 401)
+        _ = try await signedIn(contract)
+        auth = try later(contract)
+        let asked = relay.seen.now.count
+        await #expect(throws: AuthError.signedOut) { try await auth.send(request()) }
+        #expect(store.tokens.now == nil && relay.seen.now.count == asked + 1)
+    }
+
+    @Test func aBanEndsTheSessionWithItsSentence() async throws {
+        let contract = Self.contracts[1]
+        _ = try await signedIn(contract)
+        let auth = try later(contract)
+        let body = #"{"error":"The account is banned for good.","code":"ACCOUNT_BANNED"}"#
+        relay.answerNext(
+            to: contract.refresh, ["HTTP/1.1 403 Forbidden\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"])
+        await #expect(throws: AuthError.refused(status: 403, code: "ACCOUNT_BANNED", message: "The account is banned for good.")) {
+            try await auth.send(request())
+        }
+        #expect(store.tokens.now == nil)
+    }
+
+    @Test func aSignInNamesTheDevice() async throws {
+        let server = try Upstream(Upstream.saying("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"))
+        let auth = try app(Self.contracts[0], at: server.url, device: "Ada's phone")
+        await #expect(throws: AuthError.unavailable) { try await auth.signIn("/auth/login", ["email": "ada@example.org"]) }
+        #expect(server.requests.now.first?["x-device-name"] == "Ada's phone")
     }
 
     static let noVerdicts: [String?] = [

@@ -44,7 +44,7 @@ import Testing
             (["docs/limits.md"], ["TidyTests", "EndToEndTests.DocumentExampleTests"]),
             (["docs/settings.md"], ["TidyTests", "TollgateTests.ShippedFileTests", "EndToEndTests.DocumentExampleTests"]),
             (["docs/images/growth.svg"], ["TidyTests", "EndToEndTests.PictureTests"]),
-            (["docs/clients/swift.md"], ["TidyTests", "EndToEndTests.SwiftClientTests", "EndToEndTests.DocumentExampleTests"]),
+            (["docs/clients/Tollgate.swift"], ["TidyTests", "EndToEndTests.SwiftClientTests", "EndToEndTests.DocumentExampleTests"]),
             (["docs/limits.md", "Tests/EndToEndTests/LimitTests.swift"], ["TidyTests", "EndToEndTests"]),
             (
                 ["deploy/systemd/tollgate.service"],

@@ -5,7 +5,9 @@ import Testing
     @Test func theTreeIsFormatted() throws {
         let format = Process()
         format.executableURL = URL(filePath: "/usr/bin/env")
-        format.arguments = ["swift", "format", "lint", "--strict", "--recursive", "--parallel", "Sources", "Tests", "Package.swift"]
+        format.arguments = [
+            "swift", "format", "lint", "--strict", "--recursive", "--parallel", "Sources", "Tests", "Package.swift", "docs/clients",
+        ]
         format.currentDirectoryURL = SourceTree.root
         let output = Pipe()
         format.standardError = output
@@ -14,6 +16,6 @@ import Testing
         format.waitUntilExit()
         #expect(
             format.terminationStatus == 0,
-            "run swift format format --in-place --recursive Sources Tests Package.swift; it finds:\n\(findings.prefix(4_000))")
+            "run swift format format --in-place --recursive Sources Tests Package.swift docs/clients; it finds:\n\(findings.prefix(4_000))")
     }
 }

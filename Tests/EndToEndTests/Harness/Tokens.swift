@@ -111,12 +111,12 @@ func keySet(_ keys: IssuerKey...) throws -> String { "{\"keys\":[\(try keys.map 
 var unixNow: Int { Int(Date().timeIntervalSince1970) }
 
 /// The same token, as it is when its time is over; `secret` is what signs it.
-func expired(_ token: String, secret: String) throws -> String {
+func expired(_ token: String, secret: String, now: Int = unixNow) throws -> String {
     guard let body = bytes(base64URL: String(token.split(separator: ".")[1])),
         var members = try JSONSerialization.jsonObject(with: Data(body)) as? [String: Any]
     else { throw Fault("no claims") }
-    members["iat"] = unixNow - 700_000
-    members["exp"] = unixNow - 100
+    members["iat"] = now - 700_000
+    members["exp"] = now - 100
     let text = String(decoding: try JSONSerialization.data(withJSONObject: members), as: UTF8.self)
     return try IssuerKey(.hs256(secret: secret)).token(text)
 }

@@ -7,7 +7,8 @@ import Foundation
 /// The tokens of a session.
 struct Tokens: Codable, Equatable, Sendable {
     var access: String
-    var refresh: String
+    /// nil in a contract without refresh.
+    var refresh: String?
 }
 
 /// Where tokens outlive the app: the Keychain; in tests, memory.
@@ -21,9 +22,9 @@ protocol TokenStore: Sendable {
 struct AuthContract: Sendable {
     /// Where it is mounted.
     var base: String
-    /// The names of the tokens in bodies.
+    /// The names of the tokens in bodies; nil without refresh tokens.
     var access: String
-    var refresh: String
+    var refresh: String?
     /// The member of a sign-in's answer that holds the tokens; nil if they are in the answer itself.
     var holder: String?
     var refreshPath = "/auth/refresh"
@@ -33,12 +34,15 @@ struct AuthContract: Sendable {
     static let anonymous = AuthContract(base: "", access: "sessionToken", refresh: "refreshToken")
     static let dlauth = AuthContract(
         base: "", access: "access_token", refresh: "refresh_token", holder: "session", refreshPath: "/auth/token/refresh")
+    static let apple = AuthContract(base: "", access: "token", holder: "body")
 
     /// The tokens of an answer; nil if it has none. A contract that does not rotate keeps the refresh token that it has given.
     func tokens(in answer: Data, keeping old: String? = nil) -> Tokens? {
         guard let whole = try? JSONSerialization.jsonObject(with: answer) as? [String: Any] else { return nil }
         let body = holder.flatMap { whole[$0] as? [String: Any] } ?? whole
-        guard let access = body[access] as? String, let refresh = body[refresh] as? String ?? old else { return nil }
+        guard let access = body[access] as? String else { return nil }
+        guard let name = refresh else { return Tokens(access: access) }
+        guard let refresh = body[name] as? String ?? old else { return nil }
         return Tokens(access: access, refresh: refresh)
     }
 }
@@ -46,7 +50,7 @@ struct AuthContract: Sendable {
 enum AuthError: Error, Equatable {
     /// There is no session, or the gateway has ended it: show the sign-in.
     case signedOut
-    /// The gateway refused a sign-in. `code` is for the app, `message` for people.
+    /// The gateway refused a sign-in, or the account is banned. `code` is for the app, `message` for people.
     case refused(status: Int, code: String, message: String)
     /// No answer said whether the session still exists. It is kept: try again later.
     case unavailable
@@ -58,6 +62,8 @@ actor AuthManager {
     private let contract: AuthContract
     private let store: any TokenStore
     private let network: URLSession
+    /// The name of this device in the account's list of sessions.
+    private let device: String?
     /// Between the tries of a refresh; it doubles.
     private let pause: Duration
     private var tokens: Tokens?
@@ -65,9 +71,10 @@ actor AuthManager {
     private var refreshing: Task<Tokens, any Error>?
 
     init(
-        url: URL, contract: AuthContract, store: any TokenStore, network: URLSession = .shared, pause: Duration = .seconds(1)
+        url: URL, contract: AuthContract, store: any TokenStore, network: URLSession = .shared, device: String? = nil,
+        pause: Duration = .seconds(1)
     ) throws {
-        (self.url, self.contract, self.store, self.network, self.pause) = (url, contract, store, network, pause)
+        (self.url, self.contract, self.store, self.network, self.device, self.pause) = (url, contract, store, network, device, pause)
         tokens = try store.load()
     }
 
@@ -99,7 +106,7 @@ actor AuthManager {
         guard let tokens else { return true }
         try? keep(nil)
         // The refresh token, because the access token may have expired.
-        var request = request("/oauth/revoke", Data("token=\(tokens.refresh)".utf8))
+        var request = request("/oauth/revoke", Data("token=\(tokens.refresh ?? tokens.access)".utf8))
         request.setValue("application/x-www-form-urlencoded", forHTTPHeaderField: "Content-Type")
         return (try? await network.data(for: request))?.1.status == 200
     }
@@ -116,22 +123,27 @@ actor AuthManager {
 
     private func refresh(_ old: Tokens) async throws -> Tokens {
         defer { refreshing = nil }
+        guard let name = contract.refresh, let token = old.refresh else {
+            try keep(nil)
+            throw AuthError.signedOut
+        }
         for attempt in 0..<3 {
             if attempt > 0 { try await Task.sleep(for: pause * (1 << (attempt - 1))) }
-            let body = try JSONEncoder().encode([contract.refresh: old.refresh])
+            let body = try JSONEncoder().encode([name: token])
             let answer = try? await network.data(for: request(contract.base + contract.refreshPath, body))
             // The user may have signed out meanwhile.
             guard tokens == old else { throw AuthError.signedOut }
             // An answer that was lost is asked for again: the gateway repeats it.
             guard let (data, response) = answer else { continue }
-            if response.status == 200, let new = contract.tokens(in: data, keeping: old.refresh) {
+            if response.status == 200, let new = contract.tokens(in: data, keeping: token) {
                 try keep(new)
                 return new
             }
             // Nothing else ends a session: neither 5xx nor 429, nor a page of the hotel's network.
-            if [400, 401].contains(response.status), Self.code(in: data) != nil {
+            let code = Self.code(in: data)?.code
+            if code == "ACCOUNT_BANNED" || [400, 401].contains(response.status) && code != nil {
                 try keep(nil)
-                throw AuthError.signedOut
+                throw code == "ACCOUNT_BANNED" ? Self.refusal(data, response) : .signedOut
             }
         }
         throw AuthError.unavailable
@@ -148,6 +160,7 @@ actor AuthManager {
         request.httpMethod = "POST"
         request.httpBody = body
         request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+        if let device { request.setValue(device, forHTTPHeaderField: "X-Device-Name") }
         return request
     }
 

@@ -1,0 +1,1 @@
+../../../docs/clients/Tollgate.swift
