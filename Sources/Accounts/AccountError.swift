@@ -19,4 +19,6 @@ package enum AccountFailure: Error, Equatable, Sendable {
     case broken
     /// The account may not sign in.
     case banned(Ban)
+    /// The operator's hook lets no account be opened, for a reason that the user is told.
+    case rejected(String)
 }

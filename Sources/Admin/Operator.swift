@@ -34,6 +34,9 @@ package enum OperatorRefusal: Error {
     case notGranted(Account, ActorName)
     /// No account of this id was merged into the account.
     case notMerged(Account)
+    case unknownEvent
+    /// Events were never sent to a service of this name.
+    case unknownSubscriber(String)
 }
 
 /// All that the operator does with accounts, under the admin API, the console and the commands: one rule finds the account that a name

@@ -1,6 +1,8 @@
 #include "ccurl.h"
 #include <curl/curl.h>
+#include <netinet/in.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 void *ccurl_group_new(void) {
     return curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? curl_multi_init() : NULL;
@@ -34,6 +36,9 @@ typedef struct {
     struct curl_slist *headers;
     struct curl_slist *recipients;
     curl_mime *body;
+    ccurl_admit admit;
+    // Whether an address was refused.
+    int was_refused;
     // libcurl's own words about an error.
     char error[CURL_ERROR_SIZE];
 } belongings;
@@ -50,6 +55,26 @@ static void free_belongings(belongings *own) {
 static size_t received(char *bytes, size_t size, size_t count, void *context) {
     belongings *own = context;
     return own->receiver.receive(bytes, size * count, own->receiver.context);
+}
+
+// libcurl's callback before a connection.
+static curl_socket_t admitted_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address) {
+    (void)purpose;
+    belongings *own = context;
+    const void *bytes = NULL;
+    size_t count = 0;
+    if (address->family == AF_INET) {
+        bytes = &((struct sockaddr_in *)&address->addr)->sin_addr;
+        count = 4;
+    } else if (address->family == AF_INET6) {
+        bytes = &((struct sockaddr_in6 *)&address->addr)->sin6_addr;
+        count = 16;
+    }
+    if (bytes == NULL || !own->admit(bytes, count)) {
+        own->was_refused = 1;
+        return CURL_SOCKET_BAD;
+    }
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
 static int append(struct curl_slist **list, const char *line) {
@@ -99,6 +124,14 @@ static int prepare_request(CURL *handle, const ccurl_request *request, belonging
     if (request->client_certificate != NULL) {
         bad |= curl_easy_setopt(handle, CURLOPT_SSLCERT, request->client_certificate);
         bad |= curl_easy_setopt(handle, CURLOPT_SSLKEY, request->client_key);
+    }
+    if (request->admit != NULL) {
+        own->admit = request->admit;
+        bad |= curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, admitted_socket);
+        bad |= curl_easy_setopt(handle, CURLOPT_OPENSOCKETDATA, own);
+        // A connection of another request may lead elsewhere.
+        bad |= curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, 1L);
+        bad |= curl_easy_setopt(handle, CURLOPT_FORBID_REUSE, 1L);
     }
     if (request->is_sent_once) {
         bad |= curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, 1L);
@@ -210,6 +243,7 @@ const char *ccurl_transfer_field(void *transfer, const char *name) {
 const char *ccurl_transfer_error(void *transfer, int outcome) {
     belongings *own = NULL;
     curl_easy_getinfo(transfer, CURLINFO_PRIVATE, (char **)&own);
+    if (own != NULL && own->was_refused && outcome == CURLE_COULDNT_CONNECT) return "the address of the host is private";
     int is_tls = outcome == CURLE_SSL_CONNECT_ERROR || outcome == CURLE_PEER_FAILED_VERIFICATION || outcome == CURLE_SSL_CACERT_BADFILE;
     return is_tls && own != NULL && own->error[0] != 0 ? own->error : curl_easy_strerror((CURLcode)outcome);
 }

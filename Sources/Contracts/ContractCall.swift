@@ -193,7 +193,7 @@ struct ContractCall: AccountCalls {
     func failure(_ failure: AccountFailure) -> Failure {
         guard var failed = endpoint.failed else { return Failure(failure, in: dialect) }
         switch failure {
-        case .tooManyAttempts, .banned: return Failure(failure, in: dialect)
+        case .tooManyAttempts, .banned, .rejected: return Failure(failure, in: dialect)
         case .overloaded(let seconds), .unavailable(let seconds): failed.retryAfterSeconds = seconds
         case .broken: break
         }

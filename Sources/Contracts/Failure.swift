@@ -61,6 +61,7 @@ struct Failure: Error, Equatable, Sendable {
         case .overloaded(let seconds), .unavailable(let seconds):
             self.init(.unavailable(.overload, retryAfterSeconds: UInt32(clamping: seconds)), in: dialect)
         case .broken: self.init(.internalError, in: dialect)
+        case .rejected(let sentence): self.init(403, "SIGNUP_REJECTED", sentence)
         case .banned(let ban):
             self.init(
                 403, "ACCOUNT_BANNED",

@@ -46,10 +46,17 @@ internal import Wire
                     abstract_socket: request.unixSocket.flatMap { $0.hasPrefix("@") ? unsafe texts.keep(String($0.dropFirst())) : nil },
                     authority_file: request.authorityFile.map { unsafe texts.keep($0) },
                     client_certificate: request.clientCertificate.map { unsafe texts.keep($0) },
-                    client_key: request.clientKey.map { unsafe texts.keep($0) })
+                    client_key: request.clientKey.map { unsafe texts.keep($0) },
+                    admit: request.isPublicOnly ? Self.admitsPublic : nil)
                 return unsafe ccurl_transfer_new(group, &order, receiver)
             }
         }
+    }
+
+    private static let admitsPublic: ccurl_admit = { bytes, count in
+        guard let bytes = unsafe bytes else { return 0 }
+        let address = unsafe [UInt8](UnsafeRawBufferPointer(start: bytes, count: count))
+        return IPAddress(bytes: address.rawBytes)?.isPublic == true ? 1 : 0
     }
 
     /// Starts a mail transfer, which `wait` returns under `id` when it ends. False if libcurl refuses.

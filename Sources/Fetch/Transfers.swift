@@ -22,6 +22,8 @@ package struct HTTPTransfer: Sendable {
     /// PEM files of a certificate for servers that ask for one, and of its key; nil for none.
     package var clientCertificate: String?
     package var clientKey: String?
+    /// Whether connections to private addresses are refused, whatever name leads there.
+    package var isPublicOnly = false
     /// Further fields, as lines without line ends.
     package var fields: [String]
 

@@ -52,6 +52,8 @@ package struct Configuration: Sendable {
     package var account: AccountDeclaration?
     package var deletion: DeletionDeclaration?
     package var appleKey: AppleKeyDeclaration?
+    package var events: [EventsDeclaration] = []
+    package var signUpHook: SignUpHookDeclaration?
     package var appleStore: AppleStoreDeclaration?
     package var googleStore: GoogleStoreDeclaration?
     package var stripeStore: StripeStoreDeclaration?

@@ -232,6 +232,14 @@ extension Setting {
         "TOLLGATE_APPLE_KEY", .line(\.appleKey),
         "The key of Sign in with Apple, by which the `authorizationCode` of a sign-in is exchanged and the token [revoked](accounts.md) when the account is deleted or unlinked: `team=T key-id=K key-file=F client-id=com.example.app`; `url=URL` is for tests."
     )
+    package static let events = Setting(
+        "TOLLGATE_EVENTS_", .lines(\.events),
+        "A service that is told what happens to [accounts](accounts.md): `url=URL secret-file=F kinds=account.*,tier.changed`, signed as Standard Webhooks has it; `private=on` lets its host have a private address."
+    )
+    package static let signUpHook = Setting(
+        "TOLLGATE_HOOK_SIGNUP", .line(\.signUpHook),
+        "A service that is asked before an [account](accounts.md) is opened: `url=URL secret-file=F timeout=2s failure=closed|open`."
+    )
     package static let appleStore = Setting(
         "TOLLGATE_PURCHASES_APPLE", .line(\.appleStore),
         "Purchases of the App Store: `bundle-ids=A,B app-apple-id=N`; `environments=production,sandbox` lets those count that cost nothing; `api-key-file=F key-id=… issuer-id=…` let the gateway ask Apple for purchases in doubt; `roots=FILE` and `api-url=URL` are for tests."
@@ -302,6 +310,7 @@ extension Setting {
             plain.dataDirectory.row, plain.publicURL.row, plain.issuer.row, plain.audience.row, jwtSecret, plain.signingAlgorithm.row,
             plain.clockSkewSeconds.row, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, plain.rateLimitFailure.row,
             plain.redisTimeoutMilliseconds.row, plain.tokenCacheEntries.row, contracts, dlauthPath, provider, account, deletion, appleKey,
+            events, signUpHook,
             plain.purchasesPath.row,
             product,
             appleStore, googleStore, stripeStore, revenueCatStore, plain.transfersPurchases.row, databaseURL,

@@ -117,6 +117,7 @@ extension ExpositionWriter {
         for outcome in MergeCount.allCases {
             sample(merges, [("outcome", outcome.text)], Int64(clamping: process.merges[outcome.rawValue]))
         }
+        write(process.events)
         write(process.spans)
         let active = family(.overloadActive)
         for reason in OverloadReason.allCases {

@@ -10,6 +10,7 @@ enum ProcessFamily: CaseIterable {
     case limitEvictions, refusedAttempts
     case purchases, storeEvents, storeEventLag, storeEventNewest, purchaseFence, incompleteFences
     case merges
+    case events, eventsPending, signUpHook
     case overloadActive, overloadLimit
     case spansExported, spansDropped, spansQueued
 
@@ -75,6 +76,17 @@ enum ProcessFamily: CaseIterable {
             .init(
                 "account_merges_total", "counter", ["outcome"],
                 "Guests that were merged into accounts, and what came of the announcements: `untaken` if no service took one in 90 days.")
+        case .events:
+            .init(
+                "events_total", "counter", ["subscriber", "result"],
+                "Events of accounts that were sent to a subscriber: they arrived, failed and are tried again, or were parked.")
+        case .eventsPending:
+            .init(
+                "events_pending", "gauge", ["subscriber", "state"],
+                "Events that wait for their next try or are parked, and entries of the log that were not looked at yet; at the gateway that sends."
+            )
+        case .signUpHook:
+            .init("signup_hook_total", "counter", ["result"], "Sign-ups that the hook was asked about.")
         case .overloadActive:
             .init("overload_active", "gauge", ["reason"], "1 while a bound of the gateway makes it shed load, and for 5 s after.")
         case .overloadLimit:

@@ -61,6 +61,7 @@ package struct ProcessMetrics: Sendable {
     package var purchases = PurchaseMetrics()
     /// By `MergeCount`.
     package var merges: [UInt64] = MergeCount.allCases.map { _ in 0 }
+    package var events = EventMetrics()
     package var overload = Overload()
     package var spans = SpanCounts()
 

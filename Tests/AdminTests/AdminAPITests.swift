@@ -56,8 +56,10 @@ import Wire
 
     /// The operations that each scope opens. A new operation is added here.
     private static let opened: [AdminScope?: Set<String>] = [
-        .usersRead: ["listUsers", "getUser", "listAuditEvents", "listPurchases", "getPurchase", "listStoreEvents"],
-        .usersWrite: ["mergeDone", "banUser", "unbanUser", "setAttributes", "changeAttributes"],
+        .usersRead: [
+            "listUsers", "getUser", "listAuditEvents", "listPurchases", "getPurchase", "listStoreEvents", "listEvents",
+            "listEventSubscribers",
+        ], .usersWrite: ["mergeDone", "banUser", "unbanUser", "setAttributes", "changeAttributes"],
         .tier: ["setTier", "forgetTier", "syncPurchase", "replayStoreEvent"],
         .sessions: ["revokeUser", "revokeSession"], .delete: ["deleteUser"],
         .gatewayRead: ["getNow", "watch", "listUpstreams", "listDecisions"],

@@ -14,6 +14,8 @@ package struct IdentityProof: Sendable, Equatable {
     package var guest: CallerSession?
     /// The authorization code that came with it, to be exchanged.
     package var appleCode: AppleToken?
+    /// The attributes of an account that it opens; nil where the operator's hook was not asked yet, and then it opens none.
+    package var opening: Attributes? = Attributes.none
 
     package var key: IdentityKey { IdentityKey(IdentitySource(provider), stored: subject) }
 

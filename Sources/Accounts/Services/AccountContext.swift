@@ -12,6 +12,7 @@ package struct AccountContext: Sendable {
     /// The lifetimes of new sessions.
     package var policies = SessionPolicies()
     package var sessionBound = SessionBound.none
+    package var signUpHook: SignUpHook?
     /// Where tasks run that call the store; nil: on the threads of all tasks.
     package let executor: (any TaskExecutor)?
 

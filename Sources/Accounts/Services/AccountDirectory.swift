@@ -56,6 +56,21 @@ package struct AccountDirectory: Sendable {
         return named
     }
 
+    /// At most `limit` events behind a place in their order, of one account or of all.
+    package func events(after position: Int64, of account: UUID?, limit: Int) async throws(AccountFailure) -> [AccountEvent] {
+        try await context.ask(await context.store.events(after: position, of: account, limit: limit))
+    }
+
+    /// The place of an event; nil if there is none with this id.
+    package func position(ofEvent id: UUID) async throws(AccountFailure) -> Int64? {
+        try await context.ask(await context.store.position(ofEvent: id))
+    }
+
+    /// The services that events are sent to, by name.
+    package func subscriptions() async throws(AccountFailure) -> [Subscription] {
+        try await context.ask(await context.store.subscriptions())
+    }
+
     package func grants(of user: UUID) async throws(AccountFailure) -> [ActorName] {
         try await context.ask(await context.store.grants(of: user))
     }

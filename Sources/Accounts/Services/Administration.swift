@@ -27,6 +27,11 @@ package struct Administration: Sendable {
         self.actor = actor
     }
 
+    /// Sends a subscriber all events behind a place again; false if events were never sent to it.
+    package func replay(to subscriber: String, after position: Int64) async throws(AccountFailure) -> Bool {
+        try await context.ask(await context.store.replay(to: subscriber, after: position))
+    }
+
     /// Creates an account by the rules of an import, but for one that is there already: that is a refusal. `password` is hashed
     /// in place of a hash.
     package func create(

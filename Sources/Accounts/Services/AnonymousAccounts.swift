@@ -16,10 +16,12 @@ package struct AnonymousAccounts: Sendable {
     package func open(contract: ContractID, caller: Caller) async throws(AccountFailure) -> Sessions.Granted {
         let attempts = try await Attempts(limiter, caller.address.bucket(.addressOpenings))
         let audit = context.audit(caller)
-        let account = NewAccount(id: context.newID(audit.now), openedBy: contract)
+        var account = NewAccount(id: context.newID(audit.now), openedBy: contract)
+        account.attributes = try await context.admit(SignUp(contract, address: caller.address))
+        let new = account
         let session = context.newSession(contract, caller, audit.now)
         let opening = try await attempts.make { () throws(AccountFailure) in
-            try await context.ask(await context.store.open(account, session: session, audit))
+            try await context.ask(await context.store.open(new, session: session, audit))
         }
         switch opening {
         case .opened(let account, let session):

@@ -72,6 +72,10 @@ package struct PasswordAccounts: Sendable {
                 limiter, caller.address.bucket(.addressFailures) + caller.address.bucket(.addressOpenings))
             let audit = context.audit(caller)
             let session = mustConfirmEmail ? nil : context.newSession(contract, caller, audit.now)
+            var signUp = SignUp(contract, email: registration.email, address: caller.address)
+            (signUp.username, signUp.metadata) = (registration.username, registration.metadata)
+            // A rejection stays charged: the hook is asked as often as accounts may be opened.
+            let attributes = try await context.admit(signUp)
             let opening = try await attempts.make { () throws(AccountFailure) in
                 let hash = try await work.hash(registration.password, for: caller.address)
                 var account = NewAccount(
@@ -79,6 +83,7 @@ package struct PasswordAccounts: Sendable {
                     username: registration.username, passwordHash: hash, metadata: registration.metadata)
                 account.replacesUnfinishedSignUp = mustConfirmEmail
                 account.guest = registration.guest
+                account.attributes = attributes
                 let new = account
                 return try await context.ask(await context.store.open(new, session: session, audit))
             }

@@ -159,13 +159,22 @@ package struct ProviderSignIn: Sendable {
         if request.provider == .apple, let code = request.authorizationCode {
             proof.appleCode = vault?.token(code, client: token.client, id: context.newID(audit.now))
         }
-        let (proven, newUser) = (proof, context.newID(audit.now))
-        var session = context.newSession(contract, caller, audit.now)
+        let newUser = context.newID(audit.now)
+        var opened = context.newSession(contract, caller, audit.now)
         // A token that is sent again is no newer sign-in.
-        session.signIn = token.authenticatedAt.map { .at(WallTime(seconds: $0)) } ?? .unknown
-        let attempts = try await openingCharge(for: proof, caller)
-        let signIn = try await attempts.make { () throws(AccountFailure) in
-            try await context.ask(await context.store.signIn(proven, newUser: newUser, session: session, audit))
+        opened.signIn = token.authenticatedAt.map { .at(WallTime(seconds: $0)) } ?? .unknown
+        let session = opened
+        if context.signUpHook != nil { proof.opening = nil }
+        let (attempts, known) = (try await openingCharge(for: proof, caller), proof)
+        var signIn = try await attempts.make { () throws(AccountFailure) in
+            try await context.ask(await context.store.signIn(known, newUser: newUser, session: session, audit))
+        }
+        if signIn.session == nil {
+            proof.opening = try await context.admit(SignUp(contract, email: proof.verifiedEmail, address: caller.address))
+            let admitted = proof
+            signIn = try await attempts.make { () throws(AccountFailure) in
+                try await context.ask(await context.store.signIn(admitted, newUser: newUser, session: session, audit))
+            }
         }
         if !signIn.isNew { attempts.refund() }
         let granted = try await context.granted(signIn, mint)

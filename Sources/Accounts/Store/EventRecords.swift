@@ -7,9 +7,9 @@ package protocol EventRecords: Sendable {
     func events(after position: Int64, of account: UUID?, limit: Int) async throws(StoreFault) -> [AccountEvent]
     /// The place of an event, or of another entry of the log; nil if there is none with this id, or if it is from before events.
     func position(ofEvent id: UUID) async throws(StoreFault) -> Int64?
-    /// What a subscriber is to be sent now, at most `limit` of either kind. One that was not known begins with what is committed from now on.
+    /// The deliveries to a subscriber that are due, at most `limit` of either kind. One that was not known begins with the next commits.
     func deliveries(to subscriber: String, now: WallTime, limit: Int) async throws(StoreFault) -> DueDeliveries
-    /// Notes what became of deliveries; false, and nothing is noted, if the sender has lost the lease meanwhile.
+    /// Notes the outcomes of deliveries; false, and nothing is noted, if the sender has lost the lease meanwhile.
     func settle(_ settled: SettledDeliveries, of subscriber: String, lease: String, by sender: UUID) async throws(StoreFault) -> Bool
     /// All that were ever sent something, by name.
     func subscriptions() async throws(StoreFault) -> [Subscription]
@@ -32,7 +32,7 @@ package struct Delivery: Sendable, Equatable {
     }
 }
 
-/// What a subscriber is to be sent.
+/// The deliveries to a subscriber that are due.
 package struct DueDeliveries: Sendable, Equatable {
     /// How many events of a subscriber wait for another try until it is sent no further ones.
     package static let mostWaiting: Int64 = 1_000
@@ -56,7 +56,7 @@ package struct DueDeliveries: Sendable, Equatable {
     }
 }
 
-/// What became of the deliveries of `DueDeliveries`.
+/// The outcomes of `DueDeliveries`.
 package struct SettledDeliveries: Sendable, Equatable {
     /// One that waits for its next try.
     package struct Waiting: Sendable, Equatable {

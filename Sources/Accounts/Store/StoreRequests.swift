@@ -79,6 +79,7 @@ package struct NewAccount: Sendable {
     /// nil for the lowest tier.
     package var tier: String?
     package var tierUntil: WallTime?
+    package var attributes = Attributes.none
 
     package init(
         id: UUID, openedBy: ContractID?, email: EmailAddress? = nil, username: Username? = nil,
@@ -94,11 +95,13 @@ package struct NewAccount: Sendable {
 
     /// The account at its creation.
     package func account(now: WallTime) -> Account {
-        Account(
+        var account = Account(
             id: id, openedBy: openedBy, createdAt: now, updatedAt: now, email: email,
             emailConfirmedAt: isEmailConfirmed && email != nil ? now : nil, username: username,
             hasPassword: passwordHash != nil, metadata: metadata,
             entitlement: tier.map { Entitlement(tier: $0, until: tierUntil, version: 1) } ?? .none)
+        account.attributes = attributes
+        return account
     }
 }
 

@@ -2,7 +2,7 @@ package import Wire
 
 /// An entry of the audit log as services are told of it. It has no personal data, so that nothing of a deleted account is left in it.
 package struct AccountEvent: Sendable, Equatable {
-    /// What happened. The words never change.
+    /// The change that it tells of. The words never change.
     package enum Kind: String, CaseIterable, Sendable {
         case created = "account.created"
         case verified = "account.verified"
@@ -91,8 +91,14 @@ extension AccountEvent {
         return json.finish().readable.array
     }
 
-    /// The object `data`.
-    package func writeData(into json: inout JSONWriter) {
+    /// The object `data` of the body.
+    package var data: [UInt8] {
+        var json = JSONWriter()
+        writeData(into: &json)
+        return json.finish().readable.array
+    }
+
+    private func writeData(into json: inout JSONWriter) {
         json.beginObject()
         json.field("account", account.text)
         json.optional("session", session?.text)
@@ -100,7 +106,8 @@ extension AccountEvent {
         case .created: json.optional("by", detail.map { $0.hasSuffix(", anew") ? String($0.dropLast(6)) : $0 })
         case .verified: if isTakenOver { json.field("taken_over", true) }
         case .merged: json.optional("merged_from", detail)
-        case .banned: json.optional("until", detail)
+        case .banned: json.optional("until", end)
+        case .deleted: json.optional("erased_at", end)
         case .sessionCreated:
             json.optional("by", detail)
             json.field("new_device", isNewDevice)
@@ -109,10 +116,13 @@ extension AccountEvent {
             json.key("tier")
             if let detail { json.string(detail) } else { json.null() }
         case .purchaseChanged: writePurchase(into: &json)
-        case .deleted, .reopened, .erased, .unbanned, .sessionReuse, .passwordChanged, .emailChanged, .phoneChanged: break
+        case .reopened, .erased, .unbanned, .sessionReuse, .passwordChanged, .emailChanged, .phoneChanged: break
         }
         json.endObject()
     }
+
+    /// The time in a detail that says until when; nil for good, or at once.
+    private var end: String? { detail.flatMap { $0.hasPrefix("until ") ? String($0.dropFirst(6)) : nil } }
 
     /// The parts of `PurchaseChange`, as far as they can be told apart.
     private func writePurchase(into json: inout JSONWriter) {
@@ -126,7 +136,7 @@ extension AccountEvent {
     }
 }
 
-/// What the audit log says of a purchase that changed.
+/// A change of a purchase, as the audit log has it.
 package struct PurchaseChange: Equatable, Sendable {
     package let purchase, source, product, state: String
     package let until: String?

@@ -30,6 +30,8 @@ package struct AdminRefusal: Error {
         case .unknownSubject(let subject): self.init(404, "NOT_FOUND", "There is no account of \(subject.text)")
         case .unknownSession: self.init(404, "NOT_FOUND", "There is no session with this id")
         case .notMerged: self.init(404, "NOT_FOUND", "No account of this id was merged into the user")
+        case .unknownEvent: self.init(404, "NOT_FOUND", "There is no event with this id")
+        case .unknownSubscriber: self.init(404, "NOT_FOUND", "Events were never sent to a subscriber of this name")
         case .notGranted: self.init(404, "NOT_FOUND", "There is no such grant")
         case .ownTier:
             self.init(404, "NOT_FOUND", "Only the tiers of outside issuers' users are cached: name one as NAME:SUBJECT")
@@ -50,7 +52,7 @@ package struct AdminRefusal: Error {
         case .banned(let ban):
             let end = ban.until.map { "until \(ISO8601.text($0))" } ?? "for good"
             self.init(409, "ACCOUNT_BANNED", "The account is banned \(end), lift the ban first")
-        case .broken, .tooManyAttempts: self.init(500, "INTERNAL_ERROR", "The accounts failed")
+        case .broken, .tooManyAttempts, .rejected: self.init(500, "INTERNAL_ERROR", "The accounts failed")
         }
     }
 

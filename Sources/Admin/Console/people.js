@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { nameOf, showAccount } from "./account.js";
-import { auditLog } from "./audit.js";
+import { auditLog, subscribers } from "./audit.js";
 import { accountLink, announce, badge, empty, faultNotice, fill, h, loading, none, pageHead, panel, small, verbatim } from "./dom.js";
 import { count, when } from "./format.js";
 import { table } from "./table.js";
@@ -87,9 +87,10 @@ function showSearch(root) {
 
 function showAudit(root) {
   const log = auditLog({});
-  fill(root, pageHead("People", "Accounts, their sessions and tiers, and what happened to them.", tabs(true)),
+  const services = subscribers();
+  fill(root, pageHead("People", "Accounts, their sessions and tiers, and what happened to them.", tabs(true)), services.element,
     panel("Audit log", { id: "audit", note: "newest first" }, log.element));
-  return log.end;
+  return () => { services.end(); log.end(); };
 }
 
 export const page = {

@@ -11,6 +11,9 @@ typedef struct {
     void *context;
 } ccurl_receiver;
 
+// Whether a connection to this address (4 or 16 bytes) may be opened.
+typedef int (*ccurl_admit)(const void *address, size_t count);
+
 // An HTTP request. Texts and bytes are copied.
 typedef struct {
     const char *url;
@@ -37,6 +40,8 @@ typedef struct {
     // PEM files of a client certificate and its key; both NULL for none.
     const char *client_certificate;
     const char *client_key;
+    // Asked before each connection, so that a name cannot lead elsewhere; NULL: all addresses will do.
+    ccurl_admit admit;
 } ccurl_request;
 
 typedef struct {

@@ -122,6 +122,12 @@ extension SQLTransaction {
         account = new.anew(account, now: audit.now)
         try update(account)
         try setPasswordHash(new.passwordHash, of: account.id)
+        if new.attributes != .none {
+            account.attributes = new.attributes
+            try change(
+                .account(account.id), "UPDATE accounts SET attributes = $2, tier_version = tier_version + 1 WHERE id = $1",
+                [.id(account.id), .bytes(new.attributes.json)])
+        }
         let opened = try openSession(session, of: &account, audit)
         try log(
             .accountOpened, account.id, audit, session: opened?.id, detail: "\(new.openedBy?.name ?? "operator"), anew")

@@ -127,8 +127,8 @@ extension SQLTransaction {
             """
             INSERT INTO accounts (
                 id, opened_by, created_at, updated_at, email, email_key, email_confirmed_at, username, username_key,
-                password_hash, metadata, tier, tier_until, tier_version)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING
+                password_hash, metadata, tier, tier_until, tier_version, attributes)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING
             """,
             [
                 .id(account.id), account.openedBy.map { .integer(Int64($0.rawValue)) } ?? .null,
@@ -136,6 +136,7 @@ extension SQLTransaction {
                 .text(account.email?.key), .time(account.emailConfirmedAt), .text(account.username?.text),
                 .text(account.username?.key), .text(passwordHash), .bytes(account.metadata.json),
                 .text(account.entitlement.tier), .time(account.entitlement.until), .integer(account.entitlement.version),
+                account.attributes == .none ? .null : .bytes(account.attributes.json),
             ]) == 1
     }
 

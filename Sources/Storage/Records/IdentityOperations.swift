@@ -11,7 +11,11 @@ extension SQLStore {
             let holder = try sql.holder(of: proof.verifiedEmail)
             let guest = linked == nil ? try sql.guest(proof.guest, at: audit.now)?.id : nil
             let verdict = IdentityRule.verdict(linked: linked, holder: holder, guest: guest)
-            let new = NewAccount(id: newUser, openedBy: session.contract, email: proof.verifiedEmail)
+            var new = NewAccount(id: newUser, openedBy: session.contract, email: proof.verifiedEmail)
+            if verdict == .create {
+                guard let attributes = proof.opening else { return SignIn(account: new.account(now: audit.now), session: nil, isNew: true) }
+                new.attributes = attributes
+            }
             var signIn = try sql.lead(verdict, proof, new, audit)
             try sql.complete(&signIn.account, by: proof, emailIsFree: holder == nil, audit)
             signIn.session = try sql.open(session.signed(by: sql.carried(by: proof.key)), of: &signIn.account, audit)

@@ -36,6 +36,7 @@ struct AccountsAssembly: Sendable {
     let tierClient = TierClient()
     let purchaseStores = PurchaseStores()
     let appleDesk = AppleDeskHolder()
+    let webhooks = Webhooks()
     let health: ConditionLog
     let context: AccountContext
     /// The stores of the configuration in force.
@@ -113,6 +114,7 @@ struct AccountsAssembly: Sendable {
         context.sessionBound = SessionBound(
             most[0], byTier: Dictionary(uniqueKeysWithValues: zip(settings.tiers.names, most)), order: TierOrder(settings.tiers.names),
             graceSeconds: settings.tierGraceSeconds)
+        context.signUpHook = webhooks.signUpHook(settings) { [health] in health.signUpAnswered($0, problem: $1) }
         let mint = TokenMint(
             issuer: settings.issuer, audience: settings.audience, signingKey: { active.signingKey },
             refreshKeys: RefreshTokenKeys(secret: secret),

@@ -115,6 +115,7 @@ enum MaterialCheck {
         checkClientCertificate(configuration.settings, now: now, &findings)
         PurchaseStores.check(configuration.settings, &findings)
         AppleKeyPlan.check(configuration.settings, &findings)
+        Webhooks.check(configuration.settings, &findings)
         for upstream in configuration.settings.upstreams {
             if let path = upstream.authorityFile { checkAuthority(path, option: "tls-ca", upstream.origin, upstream.variable, &findings) }
         }

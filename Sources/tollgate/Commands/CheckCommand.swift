@@ -48,6 +48,8 @@ enum CheckCommand {
         json.lines("purchases_google", settings.googleStore.list, settings.tiers)
         json.lines("purchases_stripe", settings.stripeStore.list, settings.tiers)
         json.lines("purchases_revenuecat", settings.revenueCatStore.list, settings.tiers)
+        json.lines("events", settings.events, settings.tiers)
+        json.lines("hook_signup", settings.signUpHook.map { [$0] } ?? [], settings.tiers)
         json.lines("internal_callers", settings.internals, settings.tiers)
         json.lines("admin_tokens", settings.scopedAdminTokens, settings.tiers)
         ShownRoutes.plain.writeMembers(ShownRoutes(configuration), &json)

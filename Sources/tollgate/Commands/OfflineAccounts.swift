@@ -148,6 +148,9 @@ extension AccountCommandFault {
             self.init(message: "no account of this id was merged into \(name), `tollgate user show` lists those that are announced")
         case .unknownSession: self.init(message: "there is no session with this id")
         case .ownTier: self.init(message: "only the tiers of outside issuers' users are cached, name one as NAME:SUBJECT")
+        case .unknownEvent: self.init(message: "there is no event with this id, `tollgate events list` shows them")
+        case .unknownSubscriber(let name):
+            self.init(message: "events were never sent to \(quoted(name)): name a TOLLGATE_EVENTS_ line of a gateway that runs")
         case .notGranted(let account, let actor):
             let name = account.email?.text ?? account.id.text
             self.init(message: "\(name) may not act as \(actor.type) \(actor.id), `tollgate user show` lists the grants")
@@ -210,7 +213,7 @@ extension AccountFailure {
         switch self {
         case .overloaded: "there is no memory to hash a password, try again"
         case .unavailable, .broken: "the accounts do not answer: \(reason ?? "the store gives no reason")"
-        case .tooManyAttempts: "the accounts refused: \(self)"
+        case .tooManyAttempts, .rejected: "the accounts refused: \(self)"
         case .banned(let ban): "the account is banned \(ban.until.map { "until \(ISO8601.text($0))" } ?? "for good"), lift the ban first"
         }
     }

@@ -25,6 +25,22 @@ enum StoreJudgements {
         }
     }
 
+    /// A subscriber of events, as the accounts know it; nil: it was never sent any.
+    static func events(_ name: String, _ known: Subscription?) -> Diagnosis {
+        let subject = "events of \(name)"
+        guard let known else { return .warn(subject, "were never sent: is a gateway running with this line?") }
+        let reason = known.failure.map { " (\($0))" } ?? ""
+        if known.parked > 0 {
+            return .fail(
+                subject,
+                "\(counted(Int(known.parked), "event")) did not arrive in three days\(reason): mend the service, then `tollgate events replay`"
+            )
+        }
+        guard known.waiting > 0 else { return .ok(subject, "arrive") }
+        let since = known.waitingSince.map { ", the first since \(ISO8601.text($0))" } ?? ""
+        return .warn(subject, "\(counted(Int(known.waiting), "event")) did not arrive yet\(since)\(reason)")
+    }
+
     static func history(_ history: StoreHistory, _ stores: Stores, now: WallTime) -> [Diagnosis] {
         stores.storefronts.map { newest($0.source, history.newest[$0.source], now) } + products(history, stores)
     }

@@ -1,5 +1,6 @@
 internal import Accounts
 internal import Admin
+internal import Settings
 internal import Storage
 internal import System
 internal import Threads
@@ -12,8 +13,23 @@ struct StoreProbes {
     let stores: Stores
     let now: WallTime
 
-    /// One for each store, and one for the accounts; none where no store is set up.
-    var all: [ProbeRun.Probe] {
+    /// One for each store, and one for the accounts; none where no store is set up. One for the services that are told of accounts.
+    var all: [ProbeRun.Probe] { purchases + events }
+
+    private var events: [ProbeRun.Probe] {
+        let names = configuration.settings.events.map(\.name)
+        guard !names.isEmpty else { return [] }
+        return [
+            ProbeRun.Probe(name: "events") {
+                lookIntoAccounts("events") { accounts in
+                    let known = try await accounts.operator.directory.subscriptions()
+                    return names.map { name in StoreJudgements.events(name, known.first { $0.name == name }) }
+                }
+            }
+        ]
+    }
+
+    private var purchases: [ProbeRun.Probe] {
         guard !stores.storefronts.isEmpty else { return [] }
         let credentials = stores.storefronts.map { storefront in
             ProbeRun.Probe(name: "store \(storefront.source.rawValue)") { [now] in
@@ -36,23 +52,30 @@ struct StoreProbes {
         return answer ?? nil
     }
 
-    /// Looks only into tables that are there: a command over the accounts makes them otherwise.
     private var history: ProbeReport {
+        lookIntoAccounts("purchases") { [stores, now] accounts in
+            StoreJudgements.history(try await StoreHistory(accounts.operator.purchases), stores, now: now)
+        }
+    }
+
+    /// Looks only into tables that are there: a command over the accounts makes them otherwise.
+    private func lookIntoAccounts(
+        _ subject: String, _ look: @escaping @Sendable (OfflineAccounts) async throws -> [Diagnosis]
+    ) -> ProbeReport {
         do {
             let found = try StoreInspection(of: try StoreLocation(configuration))
             guard found.version != nil else { return ProbeReport([]) }
             guard found.version == found.newest else {
-                return ProbeReport([.warn("purchases", "cannot be looked at until `tollgate serve` has brought the tables up to date")])
+                return ProbeReport([.warn(subject, "cannot be looked at until `tollgate serve` has brought the tables up to date")])
             }
-            let history = try OfflineAccounts.ask(configuration, at: EventLoop.now()) { try await StoreHistory($0.operator.purchases) }
-            return ProbeReport(StoreJudgements.history(history, stores, now: now))
+            return ProbeReport(try OfflineAccounts.ask(configuration, at: EventLoop.now(), look))
         } catch is StoreInspection.Fault {
             // The probe of the database itself says so.
             return ProbeReport([])
         } catch let fault as AccountCommandFault {
-            return ProbeReport([.fail("purchases", fault.message)])
+            return ProbeReport([.fail(subject, fault.message)])
         } catch {
-            return ProbeReport([.fail("purchases", "cannot be looked at: \(error)")])
+            return ProbeReport([.fail(subject, "cannot be looked at: \(error)")])
         }
     }
 }

@@ -24,6 +24,7 @@ final class AccountsRuntime: Part, Sendable {
     let merges: MergeConfirmations
     private let reconciliation: Reconciliation
     private let leavingRounds: LeavingRounds
+    private let delivery: EventDelivery
     /// Replaced by a reload.
     private let contracts: Mutex<MountedContracts>
     /// Whether the store was opened: a gateway without accounts leaves it alone until a reload mounts some.
@@ -46,6 +47,8 @@ final class AccountsRuntime: Part, Sendable {
         }
         reconciliation = Reconciliation(context: assembly.context, stores: assembly.stores) { health.report($0) }
         leavingRounds = LeavingRounds(context: assembly.context) { [desk = assembly.appleDesk] in desk.inForce }
+        delivery = EventDelivery(context: assembly.context) { health.report($0) }
+        delivery.adopt(assembly.webhooks.subscribers(configuration.settings))
         self.contracts = Mutex(contracts)
         assembly.purchaseStores.adopt(contracts.stores)
         assembly.appleDesk.adopt(contracts.apple)
@@ -65,6 +68,7 @@ final class AccountsRuntime: Part, Sendable {
         try cluster.start()
         reconciliation.start()
         leavingRounds.start()
+        delivery.start()
         isStarted.withLock { $0 = true }
         adoptProducts()
         if case .success? = opening {
@@ -157,6 +161,7 @@ final class AccountsRuntime: Part, Sendable {
             contracts.withLock { $0 = mounted }
             assembly.purchaseStores.adopt(mounted.stores)
             assembly.appleDesk.adopt(mounted.apple)
+            delivery.adopt(assembly.webhooks.subscribers(configuration.settings))
         } published: { [self] in
             // Tiers that were learned by the policy before are looked up again.
             cluster.tiers.adopt(TierScale(configuration), IssuerTiers.all(configuration))
@@ -197,6 +202,11 @@ final class AccountsRuntime: Part, Sendable {
         assembly.tierClient.stop()
         assembly.purchaseStores.stop()
         assembly.appleDesk.stop()
+        let delivery = delivery
+        delivery.cancel()
+        assembly.webhooks.stop()
+        // Otherwise its lease ends by itself.
+        _ = try? blocking(atMost: Self.leaveMilliseconds) { await delivery.ended() }
         assembly.work.close()
         let store = assembly.store
         // Past the limit nothing is lost: what the store acknowledged is on disk.
@@ -220,7 +230,7 @@ extension TokenRefreshOutcome {
         case .refused(.invalid), .refused(.expired), .failed(.banned): self = .refused
         case .failed(.unavailable(let seconds)), .failed(.overloaded(let seconds)):
             self = .unavailable(retryAfterSeconds: UInt32(clamping: seconds))
-        case .failed(.broken), .failed(.tooManyAttempts): self = .unavailable(retryAfterSeconds: 1)
+        case .failed(.broken), .failed(.tooManyAttempts), .failed(.rejected): self = .unavailable(retryAfterSeconds: 1)
         }
     }
 }

@@ -29,6 +29,8 @@ final class ConditionLog: Sendable {
     private let gatewaysInterval = LogInterval(milliseconds: 10_000)
     private let redisInterval = LogInterval(milliseconds: 10_000)
     private let purchaseInterval = LogInterval(milliseconds: 1_000)
+    private let eventInterval = LogInterval(milliseconds: 10_000)
+    private let hookInterval = LogInterval(milliseconds: 10_000)
 
     init(_ build: BuildInfo, workers: Int, log: ServerLog) {
         self.log = log
@@ -229,6 +231,29 @@ final class ConditionLog: Sendable {
         let now = EventLoop.now()
         state.withLock { $0.counts.metrics.purchases.add(report, at: now.wall) }
         log.write(report) { purchaseInterval.begins(at: now.monotonic) }
+    }
+
+    // MARK: services that are told and asked
+
+    func report(_ report: EventReport) {
+        state.withLock { $0.counts.metrics.events.add(report) }
+        switch report {
+        case .sent(let subscriber, _, let failed, _, let reason?) where eventInterval.begins(at: EventLoop.now().monotonic):
+            log.warning(
+                "events do not arrive, they are tried again", ("subscriber", subscriber), ("failed", "\(failed)"), ("reason", reason))
+        case .parked(let subscriber, let kind, let id, let reason):
+            log.error(
+                "an event was parked, tollgate events replay sends it again", ("subscriber", subscriber), ("event", id.text),
+                ("type", kind.rawValue), ("reason", reason))
+        case .sent, .state, .left: break
+        }
+    }
+
+    /// The sign-up hook has answered, or has not.
+    func signUpAnswered(_ answer: SignUpAnswer, problem: String?) {
+        state.withLock { $0.counts.metrics.events.answered(problem == nil ? answer.word : "failed") }
+        guard let problem, hookInterval.begins(at: EventLoop.now().monotonic) else { return }
+        log.warning("the sign-up hook does not answer", ("reason", problem))
     }
 
     // MARK: the cluster
