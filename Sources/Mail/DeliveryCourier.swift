@@ -16,7 +16,7 @@ package final class DeliveryCourier: Courier {
     package init(
         _ plan: MailPlan, outbox: Outbox, onEvent: @escaping @Sendable (DeliveryEvent) -> Void
     ) throws(SystemFault) {
-        templates = Mutex(MessageTemplates(plan))
+        templates = Mutex(MessageTemplates(plan: plan))
         threads = try DeliveryThreads(plan, outbox: outbox, onEvent: onEvent)
     }
 
@@ -28,14 +28,10 @@ package final class DeliveryCourier: Courier {
 
     /// Replaces the plan, also for queued messages.
     package func adopt(_ plan: MailPlan) {
-        templates.withLock { $0 = MessageTemplates(plan) }
+        templates.withLock { $0 = MessageTemplates(plan: plan) }
         threads.adopt(plan)
     }
 
     /// Tries each queued message once more, then ends the threads. Blocks for a little more than 2 s at most.
     package func stop() { threads.stop(within: Self.stopMilliseconds) }
-}
-
-extension MessageTemplates {
-    fileprivate init(_ plan: MailPlan) { self.init(signature: plan.signature, resetURL: plan.resetURL) }
 }

@@ -14,6 +14,16 @@ package struct Letter: Sendable, Equatable {
     package var blocks: [Block]
     /// The sender's name.
     package var signature: String
+    /// A language tag.
+    package var language = "en"
+    /// The HTML of a template; nil: it is made of the blocks.
+    package var ownHTML: String?
+
+    package init(subject: String, blocks: [Block], signature: String) {
+        self.subject = subject
+        self.blocks = blocks
+        self.signature = signature
+    }
 
     /// The body as plain text; lines end with CR LF.
     var plainText: String {
@@ -21,25 +31,26 @@ package struct Letter: Sendable, Equatable {
             switch block {
             case .text(let text), .note(let text): text
             case .code(let code): "    " + code
-            case .link(let url, let label): "\(label):\r\n\(url)"
+            case .link(let url, let label): "\(label):\n\(url)"
             }
         }
-        return (parts + ["-- \r\n" + signature]).joined(separator: "\r\n\r\n") + "\r\n"
+        return ((parts + ["-- \n" + signature]).joined(separator: "\n\n") + "\n").replacing("\n", with: "\r\n")
     }
 
     /// The body as one HTML document without external resources; lines end with CR LF.
     var html: String {
+        if let ownHTML { return ownHTML.replacing("\r\n", with: "\n").replacing("\n", with: "\r\n") }
         let parts = blocks.map { block in
             switch block {
-            case .text(let text): "<p style=\"margin:0 0 16px\">\(Self.escaped(text))</p>"
-            case .note(let text): "<p style=\"margin:0 0 16px;font-size:14px;color:#6b7280\">\(Self.escaped(text))</p>"
+            case .text(let text): "<p style=\"margin:0 0 16px\">\(Self.lines(text))</p>"
+            case .note(let text): "<p style=\"margin:0 0 16px;font-size:14px;color:#6b7280\">\(Self.lines(text))</p>"
             case .code(let code): "<p style=\"\(Self.codeStyle)\">\(Self.escaped(code))</p>"
             case .link(let url, let label): Self.button(Self.escaped(url), Self.escaped(label))
             }
         }
         return """
             <!doctype html>
-            <html lang="en">
+            <html lang="\(language)">
             <head>
             <meta charset="utf-8">
             <meta name="viewport" content="width=device-width">
@@ -70,7 +81,9 @@ package struct Letter: Sendable, Equatable {
         """
     }
 
-    private static func escaped(_ text: String) -> String {
+    private static func lines(_ text: String) -> String { escaped(text).replacing("\n", with: "<br>\n") }
+
+    static func escaped(_ text: String) -> String {
         text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
             .replacing("\"", with: "&quot;")
     }

@@ -8,6 +8,11 @@ package struct MailPlan: Sendable, Equatable {
     package var signature: String
     /// The page of reset links, to which the token is appended; nil: the mail contains the bare token.
     package var resetURL: String?
+    package var templates = TemplateSet.builtIn
+    /// The web site or app that iOS and browsers fill in codes of SMS for; nil: it is not named.
+    package var smsDomain: String?
+    /// The hash by which Android hands an SMS to the app.
+    package var smsAppHash: String?
 
     /// A mail server and the sender.
     package struct MailRoute: Sendable, Equatable {

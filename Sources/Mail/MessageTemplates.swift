@@ -1,84 +1,69 @@
 internal import Accounts
 
-/// The templates of all mails and SMS.
+/// Renders messages by the plan in force.
 struct MessageTemplates: Sendable, Equatable {
-    /// The sender's name: `Example`.
-    let signature: String
-    /// The page of reset links; nil: the mail contains the bare token.
-    let resetURL: String?
+    let plan: MailPlan
 
     /// Renders a message; `id` is unique.
     func render(_ message: Message, id: String) -> OutgoingMessage {
         switch message.content {
         case .code(let code, let purpose, let seconds):
-            OutgoingMessage(
-                id: id, kind: "\(purpose.rawValue) code", recipient: message.recipient.address,
-                body: body(code, purpose, seconds, message.recipient), secret: .code(code), usefulSeconds: seconds)
-        case .passwordReset(let token, let seconds): reset(token, seconds, message.recipient, id)
+            outgoing(
+                message, id, "\(purpose.rawValue) code", name(purpose, message.recipient), values(seconds, ["code": code]),
+                secret: .code(code), usefulSeconds: seconds)
+        case .passwordReset(let token, let seconds):
+            if let link = plan.resetURL.map({ Self.link($0, token) }) {
+                outgoing(
+                    message, id, "password reset", .reset, values(seconds, ["link": link]), secret: .link(link), usefulSeconds: seconds)
+            } else {
+                outgoing(
+                    message, id, "password reset", .resetToken, values(seconds, ["code": token]), secret: .code(token),
+                    usefulSeconds: seconds)
+            }
         }
     }
 
-    // MARK: codes
-
-    private func body(_ code: String, _ purpose: CodePurpose, _ seconds: Int64, _ recipient: Recipient) -> OutgoingMessage.Body {
-        switch recipient {
-        case .phone: .sms("\(code) is your code for \(signature). It is valid for \(Self.span(seconds)). Do not share it.")
-        case .email: .mail(letter(code, words(purpose), seconds))
+    private func name(_ purpose: CodePurpose, _ recipient: Recipient) -> TemplateName {
+        if case .phone = recipient { return .sms }
+        return switch purpose {
+        case .signUp: .signUp
+        case .email, .sms, .phoneChange: .code
+        case .emailChange, .link: .emailCode
+        case .recovery: .recovery
         }
     }
 
-    private struct CodeWords {
-        let subject: String
-        let invitation: String
-        /// For a reader who did not ask for the code.
-        let otherwise: String
-    }
+    /// The values of placeholders in a language.
+    private typealias Values = (_ language: String) -> [String: String]
 
-    private func words(_ purpose: CodePurpose) -> CodeWords {
-        switch purpose {
-        case .signUp:
-            CodeWords(
-                subject: "Confirm your email for \(signature)", invitation: "Welcome! To confirm your email, enter this code:",
-                otherwise: "If you did not sign up, ignore this mail: nothing happens without the code.")
-        case .email, .sms, .phoneChange:
-            CodeWords(
-                subject: "Your code for \(signature)", invitation: "To confirm that this mail reaches you, enter this code:",
-                otherwise: "If you did not ask for it, ignore this mail: nothing happens without the code.")
-        case .emailChange, .link:
-            CodeWords(
-                subject: "Confirm your new email for \(signature)",
-                invitation: "To use this address for your account from now on, enter this code:",
-                otherwise: "If you did not ask for it, ignore this mail: nothing changes without the code.")
-        case .recovery:
-            CodeWords(
-                subject: "Sign in to \(signature)", invitation: "To sign in without your password, enter this code:",
-                otherwise: "If you did not ask for it, ignore this mail: your password is unchanged.")
+    private func values(_ seconds: Int64, _ others: [String: String]) -> Values {
+        { language in
+            let own = [
+                "app": plan.signature, "minutes": "\((seconds + 59) / 60)", "span": BuiltInTemplates.span(seconds, in: language),
+            ]
+            return own.merging(others) { _, other in other }
         }
     }
 
-    private func letter(_ code: String, _ words: CodeWords, _ seconds: Int64) -> Letter {
-        let note =
-            "The code is valid for \(Self.span(seconds)) and for one use. Never share it, not even with someone who claims to be from \(signature). \(words.otherwise)"
-        return Letter(
-            subject: words.subject, blocks: [.text(words.invitation), .code(code), .note(note)], signature: signature)
-    }
-
-    // MARK: reset
-
-    private func reset(_ token: String, _ seconds: Int64, _ recipient: Recipient, _ id: String) -> OutgoingMessage {
-        let link = resetURL.map { Self.link($0, token) }
-        let way: [Letter.Block] =
-            link.map { [.text("Choose a new one here:"), .link(url: $0, label: "Choose a new password")] }
-            ?? [.text("To choose a new one, enter this in the app:"), .code(token)]
-        let note =
-            "This is valid for \(Self.span(seconds)) and for one use. If you did not ask for it, ignore this mail: your password is unchanged."
-        let letter = Letter(
-            subject: "A new password for \(signature)",
-            blocks: [.text("You, or someone who entered your address, asked to reset the password of your account.")] + way + [.note(note)],
-            signature: signature)
+    private func outgoing(
+        _ message: Message, _ id: String, _ kind: String, _ name: TemplateName, _ values: Values, secret: MessageSecret,
+        usefulSeconds: Int64
+    ) -> OutgoingMessage {
+        let (template, language) = plan.templates.template(name, for: message.languages)
+        let values = values(language)
+        let body: OutgoingMessage.Body =
+            name == .sms
+            ? .sms(template.text(values) + autofill(values["code"] ?? ""))
+            : .mail(template.letter(values, language: language, signature: plan.signature))
         return OutgoingMessage(
-            id: id, kind: "password reset", recipient: recipient.address, body: .mail(letter),
-            secret: link.map { .link($0) } ?? .code(token), usefulSeconds: seconds)
+            id: id, kind: kind, recipient: message.recipient.address, body: body, secret: secret, usefulSeconds: usefulSeconds)
+    }
+
+    /// The last line of an SMS, by which phones fill in its code: the domain and the code first, as iOS and browsers demand, and the hash of
+    /// the app last, where Android looks for it.
+    private func autofill(_ code: String) -> String {
+        let parts = [plan.smsDomain.map { "@\($0) #\(code)" }, plan.smsAppHash].compactMap { $0 }
+        return parts.isEmpty ? "" : "\n\n" + parts.joined(separator: " ")
     }
 
     /// `base` with the token in its query: as the value of an empty `token=` there, or behind it.
@@ -94,12 +79,6 @@ struct MessageTemplates: Sendable, Equatable {
         }
         let mark = !address.contains("?") ? "?" : address.hasSuffix("?") || address.hasSuffix("&") ? "" : "&"
         return "\(address)\(mark)token=\(token)\(fragment)"
-    }
-
-    /// A duration in words: `10 minutes`, rounded up; whole hours as `1 hour`.
-    static func span(_ seconds: Int64) -> String {
-        let (count, unit) = seconds % 3_600 == 0 ? (seconds / 3_600, "hour") : ((seconds + 59) / 60, "minute")
-        return "\(count) \(unit)\(count == 1 ? "" : "s")"
     }
 }
 

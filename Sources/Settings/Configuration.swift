@@ -77,6 +77,11 @@ package struct Configuration: Sendable {
     package var smsURL: String?
     /// The page of reset links; nil: a reset mail contains the bare token.
     package var resetURL: String?
+    /// The folder of templates, with a folder for each language.
+    package var mailTemplates: String?
+    /// Named in SMS with codes, for those that fill them in.
+    package var smsDomain: String?
+    package var smsAppHash: String?
     package var tracing = TraceSettings()
     /// The ineffective values in env files, by variable, where the process environment has a different value.
     package var overridden: [String: String] = [:]

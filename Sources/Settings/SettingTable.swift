@@ -302,6 +302,18 @@ extension Setting {
         "The link in a reset mail, of the web or of an app's scheme (`myapp://reset`), to which `token` is appended, or which has an empty `token=` in its query. Without it the mail contains the bare token."
     )
 
+    package static let mailTemplates = Setting(
+        "TOLLGATE_MAIL_TEMPLATES", .value(ifSet: \.mailTemplates, .path),
+        "A folder with texts of mails and SMS in place of the gateway's own in English and German: a folder for each language (`fr`, `pt-br`; `default` for readers of other languages) with `NAME.txt` and `NAME.html`. See [accounts](accounts.md). `check` renders each."
+    )
+    package static let smsDomain = Setting(
+        "TOLLGATE_SMS_DOMAIN", .value(ifSet: \.smsDomain, .plain(TypedText.hostName)),
+        "The domain of the web page or app that asks for codes: SMS end in a line like `@example.org #123456`, by which iOS and browsers fill the code in there and nowhere else."
+    )
+    package static let smsAppHash = Setting(
+        "TOLLGATE_SMS_APP_HASH", .value(ifSet: \.smsAppHash, .plain(TypedText.appHash)),
+        "The hash of the Android app, 11 characters, by which the SMS Retriever hands SMS with codes to it.")
+
     private static let plain = PlainSettings.rows
 
     package static let all: [Setting] =
@@ -322,6 +334,6 @@ extension Setting {
             plain.maxConnections.row, plain.maxRequests.row, plain.maxLocalRequests.row, plain.maxBuffers.row, plain.clientShare.row,
             plain.dnsRefreshMilliseconds.row, plain.http2Streams.row, plain.http2StreamWindow.row, plain.http2ConnectionWindow.row,
             upgradeURL, cors, plain.logLevel.row, plain.accessLog.row, smtpURL, plain.mailFrom.row, plain.appName.row, smsURL,
-            plain.smsBudget.row, resetURL, tlsClientCA, plain.hasConsoleOnMain.row, keySecret,
+            plain.smsBudget.row, smsDomain, smsAppHash, resetURL, mailTemplates, tlsClientCA, plain.hasConsoleOnMain.row, keySecret,
         ] + traces
 }

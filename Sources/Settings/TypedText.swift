@@ -156,6 +156,14 @@ package enum TypedText {
         return text.lowercased()
     }
 
+    /// The hash of an app for Android's SMS Retriever.
+    package static func appHash(_ text: String) throws(ParseError) -> String {
+        guard text.utf8.count == 11, text.utf8.allSatisfy({ $0.isASCIILetter || $0.isASCIIDigit || $0 == 43 || $0 == 47 }) else {
+            throw ParseError("is no hash of an Android app, write the 11 characters that its signing gives, like FA+9qCX9VSu")
+        }
+        return text
+    }
+
     /// A lower-case name of a tier, a claim's value and the like: letters, digits, `-`, `_` and `.`.
     package static func name(_ text: String) throws(ParseError) -> String {
         let fits = text.utf8.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || $0 == 45 || $0 == 46 || $0 == 95 }

@@ -54,6 +54,18 @@ package enum FileBytes {
         try flushFolder(of: path, operation)
     }
 
+    /// The names of what a folder has, sorted.
+    package static func names(in folder: String) throws(SystemFault) -> [String] {
+        guard let stream = unsafe opendir(folder) else { throw SystemFault("read \(folder)") }
+        defer { _ = unsafe closedir(stream) }
+        var names: [String] = []
+        while let entry = unsafe readdir(stream) {
+            let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            if name != "." && name != ".." { names.append(name) }
+        }
+        return names.sorted()
+    }
+
     package static func stamp(_ path: String) throws(SystemFault) -> FileStamp {
         var status = stat()
         guard unsafe stat(path, &status) == 0 else { throw SystemFault("look at \(path)") }

@@ -125,6 +125,7 @@ struct AccountsFixture {
         self.recorder = recorder
         var context = AccountContext(store: store, clock: clock.accountClock, notice: { recorder.note($0) })
         context.policies = policies
+        context.languages = ["en", "de"]
         self.context = context
         // On a busy machine a password may wait for longer than a client would.
         guard let work = PasswordWork(threads: 2, queue: queue, cost: cost, patience: .seconds(3_600), start: WorkerThread.start) else {

@@ -12,10 +12,13 @@ package struct Message: Sendable, Equatable {
 
     package let recipient: Recipient
     package let content: Content
+    /// The languages of its reader, in the form of `Accept-Language`; nil if they are not known.
+    package let languages: String?
 
-    package init(to recipient: Recipient, _ content: Content) {
+    package init(to recipient: Recipient, _ content: Content, languages: String? = nil) {
         self.recipient = recipient
         self.content = content
+        self.languages = languages
     }
 }
 

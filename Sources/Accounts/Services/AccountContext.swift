@@ -13,6 +13,8 @@ package struct AccountContext: Sendable {
     package var policies = SessionPolicies()
     package var sessionBound = SessionBound.none
     package var signUpHook: SignUpHook?
+    /// The languages in which mails are written, as tags in lower case.
+    package var languages: Set<String> = []
     /// Where tasks run that call the store; nil: on the threads of all tasks.
     package let executor: (any TaskExecutor)?
 
@@ -101,6 +103,7 @@ extension AccountContext {
             idleSeconds: policies[contract].idleSeconds)
         session.bound = sessionBound
         session.deviceName = caller?.deviceName.flatMap(PlainText.deviceName)
+        session.language = caller?.languages.flatMap { PreferredLanguages($0).best(of: languages) }
         return session
     }
 }

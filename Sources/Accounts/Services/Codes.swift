@@ -50,7 +50,8 @@ package struct Codes: Sendable {
         }
         // The counts of recipient and address stay charged: giving them back would show which addresses have no account.
         guard let target = target(recipient, holder, audience) else { return attempts.refund(.smsBudget) }
-        courier.send(Message(to: target, .code(code, purpose, lifetimeSeconds: PendingCode.lifetimeSeconds)), for: caller.address)
+        let content = Message.Content.code(code, purpose, lifetimeSeconds: PendingCode.lifetimeSeconds)
+        courier.send(Message(to: target, content, languages: caller.languages ?? holder?.language), for: caller.address)
     }
 
     /// Sends the code of a sign-up that was just made. A code that is not sent, for a limit or because the store or mail is

@@ -97,6 +97,8 @@ package struct NewSession: Sendable, Equatable {
     package var signIn = SignInTime.opening
     /// The sessions that its account may have with it.
     package var bound = SessionBound.none
+    /// The language of its user, which the account keeps; nil if the client names none that mails are written in.
+    package var language: String?
 
     package init(id: UUID, contract: ContractID, device: String?, address: IPAddress? = nil, idleSeconds: Int64? = nil) {
         self.id = id

@@ -44,6 +44,7 @@ extension SQLTransaction {
     /// Opens a session of an account, which the transaction has locked. Throws for a banned one; a closed one is open again.
     mutating func open(_ new: NewSession, of account: inout Account, _ audit: AuditContext) throws(SQLFault) -> Session {
         try admit(&account, audit)
+        try keep(new.language, of: &account)
         if new.bound != .none { try makeRoom(for: new, of: account.id, audit) }
         let session = Session(new, user: account.id, now: audit.now)
         try change(
@@ -73,6 +74,15 @@ extension SQLTransaction {
         try change(
             .account(account.id), "UPDATE accounts SET erased_at = NULL, tier_version = tier_version + 1 WHERE id = $1", [.id(account.id)])
         try log(.accountReopened, account.id, audit)
+    }
+
+    /// Keeps the language of a sign-in for later mails.
+    private func keep(_ language: String?, of account: inout Account) throws(SQLFault) {
+        guard let language, language != account.language else { return }
+        account.language = language
+        try change(
+            .account(account.id), "UPDATE accounts SET language = $2, tier_version = tier_version + 1 WHERE id = $1",
+            [.id(account.id), .text(language)])
     }
 
     private mutating func makeRoom(for new: NewSession, of account: UUID, _ audit: AuditContext) throws(SQLFault) {

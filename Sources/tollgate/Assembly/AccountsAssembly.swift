@@ -6,6 +6,7 @@ internal import Credentials
 internal import Gate
 internal import Issuers
 internal import Limits
+internal import Mail
 internal import Proxy
 internal import Settings
 internal import Storage
@@ -110,6 +111,7 @@ struct AccountsAssembly: Sendable {
         let active = active
         var context = context
         context.policies = configuration.sessionPolicies
+        context.languages = configuration.mail.templates.languages
         let most = settings.maxSessions
         context.sessionBound = SessionBound(
             most[0], byTier: Dictionary(uniqueKeysWithValues: zip(settings.tiers.names, most)), order: TierOrder(settings.tiers.names),

@@ -15,6 +15,16 @@ extension MailPlan {
         self.init(
             mail: route, sender: settings.appName.isEmpty ? from?.name : settings.appName, smsURL: settings.smsURL,
             resetURL: settings.resetURL, publicURL: settings.publicURL)
+        (smsDomain, smsAppHash) = (settings.smsDomain, settings.smsAppHash)
+        if let folder = settings.mailTemplates { templates = Self.templates(folder, settings.origin(of: .mailTemplates), &findings) }
+    }
+
+    private static func templates(_ folder: String, _ origin: Origin, _ findings: inout Findings) -> TemplateSet {
+        var found = TemplateSet.Findings()
+        let templates = TemplateSet.read(folder, &found)
+        for fault in found.faults { findings.fault(Finding(origin, Setting.mailTemplates.name, fault)) }
+        for warning in found.warnings { findings.warn(Finding(origin, Setting.mailTemplates.name, warning)) }
+        return templates
     }
 
     /// No fault quotes the URL, which may hold a password.
