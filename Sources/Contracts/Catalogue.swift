@@ -9,7 +9,9 @@ package enum Catalogue {
     static let contracts = [password, provider, apple, dlauth, anonymous]
 
     package static let endpoints: [CatalogueEndpoint] = {
-        var endpoints = contracts.flatMap(\.rows) + WebAccount.rows + [WebPage.endpoint] + PurchaseEndpoints.rows + AccountEndpoints.rows
+        var endpoints =
+            contracts.flatMap(\.rows) + WebAccount.rows + [WebPage.endpoint] + PurchaseEndpoints.rows + AccountEndpoints.rows
+            + WayBackPage.rows
         for index in endpoints.indices { endpoints[index].number = firstNumber + UInt16(index) }
         return endpoints
     }()

@@ -18,6 +18,24 @@ enum BuiltInTemplates {
         .sms: "{code} is your code for {app}. It is valid for {span}. Do not share it.",
         .reset: reset("Choose a new one here:\n\nChoose a new password: {link}"),
         .resetToken: reset("To choose a new one, enter this in the app:\n\n{code}"),
+        .newDevice: notice(
+            "A new sign-in to {app}", "Your account was signed in on a device that it was not used on before.",
+            "If that was you, there is nothing to do. If not, choose a new password: that ends all other sessions."),
+        .passwordChanged: notice(
+            "Your password for {app} was changed", "The password of your account was changed, and all other sessions have ended.",
+            "If that was you, there is nothing to do. If not, ask for a new password at once."),
+        .emailChanged: notice(
+            "Your email for {app} was changed", "This is now the address of your account.",
+            "It was confirmed by a code that was sent here."),
+        .emailLeft: notice(
+            "Your email for {app} was changed", "The address of your account was changed. It is no longer this one.",
+            """
+            If that was you, there is nothing to do. If not, take the account back until {until}:
+
+            Take the account back: {link}
+
+            The link leads to a page with a button. It puts this address back, ends all sessions and removes the password.
+            """),
     ]
 
     private static func code(_ subject: String, _ invitation: String, _ otherwise: String) -> String {
@@ -29,6 +47,20 @@ enum BuiltInTemplates {
         {code}
 
         The code is valid for {span} and for one use. Never share it, not even with someone who claims to be from {app}. \(otherwise)
+        """
+    }
+
+    private static func notice(_ subject: String, _ event: String, _ advice: String) -> String {
+        """
+        Subject: \(subject)
+
+        \(event)
+
+        Device: {device}
+        Address: {address}
+        Time: {time}
+
+        \(advice)
         """
     }
 
@@ -61,6 +93,25 @@ enum BuiltInTemplates {
         .sms: "{code} ist dein Code für {app}. Er gilt {span}. Gib ihn nicht weiter.",
         .reset: germanReset("Wähle hier ein neues:\n\nNeues Passwort wählen: {link}"),
         .resetToken: germanReset("Gib dies in der App ein, um ein neues zu wählen:\n\n{code}"),
+        .newDevice: germanNotice(
+            "Neue Anmeldung bei {app}", "Dein Konto wurde auf einem Gerät angemeldet, auf dem es bisher nicht benutzt wurde.",
+            "Falls du das warst, ist nichts zu tun. Falls nicht, wähle ein neues Passwort: Das beendet alle anderen Sitzungen."),
+        .passwordChanged: germanNotice(
+            "Dein Passwort für {app} wurde geändert",
+            "Das Passwort deines Kontos wurde geändert, und alle anderen Sitzungen sind beendet.",
+            "Falls du das warst, ist nichts zu tun. Falls nicht, fordere sofort ein neues Passwort an."),
+        .emailChanged: germanNotice(
+            "Deine E-Mail-Adresse für {app} wurde geändert", "Dies ist jetzt die Adresse deines Kontos.",
+            "Sie wurde durch einen Code bestätigt, der hierher geschickt wurde."),
+        .emailLeft: germanNotice(
+            "Deine E-Mail-Adresse für {app} wurde geändert", "Die Adresse deines Kontos wurde geändert. Es ist nicht mehr diese.",
+            """
+            Falls du das warst, ist nichts zu tun. Falls nicht, hole das Konto bis {until} zurück:
+
+            Konto zurückholen: {link}
+
+            Der Link führt zu einer Seite mit einem Knopf. Er setzt diese Adresse wieder ein, beendet alle Sitzungen und entfernt das Passwort.
+            """),
     ]
 
     private static func germanCode(_ subject: String, _ invitation: String, _ otherwise: String) -> String {
@@ -72,6 +123,20 @@ enum BuiltInTemplates {
         {code}
 
         Der Code gilt {span} und nur einmal. Gib ihn nicht weiter, auch nicht an jemanden, der sich als {app} ausgibt. \(otherwise)
+        """
+    }
+
+    private static func germanNotice(_ subject: String, _ event: String, _ advice: String) -> String {
+        """
+        Subject: \(subject)
+
+        \(event)
+
+        Gerät: {device}
+        Adresse: {address}
+        Zeit: {time}
+
+        \(advice)
         """
     }
 

@@ -5,8 +5,10 @@ package enum DeliveryEvent: Sendable, Equatable {
     case sent(OutgoingMessage, attempts: Int)
     /// Will be retried after `milliseconds`.
     case postponed(OutgoingMessage, reason: String, milliseconds: UInt64)
-    /// Dropped: refused, past its deadline, or the queue is full.
+    /// Dropped: past its deadline, or the queue is full.
     case lost(OutgoingMessage, reason: String)
+    /// Dropped: refused for good.
+    case refused(OutgoingMessage, reason: String)
 }
 
 /// The queue of outgoing messages with their retry times. Pure.
@@ -102,7 +104,7 @@ struct DeliveryQueue {
         case .sent:
             let entry = remove(index)
             return .sent(entry.message, attempts: entry.failures + 1)
-        case .refused(let reason): return .lost(remove(index).message, reason: reason)
+        case .refused(let reason): return .refused(remove(index).message, reason: reason)
         case .failed(let reason), .unanswered(let reason): return postpone(index, reason, now, jitter)
         }
     }

@@ -9,6 +9,8 @@ package struct MailPlan: Sendable, Equatable {
     /// The page of reset links, to which the token is appended; nil: the mail contains the bare token.
     package var resetURL: String?
     package var templates = TemplateSet.builtIn
+    /// The page of the way back to a former email, to which the token is appended; nil: there is none.
+    package var wayBackURL: String?
     /// The web site or app that iOS and browsers fill in codes of SMS for; nil: it is not named.
     package var smsDomain: String?
     /// The hash by which Android hands an SMS to the app.

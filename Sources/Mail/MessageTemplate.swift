@@ -11,21 +11,34 @@ enum TemplateName: String, CaseIterable, Sendable {
     case reset
     /// A token for that, where there is no page of reset links.
     case resetToken = "reset-token"
+    case newDevice = "new-device"
+    case passwordChanged = "password-changed"
+    case emailChanged = "email-changed"
+    /// To the address that the account had before.
+    case emailLeft = "email-left"
 
-    /// The placeholder without which the message is of no use.
-    var demanded: String {
+    /// The placeholder without which the message is of no use; nil if there is none.
+    var demanded: String? {
         switch self {
         case .signUp, .code, .emailCode, .recovery, .sms, .resetToken: "code"
         case .reset: "link"
+        case .newDevice, .passwordChanged, .emailChanged, .emailLeft: nil
         }
     }
 
     /// The values of its placeholders in an example.
     var example: [String: String] {
-        [
-            "app": "Example", "span": "10 minutes", "minutes": "10",
-            demanded: demanded == "code" ? "123456" : "https://example.org/reset?token=x",
-        ]
+        var values = ["app": "Example"]
+        switch self {
+        case .signUp, .code, .emailCode, .recovery, .sms, .resetToken, .reset:
+            values["span"] = "10 minutes"
+            values["minutes"] = "10"
+            values[demanded ?? "code"] = "123456"
+        case .emailLeft: (values["link"], values["until"]) = ("https://example.org/return?token=x", "2027-01-18 08:00 UTC")
+        case .newDevice, .passwordChanged, .emailChanged: break
+        }
+        if demanded == nil { (values["device"], values["address"], values["time"]) = ("iPhone", "192.0.2.7", "2027-01-15 08:00 UTC") }
+        return values
     }
 }
 
@@ -59,8 +72,9 @@ struct MessageTemplate: Sendable, Equatable {
                     "has {\(unknown)}, which has no value, use \(example.keys.sorted().map { "{\($0)}" }.joined(separator: ", "))")
             }
         }
-        guard [text, html ?? text].allSatisfy({ $0.contains("{\(name.demanded)}") }) else {
-            throw ParseError("has no {\(name.demanded)}, without which the message is of no use")
+        guard let demanded = name.demanded else { return }
+        guard [text, html ?? text].allSatisfy({ $0.contains("{\(demanded)}") }) else {
+            throw ParseError("has no {\(demanded)}, without which the message is of no use")
         }
     }
 

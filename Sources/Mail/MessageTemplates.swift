@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Wire
 
 /// Renders messages by the plan in force.
 struct MessageTemplates: Sendable, Equatable {
@@ -20,7 +21,36 @@ struct MessageTemplates: Sendable, Equatable {
                     message, id, "password reset", .resetToken, values(seconds, ["code": token]), secret: .code(token),
                     usefulSeconds: seconds)
             }
+        case .notice(let notice, let wayBack): outgoing(message, notice, wayBack: wayBack)
         }
+    }
+
+    /// How long one gateway tries to send a notice, in seconds: any may try again when its claim is over.
+    private static let noticeSeconds = Notices.leaseSeconds - 60
+
+    private func outgoing(_ message: Message, _ notice: Notice, wayBack token: String?) -> OutgoingMessage {
+        let name: TemplateName =
+            switch notice.kind {
+            case .newDevice: .newDevice
+            case .passwordChanged: .passwordChanged
+            case .emailChanged: .emailChanged
+            case .emailLeft: .emailLeft
+            }
+        let link = token.flatMap { token in plan.wayBackURL.map { Self.link($0, token) } }
+        let values = [
+            "app": plan.signature, "device": notice.device, "address": notice.address?.text, "time": Self.minute(notice.at), "link": link,
+            "until": link == nil ? nil : Self.minute(notice.until),
+        ].compactMapValues(\.self)
+        var outgoing = outgoing(
+            message, notice.id.text, "\(notice.kind.rawValue) notice", name, { _ in values }, secret: link.map { .link($0) } ?? .none,
+            usefulSeconds: Self.noticeSeconds)
+        outgoing.notice = notice.id
+        return outgoing
+    }
+
+    /// A time like `2027-01-15 08:00 UTC`.
+    private static func minute(_ time: WallTime) -> String {
+        ISO8601.text(time).prefix(16).replacing("T", with: " ") + " UTC"
     }
 
     private func name(_ purpose: CodePurpose, _ recipient: Recipient) -> TemplateName {

@@ -19,6 +19,8 @@ package struct OutgoingMessage: Sendable, Equatable {
     package let secret: MessageSecret
     /// How long the message is retried, in seconds: the lifetime of its code or link.
     package let usefulSeconds: Int64
+    /// The notice that it is made of.
+    var notice: UUID?
 
     var channel: OutboxEntry.Channel {
         switch body {

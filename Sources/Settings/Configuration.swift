@@ -82,6 +82,8 @@ package struct Configuration: Sendable {
     /// Named in SMS with codes, for those that fill them in.
     package var smsDomain: String?
     package var smsAppHash: String?
+    /// The changes of accounts of which their users are told.
+    package var notices: [String] = []
     package var tracing = TraceSettings()
     /// The ineffective values in env files, by variable, where the process environment has a different value.
     package var overridden: [String: String] = [:]

@@ -67,8 +67,8 @@ extension ConfigurationReader {
 
     func text(_ setting: Setting) -> String { values.entry(setting).value }
 
-    func words(_ setting: Setting) -> [String] {
-        text(setting).split(whereSeparator: { $0 == " " || $0 == "\t" }).map(String.init)
+    func words(_ setting: Setting, allowingCommas: Bool = false) -> [String] {
+        text(setting).split { $0 == " " || $0 == "\t" || (allowingCommas && $0 == ",") }.map(String.init)
     }
 
     /// The words of a setting, each a path.

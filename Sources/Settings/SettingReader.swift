@@ -75,8 +75,12 @@ struct SettingReader: Sendable {
         Self(path) { reader, setting in .some(reader.text(setting).isEmpty ? nil : reader.parse(setting, form)) }
     }
 
-    static func words<Value: Equatable & Sendable>(_ path: Path<[Value]>, _ parse: @escaping Parse<Value>) -> Self {
-        Self(path) { reader, setting in reader.words(setting).compactMap { reader.parse(setting, $0, parse) } }
+    static func words<Value: Equatable & Sendable>(
+        _ path: Path<[Value]>, allowingCommas: Bool = false, _ parse: @escaping Parse<Value>
+    ) -> Self {
+        Self(path) { reader, setting in
+            reader.words(setting, allowingCommas: allowingCommas).compactMap { reader.parse(setting, $0, parse) }
+        }
     }
 
     /// A single path; a second one is a fault, not part of the first.

@@ -314,6 +314,11 @@ extension Setting {
         "TOLLGATE_SMS_APP_HASH", .value(ifSet: \.smsAppHash, .plain(TypedText.appHash)),
         "The hash of the Android app, 11 characters, by which the SMS Retriever hands SMS with codes to it.")
 
+    package static let notices = Setting(
+        "TOLLGATE_NOTICES", .words(\.notices, allowingCommas: true, TypedText.noticeTopic).emptyIsNone,
+        "The changes of an account of which its user is told by mail, separated by commas or spaces: `new-device` (a sign-in on a device that the account was not used on before), `password`, `email` (also to the address before, with a way back for 72 h, which needs `TOLLGATE_ACCOUNT`). See [accounts](accounts.md)."
+    )
+
     private static let plain = PlainSettings.rows
 
     package static let all: [Setting] =
@@ -334,6 +339,7 @@ extension Setting {
             plain.maxConnections.row, plain.maxRequests.row, plain.maxLocalRequests.row, plain.maxBuffers.row, plain.clientShare.row,
             plain.dnsRefreshMilliseconds.row, plain.http2Streams.row, plain.http2StreamWindow.row, plain.http2ConnectionWindow.row,
             upgradeURL, cors, plain.logLevel.row, plain.accessLog.row, smtpURL, plain.mailFrom.row, plain.appName.row, smsURL,
-            plain.smsBudget.row, smsDomain, smsAppHash, resetURL, mailTemplates, tlsClientCA, plain.hasConsoleOnMain.row, keySecret,
+            plain.smsBudget.row, smsDomain, smsAppHash, resetURL, mailTemplates, notices, tlsClientCA, plain.hasConsoleOnMain.row,
+            keySecret,
         ] + traces
 }

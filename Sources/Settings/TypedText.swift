@@ -156,6 +156,9 @@ package enum TypedText {
         return text.lowercased()
     }
 
+    /// A change of an account of which its user may be told.
+    package static func noticeTopic(_ text: String) throws(ParseError) -> String { try choice(text, ["new-device", "password", "email"]) }
+
     /// The hash of an app for Android's SMS Retriever.
     package static func appHash(_ text: String) throws(ParseError) -> String {
         guard text.utf8.count == 11, text.utf8.allSatisfy({ $0.isASCIILetter || $0.isASCIIDigit || $0 == 43 || $0 == 47 }) else {

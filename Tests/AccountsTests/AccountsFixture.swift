@@ -23,14 +23,18 @@ final class TestClock: Sendable {
 }
 
 /// Records messages and notices.
-final class Recorder: Courier {
+final class Recorder: NoticeCourier {
     private let store: MemoryStore
     private let messages = Mutex<[Message]>([])
     private let notes = Mutex<[AccountNotice]>([])
+    private let settled = Mutex<Set<UUID>>([])
 
     init(_ store: MemoryStore) { self.store = store }
 
     func send(_ message: Message, for address: IPAddress?) { messages.withLock { $0.append(message) } }
+    func settle(_ notice: UUID) { settled.withLock { _ = $0.insert(notice) } }
+    var settledNotices: Set<UUID> { settled.withLock { $0 } }
+    func forget(_ forgotten: Set<UUID>) { settled.withLock { $0.subtract(forgotten) } }
     func note(_ notice: AccountNotice) { notes.withLock { $0.append(notice) } }
 
     var sent: [Message] { messages.withLock { $0 } }
@@ -113,7 +117,7 @@ struct AccountsFixture {
 
     init(
         queue: Int = 1_000, cost: Argon2Cost = Argon2Cost(kibibytes: 64, passes: 1, lanes: 1),
-        policies: SessionPolicies = SessionPolicies()
+        policies: SessionPolicies = SessionPolicies(), notices: Set<NoticeTopic> = []
     ) throws {
         let key = try SigningKey.generate(.ES256)
         signingKey = key
@@ -126,6 +130,7 @@ struct AccountsFixture {
         var context = AccountContext(store: store, clock: clock.accountClock, notice: { recorder.note($0) })
         context.policies = policies
         context.languages = ["en", "de"]
+        context.notices = notices
         self.context = context
         // On a busy machine a password may wait for longer than a client would.
         guard let work = PasswordWork(threads: 2, queue: queue, cost: cost, patience: .seconds(3_600), start: WorkerThread.start) else {

@@ -51,7 +51,8 @@ final class ContractWorld: StoryWorld {
 
     /// `accounts` is a store in place of the one in memory.
     init(
-        mounts: String = "password@/api/v1 provider@/whateat/api/v1 apple@/ dlauth@/ anonymous@/", accounts: (any AccountStore)? = nil
+        mounts: String = "password@/api/v1 provider@/whateat/api/v1 apple@/ dlauth@/ anonymous@/", accounts: (any AccountStore)? = nil,
+        notices: Set<NoticeTopic> = []
     ) throws {
         let key = try SigningKey.generate(.ES256)
         self.key = key
@@ -61,7 +62,8 @@ final class ContractWorld: StoryWorld {
             threads: 2, queue: 100, cost: Argon2Cost(kibibytes: 8, passes: 1, lanes: 1), patience: .seconds(3_600),
             start: WorkerThread.start)
         guard let work = made else { throw StoryFault("the system gives no threads") }
-        let context = AccountContext(store: accounts ?? store, clock: clock.accountClock, notice: { _ in })
+        var context = AccountContext(store: accounts ?? store, clock: clock.accountClock, notice: { _ in })
+        context.notices = notices
         let mint = TokenMint(
             issuer: Self.issuer, audience: "tollgate", signingKey: { key },
             refreshKeys: RefreshTokenKeys(secret: Self.secret), refreshJWTs: try RefreshJWTs(secret: Self.secret, issuer: Self.issuer))
@@ -109,6 +111,7 @@ final class ContractWorld: StoryWorld {
                 appleNotices: AppleNotices(
                     context: context, keys: providers, ways: SignInWays(passwords: true, emails: true, phones: true), rule: DeletionRule())),
             judge: judge)
+        services.life?.notices = Notices(context: context, courier: post, limiter: limiter, secret: Self.secret)
         self.context = context
         administration = Administration(context: context, work: work, actor: .command)
         directory = AccountDirectory(context: context)
@@ -174,8 +177,14 @@ final class ContractWorld: StoryWorld {
         switch post.take(to: recipient) {
         case .code(let code, _, _)?: .code(code)
         case .passwordReset(let token, _)?: .reset(token)
-        case nil: nil
+        case .notice?, nil: nil
         }
+    }
+
+    /// The token in the newest notice to a recipient.
+    func wayBack(to recipient: String) -> String? {
+        guard case .notice(_, let token)? = post.take(to: recipient) else { return nil }
+        return token
     }
 
     func idToken(_ provider: String, _ claims: String) async throws -> String {

@@ -34,10 +34,14 @@ final class StillClock: Sendable {
 }
 
 /// Records messages.
-final class Post: Courier {
+final class Post: NoticeCourier {
     private let messages = Mutex<[Message]>([])
 
     func send(_ message: Message, for address: IPAddress?) { messages.withLock { $0.append(message) } }
+
+    /// None is settled: they would be due again.
+    let settledNotices: Set<Wire.UUID> = []
+    func forget(_ settled: Set<Wire.UUID>) {}
 
     /// The newest to a recipient; older ones are dropped with it.
     func take(to recipient: String) -> Message.Content? {

@@ -72,7 +72,8 @@ let sampleLetter = Letter(
         _ = queue.add(message(), now: time(0))
         let taken = queue.startNext(now: time(0))
         let entry = try #require(taken)
-        #expect(queue.finish(entry.id, .refused("no such mailbox"), now: time(0), jitter: 0) == .lost(message(), reason: "no such mailbox"))
+        #expect(
+            queue.finish(entry.id, .refused("no such mailbox"), now: time(0), jitter: 0) == .refused(message(), reason: "no such mailbox"))
         #expect(queue.isEmpty)
     }
 

@@ -128,7 +128,7 @@ import Wire
         thread.send(message())
         eventually("the refusal is told") { !log.events.isEmpty }
         thread.stop(within: 60_000)
-        guard case .lost(_, let reason)? = log.events.first else { return #expect(Bool(false), "\(log.events)") }
+        guard case .refused(_, let reason)? = log.events.first else { return #expect(Bool(false), "\(log.events)") }
         #expect(reason.hasSuffix("the server answered 550"))
         #expect(log.events.count == 1)
         #expect(sink.received.isEmpty)
@@ -143,7 +143,7 @@ import Wire
         eventually("the good one arrives") { sink.received.count == 1 }
         thread.stop(within: 60_000)
         #expect(sink.received.allSatisfy { $0.to == ["ada@example.org"] && $0.headers["Bcc"] == nil })
-        #expect(log.events.contains(.lost(evil, reason: "mail cannot be addressed to the recipient")))
+        #expect(log.events.contains(.refused(evil, reason: "mail cannot be addressed to the recipient")))
     }
 
     @Test func aHangingServerBlocksNoCallerAndItsMailIsReportedLostAtTheEnd() throws {
@@ -274,7 +274,7 @@ import Wire
 extension DeliveryEvent {
     fileprivate var id: String {
         switch self {
-        case .sent(let message, _), .postponed(let message, _, _), .lost(let message, _): message.id
+        case .sent(let message, _), .postponed(let message, _, _), .lost(let message, _), .refused(let message, _): message.id
         }
     }
 

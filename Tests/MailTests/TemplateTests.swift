@@ -87,6 +87,31 @@ import Wire
         #expect(bare.blocks.contains(.code("T")) && bare.plainText.contains("This is valid for 1 hour and for one use."))
     }
 
+    @Test func aNoticeNamesWhatIsKnownAndLinksTheWayBack() throws {
+        func notice(_ kind: Notice.Kind, device: String? = nil, address: String? = "192.0.2.7") throws -> Notice {
+            Notice(
+                id: UUID(high: 1, low: 2), kind: kind, recipient: try EmailAddress("ada@example.org"), language: nil, device: device,
+                address: address.flatMap { IPAddress(parsing: $0) }, at: WallTime(seconds: 1_800_000_000))
+        }
+        let plan = plan { $0.wayBackURL = "https://h/account/email/return" }
+        let device = try letter(.notice(try notice(.newDevice, device: "<iPhone>"), wayBack: nil), by: plan)
+        #expect(device.subject == "A new sign-in to Example")
+        #expect(device.blocks[1] == .text("Device: <iPhone>\nAddress: 192.0.2.7\nTime: 2027-01-15 08:00 UTC"))
+        #expect(device.html.contains("Device: &lt;iPhone&gt;<br>\r\nAddress: 192.0.2.7<br>\r\n"))
+        let password = try letter(.notice(try notice(.passwordChanged, address: nil), wayBack: nil), "de", by: plan)
+        #expect(password.blocks[1] == .text("Zeit: 2027-01-15 08:00 UTC"))
+        let left = try letter(.notice(try notice(.emailLeft), wayBack: "T"), by: plan)
+        #expect(
+            left.blocks[2] == .text("If that was you, there is nothing to do. If not, take the account back until 2027-01-18 08:00 UTC:"))
+        #expect(left.blocks[3] == .link(url: "https://h/account/email/return?token=T", label: "Take the account back"))
+        let bare = try letter(.notice(try notice(.emailLeft), wayBack: "T"), by: self.plan())
+        #expect(!bare.plainText.contains("take the account back") && !bare.plainText.contains("{"))
+        let message = Message(to: .email(try EmailAddress("ada@example.org")), .notice(try notice(.emailLeft), wayBack: "T"))
+        let outgoing = MessageTemplates(plan: plan).render(message, id: "id")
+        #expect(outgoing.id == UUID(high: 1, low: 2).text && outgoing.notice == UUID(high: 1, low: 2))
+        #expect(outgoing.secret == .link("https://h/account/email/return?token=T"))
+    }
+
     /// The line begins with the domain and ends with the hash: each is where its system looks for it.
     @Test func anSMSEndsInALineByWhichPhonesFillItsCodeIn() throws {
         let text = "123456 is your code for Example. It is valid for 10 minutes. Do not share it."
@@ -119,7 +144,8 @@ import Wire
         #expect(english.plainText == "Line one 123456\r\nline two\r\n\r\n-- \r\nA & B\r\n")
         #expect(english.html.contains("Line one 123456<br>\r\nline two</p>"))
         // The rest of a language is that of `default`, and then English.
-        #expect(try letter(.code("123456", .signUp, lifetimeSeconds: 600), "it", by: plan).subject == "Default")
+        let other = try letter(.code("123456", .signUp, lifetimeSeconds: 600), "it", by: plan)
+        #expect(other.subject == "Default" && other.html.contains("<html lang=\"\">"))
         #expect(try letter(.code("123456", .email, lifetimeSeconds: 600), "fr", by: plan).subject == "Code")
     }
 

@@ -15,6 +15,8 @@ package struct AccountContext: Sendable {
     package var signUpHook: SignUpHook?
     /// The languages in which mails are written, as tags in lower case.
     package var languages: Set<String> = []
+    /// `TOLLGATE_NOTICES`.
+    package var notices: Set<NoticeTopic> = []
     /// Where tasks run that call the store; nil: on the threads of all tasks.
     package let executor: (any TaskExecutor)?
 
@@ -88,7 +90,12 @@ extension AccountContext {
     /// Microseconds by which the gateway's clock is ahead of the store's; 0 where they are the same, or that one was not read yet.
     var storeSkew: Int64 { storeClock.skew(at: clock.now()) ?? 0 }
 
-    func audit(_ caller: Caller) -> AuditContext { AuditContext(now: storeTime, address: caller.address) }
+    func audit(_ caller: Caller) -> AuditContext {
+        var audit = AuditContext(now: storeTime, address: caller.address)
+        audit.notices = notices
+        return audit
+    }
+
     func audit(by actor: AuditActor) -> AuditContext { AuditContext(now: storeTime, address: nil, actor: actor) }
 
     /// A UUID that sorts by creation time.

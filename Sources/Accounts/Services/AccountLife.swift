@@ -6,6 +6,8 @@ package struct AccountLife: Sendable {
     package var leaving: Leaving
     package let merges: Merges
     package let appleNotices: AppleNotices
+    /// nil without `TOLLGATE_NOTICES`.
+    package var notices: Notices?
 
     package init(writable: Set<String>, own: OwnAccount, leaving: Leaving, merges: Merges, appleNotices: AppleNotices) {
         self.writable = writable

@@ -72,7 +72,7 @@ package struct Codes: Sendable {
         }
     }
 
-    /// The address that the code goes to; nil if it goes nowhere. An email is written as the account spells it: addresses
+    /// The address that the code goes to; nil if it goes nowhere, also because a relay forwards no mail to the holder. An email is written as the account spells it: addresses
     /// that differ in case are equal here, but may be different mailboxes at their host.
     private func target(_ typed: Recipient, _ holder: Account?, _ audience: Audience) -> Recipient? {
         if case .email = typed, holder?.mailStoppedAt != nil { return nil }

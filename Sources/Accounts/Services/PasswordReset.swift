@@ -43,7 +43,7 @@ package struct PasswordReset: Sendable {
         }
         guard let account, let address = account.email, account.mailStoppedAt == nil else { return }
         let content = Message.Content.passwordReset(token: token, lifetimeSeconds: PendingReset.lifetimeSeconds)
-        courier.send(Message(to: .email(address), content, languages: caller.languages ?? account?.language), for: caller.address)
+        courier.send(Message(to: .email(address), content, languages: caller.languages ?? account.language), for: caller.address)
     }
 
     /// Sets a new password by a token that was sent, ends all sessions, and opens one.

@@ -116,6 +116,8 @@ package struct AuditContext: Sendable, Equatable {
     package let actor: AuditActor
     /// nil for the operator.
     package let address: IPAddress?
+    /// The changes of which the account's user is told by mail.
+    package var notices: Set<NoticeTopic> = []
 
     package init(now: WallTime, address: IPAddress?, actor: AuditActor = .user) {
         self.now = now

@@ -32,6 +32,8 @@ package struct Session: Sendable, Equatable {
     /// Number of increments since `stepsSince`, to detect clients that refresh in a loop.
     package var stepsSince: WallTime
     package var steps: Int64
+    /// Whether its device is new to the account, which had others before. Not stored.
+    package var isNewDevice = false
 
     /// A new session.
     package init(_ new: NewSession, user: UUID, now: WallTime) {

@@ -98,7 +98,7 @@ extension SQLTransaction {
     }
 
     /// Replaces the password, and drops the codes and reset tokens sent before: they could undo the change.
-    func setPassword(
+    mutating func setPassword(
         _ hash: String, of account: inout Account, carrying carried: WallTime?, _ audit: AuditContext
     ) throws(SQLFault) {
         account.hasPassword = true
@@ -107,6 +107,7 @@ extension SQLTransaction {
         try update(account)
         try setPasswordHash(hash, of: account.id)
         try dropCodes(of: account)
+        try notify(.passwordChanged, account, audit)
     }
 
     /// Replaces the account that has the email, if `SignUpRule` allows it.

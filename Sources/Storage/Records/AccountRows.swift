@@ -176,13 +176,16 @@ extension SQLTransaction {
         return try endSessions(of: account.id, .accountTaken, at: audit.now)
     }
 
-    /// Removes the identities of an account; tokens of outside ones are refused from now on.
-    func dropIdentities(of account: UUID, at now: WallTime) throws(SQLFault) {
-        let found = try rows("SELECT provider, subject FROM identities WHERE account = $1", [.id(account)]) { row throws(SQLFault) in
+    /// Removes the identities that were linked to an account from `start` on; tokens of outside ones are refused from now on.
+    func dropIdentities(of account: UUID, since start: WallTime = WallTime(microseconds: 0), at now: WallTime) throws(SQLFault) {
+        let linked = "FROM identities WHERE account = $1 AND linked_at >= $2"
+        let found = try rows("SELECT provider, subject \(linked)", [.id(account), .time(start)]) { row throws(SQLFault) in
             IdentityKey(IdentitySource(stored: try row.text()), stored: try row.text())
         }
-        for key in found where key.source.isIssuer { try refuseSubject(key, at: now) }
-        try revokeAppleTokens(of: account, at: now)
-        try change(.identity, "DELETE FROM identities WHERE account = $1", [.id(account)])
+        for key in found {
+            if key.source.isIssuer { try refuseSubject(key, at: now) }
+            if key.source == IdentitySource(.apple) { try revokeAppleTokens(of: account, subject: key.subject, at: now) }
+        }
+        try change(.identity, "DELETE \(linked)", [.id(account), .time(start)])
     }
 }

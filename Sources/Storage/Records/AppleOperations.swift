@@ -147,7 +147,7 @@ extension SQLTransaction {
         let user = account.id
         let unlinked = try change(
             .unlogged, "DELETE FROM identities WHERE provider = $1 AND subject = $2 AND linked_at <= $3",
-            [.text(notice.key.source.name), .text(notice.subject), .time(notice.at.advanced(seconds: 60))])
+            [.text(notice.key.source.stored), .text(notice.subject), .time(notice.at.advanced(seconds: 60))])
         guard unlinked == 1 else { return false }
         try dropAppleTokens(of: user, notice.subject)
         try log(.identityUnlinked, user, audit, detail: notice.key.source.name)

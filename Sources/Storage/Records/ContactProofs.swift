@@ -75,10 +75,12 @@ extension SQLTransaction {
     ) throws(SQLFault) {
         // Also those sent to the address that it gives up.
         try dropCodes(of: account)
+        let former = account
         switch recipient {
         case .email(let email):
             account.email = email
             account.emailConfirmedAt = audit.now
+            try resumeMail(to: &account)
         case .phone(let phone):
             account.phone = phone
             account.phoneConfirmedAt = audit.now
@@ -88,6 +90,18 @@ extension SQLTransaction {
         try update(account)
         try dropCodes(to: recipient.key)
         try log(recipient.changeEvent, account.id, audit)
+        guard case .email = recipient, former.emailConfirmedAt != nil, former.email?.key != recipient.key else { return }
+        try notify(.emailLeft, former, audit)
+        try notify(.emailChanged, account, audit)
+    }
+
+    /// The address to which no mail went is no longer the account's.
+    private func resumeMail(to account: inout Account) throws(SQLFault) {
+        guard account.mailStoppedAt != nil else { return }
+        account.mailStoppedAt = nil
+        try change(
+            .account(account.id), "UPDATE accounts SET mail_stopped_at = NULL, tier_version = tier_version + 1 WHERE id = $1",
+            [.id(account.id)])
     }
 
     /// The account of a verdict. If it was deleted meanwhile the transaction is retried, with a new verdict.

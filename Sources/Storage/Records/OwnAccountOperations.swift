@@ -45,7 +45,7 @@ extension SQLStore {
 extension SQLTransaction {
     /// Unlinks an identity of a provider from its account, which the transaction has locked.
     mutating func unlink(_ key: IdentityKey, from account: UUID, _ audit: AuditContext) throws(SQLFault) {
-        let values: [SQLValue] = [.text(key.source.name), .text(key.subject), .id(account)]
+        let values: [SQLValue] = [.text(key.source.stored), .text(key.subject), .id(account)]
         try change(.identity, "DELETE FROM identities WHERE provider = $1 AND subject = $2 AND account = $3", values)
         if key.source == IdentitySource(.apple) { try revokeAppleTokens(of: account, subject: key.subject, at: audit.now) }
         try log(.identityUnlinked, account, audit, detail: key.source.name)

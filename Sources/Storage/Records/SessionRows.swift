@@ -63,6 +63,7 @@ extension SQLTransaction {
                 .text(session.address?.text), .text(session.deviceName),
             ])
         if session.isNewDevice { newDevice = session.id }
+        if session.isNewDevice { try notify(.newDevice, account, device: session.deviceName ?? session.device, audit) }
         return session
     }
 

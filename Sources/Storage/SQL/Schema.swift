@@ -20,6 +20,7 @@ enum Schema {
         { dialect in accountEvents + dialect.eventLog },
         { _ in mergeTimes },
         { _ in appleTokens },
+        { _ in notices },
     ]
     static var newest: Int64 { Int64(steps.count) }
 
@@ -269,6 +270,25 @@ enum Schema {
         """,
         "CREATE INDEX apple_tokens_account ON apple_tokens (account)",
         "CREATE INDEX apple_tokens_next_at ON apple_tokens (next_at) WHERE next_at IS NOT NULL",
+    ]
+
+    /// A mail that is to be sent at `due_at`; NULL once it was sent.
+    private static let notices = [
+        """
+        CREATE TABLE notices (
+            id BYTEA PRIMARY KEY,
+            account BYTEA NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+            kind TEXT NOT NULL,
+            recipient TEXT NOT NULL,
+            language TEXT,
+            device TEXT,
+            address TEXT,
+            at BIGINT NOT NULL,
+            due_at BIGINT
+        )
+        """,
+        "CREATE INDEX notices_account ON notices (account)", "CREATE INDEX notices_at ON notices (at)",
+        "CREATE INDEX notices_due_at ON notices (due_at) WHERE due_at IS NOT NULL",
     ]
 
     private static let outsideSessions = [

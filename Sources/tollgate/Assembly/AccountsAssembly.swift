@@ -23,6 +23,8 @@ struct MountedContracts: Sendable {
     let oauth: OAuthEndpoints
     let stores: Stores
     let apple: AppleDesk?
+    /// nil without `TOLLGATE_NOTICES`.
+    let notices: Notices?
 }
 
 /// The parts of the accounts that outlive a reload, and what is made of them and each configuration.
@@ -44,7 +46,7 @@ struct AccountsAssembly: Sendable {
     var stores: @Sendable () -> Stores { { [purchaseStores] in purchaseStores.inForce } }
     /// nil where gateways share no signing keys.
     let keyReadings: SharedKeyReadings?
-    private let courier: any Courier
+    private let courier: any NoticeCourier
     private let providers: ProviderKeyRing
     let active: ActiveConfiguration
     /// The sources of judgements about tokens.
@@ -54,7 +56,7 @@ struct AccountsAssembly: Sendable {
     /// Starts the threads of the store and of password hashing; throws if the system gives none.
     init(
         _ configuration: GatewayConfiguration, active: ActiveConfiguration, health: ConditionLog, workers: WorkerBroadcast,
-        keySets: KeySetRefresher, limiter: SharedLimiter, courier: any Courier, redisDiscovery: RedisDiscovery?,
+        keySets: KeySetRefresher, limiter: SharedLimiter, courier: any NoticeCourier, redisDiscovery: RedisDiscovery?,
         outsideRefreshes: ExternalRefresher
     ) throws {
         self.active = active
@@ -112,6 +114,7 @@ struct AccountsAssembly: Sendable {
         var context = context
         context.policies = configuration.sessionPolicies
         context.languages = configuration.mail.templates.languages
+        context.notices = Set(settings.notices.compactMap(NoticeTopic.init(rawValue:)))
         let most = settings.maxSessions
         context.sessionBound = SessionBound(
             most[0], byTier: Dictionary(uniqueKeysWithValues: zip(settings.tiers.names, most)), order: TierOrder(settings.tiers.names),
@@ -131,6 +134,7 @@ struct AccountsAssembly: Sendable {
             context: context, mint: mint, rule: RefreshRule(graceSeconds: settings.refreshGraceSeconds),
             outside: outsideRefresh(configuration, secret))
         let judge = TokenJudge(judging, sessions: sessions)
+        let notices = context.notices.isEmpty ? nil : Notices(context: context, courier: courier, limiter: limiter, secret: secret)
         let services = ContractServices(
             passwords: PasswordAccounts(context: context, mint: mint, work: work, limiter: limiter),
             resets: PasswordReset(context: context, mint: mint, work: work, courier: courier, limiter: limiter, secret: secret),
@@ -145,13 +149,14 @@ struct AccountsAssembly: Sendable {
             life: settings.account.map { line in
                 AccountLife(
                     line, configuration, context, providers,
-                    merges: Merges(sessions: sessions, limiter: limiter, order: TierOrder(settings.tiers.names)))
+                    merges: Merges(sessions: sessions, limiter: limiter, order: TierOrder(settings.tiers.names)), notices: notices)
             }, judge: judge)
         let oauth = OAuthEndpoints(
             sessions: sessions, revocation: TokenRevocation(sessions: sessions, limiter: limiter),
             judge: judge,
             refreshing: configuration.contracts.refreshingContracts)
-        return MountedContracts(services: services, sessions: sessions, oauth: oauth, stores: stores, apple: apple)
+        return MountedContracts(
+            services: services, sessions: sessions, oauth: oauth, stores: stores, apple: apple, notices: notices)
     }
 
     /// nil unless a trust line has `accounts=on`: then a refresh token that is not ours is refused without a look into the store.

@@ -49,7 +49,7 @@ extension AppleKeyPlan {
 extension AccountLife {
     init(
         _ account: AccountDeclaration, _ configuration: GatewayConfiguration, _ context: AccountContext, _ keys: any ProviderKeys,
-        merges: Merges
+        merges: Merges, notices: Notices?
     ) {
         let line = configuration.settings.deletion ?? .bare
         let rule = DeletionRule(graceSeconds: line.graceSeconds, recentSeconds: line.recentSeconds)
@@ -57,5 +57,6 @@ extension AccountLife {
         self.init(
             writable: Set(account.writable), own: OwnAccount(context: context, ways: ways), leaving: Leaving(context: context, rule: rule),
             merges: merges, appleNotices: AppleNotices(context: context, keys: keys, ways: ways, rule: rule))
+        self.notices = notices
     }
 }

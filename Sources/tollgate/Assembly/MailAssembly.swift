@@ -1,3 +1,4 @@
+internal import Contracts
 internal import Mail
 internal import Settings
 internal import Wire
@@ -16,6 +17,15 @@ extension MailPlan {
             mail: route, sender: settings.appName.isEmpty ? from?.name : settings.appName, smsURL: settings.smsURL,
             resetURL: settings.resetURL, publicURL: settings.publicURL)
         (smsDomain, smsAppHash) = (settings.smsDomain, settings.smsAppHash)
+        if settings.notices.contains("email") {
+            if let account = settings.account {
+                let base = settings.publicURL.hasSuffix("/") ? String(settings.publicURL.dropLast()) : settings.publicURL
+                wayBackURL = base + account.base + WayBackPage.path
+            } else {
+                let message = "tells of a new email and gives no way back, set TOLLGATE_ACCOUNT to a path like /account"
+                findings.warn(Finding(settings.origin(of: .notices), Setting.notices.name, message))
+            }
+        }
         if let folder = settings.mailTemplates { templates = Self.templates(folder, settings.origin(of: .mailTemplates), &findings) }
     }
 

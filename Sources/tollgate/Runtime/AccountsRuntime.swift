@@ -29,6 +29,7 @@ final class AccountsRuntime: Part, Sendable {
     private let contracts: Mutex<MountedContracts>
     /// Whether the store was opened: a gateway without accounts leaves it alone until a reload mounts some.
     private let isStarted = Mutex(false)
+    private let noticeTask = Mutex<Task<Void, Never>?>(nil)
     /// The adoptions of product lines that were begun: only the newest goes on.
     private let productAdoptions = Atomic<UInt64>(0)
     /// Before a store that is away is asked again, in milliseconds.
@@ -69,6 +70,7 @@ final class AccountsRuntime: Part, Sendable {
         reconciliation.start()
         leavingRounds.start()
         delivery.start()
+        startNotices()
         isStarted.withLock { $0 = true }
         adoptProducts()
         if case .success? = opening {
@@ -187,6 +189,19 @@ final class AccountsRuntime: Part, Sendable {
         }
     }
 
+    /// Begins to send notices, until `stop`; without `TOLLGATE_NOTICES` there is nothing to do.
+    private func startNotices() {
+        // Unstructured: `stop` cancels it.
+        let task = Task(executorPreference: assembly.store.executor()) { [self] in
+            while !Task.isCancelled {
+                // A store that is away has been logged; the next look is soon.
+                do throws(AccountFailure) { try await contracts.withLock { $0 }.notices?.sendDue() } catch {}
+                await pause(milliseconds: Notices.pauseMilliseconds)
+            }
+        }
+        noticeTask.withLock { $0 = task }
+    }
+
     /// How long the end waits until the others are told of it, in milliseconds.
     private static let leaveMilliseconds: Int32 = 1_000
 
@@ -196,9 +211,14 @@ final class AccountsRuntime: Part, Sendable {
         let cluster = cluster
         reconciliation.stop()
         leavingRounds.stop()
+        noticeTask.withLock { $0 }?.cancel()
         cluster.stop()
-        // Otherwise they wait for it until its row is old.
-        _ = try? blocking(atMost: Self.leaveMilliseconds) { await cluster.leave() }
+        let notices = contracts.withLock { $0 }.notices
+        // Otherwise they wait for it until its row is old, and what was sent just now would be sent again.
+        _ = try? blocking(atMost: Self.leaveMilliseconds) {
+            await cluster.leave()
+            do throws(AccountFailure) { try await notices?.settle() } catch {}
+        }
         assembly.tierClient.stop()
         assembly.purchaseStores.stop()
         assembly.appleDesk.stop()

@@ -44,7 +44,7 @@ extension ServerLog {
             warning(
                 "message postponed", ("kind", message.kind), ("to", message.recipientDigest), ("reason", reason),
                 ("retry_ms", "\(milliseconds)"))
-        case .lost(let message, let reason):
+        case .lost(let message, let reason), .refused(let message, let reason):
             error("message lost", ("kind", message.kind), ("to", message.recipientDigest), ("reason", reason))
         }
     }

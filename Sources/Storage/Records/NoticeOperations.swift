@@ -1,0 +1,128 @@
+package import Accounts
+package import Wire
+
+extension SQLStore {
+    package func claimNotices(now: WallTime, leaseSeconds: Int64, limit: Int) async throws(StoreFault) -> [Notice] {
+        // A kind of a later release is left to gateways of that release.
+        let kinds = Notice.Kind.allCases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+        let due = "SELECT id FROM notices WHERE due_at <= $1 AND kind IN (\(kinds)) ORDER BY due_at, id LIMIT \(limit)"
+        // Mostly there are none, and then nothing is written.
+        let isIdle = try await database.read(isBrief: true) { sql throws(SQLFault) in try sql.first(due, [.time(now)]) == nil }
+        if isIdle { return [] }
+        let claimed = try await database.write { sql throws(SQLFault) in
+            try sql.changing(
+                .unlogged,
+                "UPDATE notices SET due_at = $2 WHERE due_at <= $1 AND id IN (\(due)) RETURNING \(SQLTransaction.noticeColumns)",
+                [.time(now), .time(now.advanced(seconds: leaseSeconds))]
+            ).map { row throws(SQLFault) in try SQLTransaction.notice(row) }
+        }
+        return claimed.sorted { $0.id < $1.id }
+    }
+
+    package func settleNotices(_ ids: Set<UUID>) async throws(StoreFault) {
+        try await database.write { sql throws(SQLFault) in
+            for id in ids { try sql.change(.unlogged, "UPDATE notices SET due_at = NULL WHERE id = $1", [.id(id)]) }
+        }
+    }
+
+    package func wayBack(by notice: UUID, now: WallTime) async throws(StoreFault) -> EmailAddress? {
+        try await database.read { sql throws(SQLFault) in try sql.wayBack(notice, now: now)?.email }
+    }
+
+    package func takeBack(by notice: UUID, _ audit: AuditContext) async throws(StoreFault) -> EmailReturn? {
+        let account = try await database.read { sql throws(SQLFault) in try sql.wayBack(notice, now: audit.now)?.account }
+        guard let account else { return nil }
+        return try await database.write(locking: .account(account)) { sql throws(SQLFault) in
+            guard let former = try sql.lockedAccount(account), let way = try sql.wayBack(notice, now: audit.now) else { return nil }
+            let recipient = Recipient.email(way.email)
+            let holder = try sql.lockedAccount(of: recipient)
+            let other = holder.flatMap { $0.id == account ? nil : $0 }
+            // An address that another account has proven since is that one's.
+            guard other?.emailConfirmedAt == nil else { return nil }
+            // The address that is given up gets no notice: it would have a way back.
+            var quiet = audit
+            quiet.notices = []
+            guard var (returned, _) = try sql.carryOut(.attach(to: account, releasing: other?.id), recipient, by: nil, quiet) else {
+                return nil
+            }
+            try sql.lockOut(&returned, since: way.at, audit)
+            try sql.close(way, of: account)
+            return EmailReturn(account: returned, hadPassword: former.hasPassword)
+        }
+    }
+}
+
+extension SQLTransaction {
+    fileprivate static let noticeColumns = "id, kind, recipient, language, device, address, at"
+
+    fileprivate static func notice(_ row: SQLRow) throws(SQLFault) -> Notice {
+        var row = row
+        return Notice(
+            id: try row.id(), kind: try row.word(Notice.Kind.self), recipient: EmailAddress(stored: try row.text()),
+            language: try row.optionalText(), device: try row.optionalText(), address: try row.optionalAddress(), at: try row.time())
+    }
+
+    /// Has a mail sent after the commit that tells of a change of `account`. To proven addresses alone: any other may be a stranger's.
+    mutating func notify(_ kind: Notice.Kind, _ account: Account, device: String? = nil, _ audit: AuditContext) throws(SQLFault) {
+        guard audit.notices.contains(kind.topic), account.emailConfirmedAt != nil, account.mailStoppedAt == nil,
+            let email = account.email
+        else { return }
+        if kind == .newDevice {
+            let told = try rows(
+                "SELECT id FROM notices WHERE account = $1 AND kind = $2 LIMIT \(Notice.maxNewDevices)",
+                [.id(account.id), .text(kind.rawValue)])
+            if told.count == Notice.maxNewDevices { return }
+        }
+        let id = newID(at: audit.now)
+        try changeLater(
+            """
+            INSERT INTO notices (id, account, kind, recipient, language, device, address, at, due_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)
+            """,
+            [
+                .id(id), .id(account.id), .text(kind.rawValue), .text(email.text), .text(account.language), .text(device),
+                .text(audit.address?.text), .time(audit.now),
+            ])
+    }
+
+    /// Deletes the notices whose time is over.
+    func sweepNotices(_ now: WallTime) throws(SQLFault) {
+        try change(.unlogged, "DELETE FROM notices WHERE at <= $1", [.time(now.advanced(seconds: -Notice.keptSeconds))])
+    }
+
+    fileprivate struct WayBack {
+        let account: UUID
+        let email: EmailAddress
+        /// The time of the change.
+        let at: WallTime
+    }
+
+    /// The way back of a notice, while it is open.
+    fileprivate func wayBack(_ notice: UUID, now: WallTime) throws(SQLFault) -> WayBack? {
+        let oldest = now.advanced(seconds: -Notice.keptSeconds)
+        let row = try first(
+            "SELECT account, recipient, at FROM notices WHERE id = $1 AND kind = '\(Notice.Kind.emailLeft.rawValue)' AND at > $2",
+            [.id(notice), .time(oldest)])
+        guard var row else { return nil }
+        return WayBack(account: try row.id(), email: EmailAddress(stored: try row.text()), at: try row.time())
+    }
+
+    /// Removes the password and what was added since `time`, which the user of the former email need not know of, and ends all sessions.
+    fileprivate mutating func lockOut(_ account: inout Account, since time: WallTime, _ audit: AuditContext) throws(SQLFault) {
+        if let added = account.phoneConfirmedAt, added >= time { account.dropPhone() }
+        account.hasPassword = false
+        try update(account)
+        try setPasswordHash(nil, of: account.id)
+        try dropIdentities(of: account.id, since: time, at: audit.now)
+        for session in try endSessions(of: account.id, .accountTaken, at: audit.now) {
+            try log(.sessionEnded, account.id, audit, session: session.id, detail: "way back")
+        }
+    }
+
+    /// Closes a way back and those of later changes: the holder of a later address has no claim. Earlier ones stay open.
+    fileprivate func close(_ way: WayBack, of account: UUID) throws(SQLFault) {
+        try change(
+            .unlogged, "DELETE FROM notices WHERE account = $1 AND kind = '\(Notice.Kind.emailLeft.rawValue)' AND at >= $2",
+            [.id(account), .time(way.at)])
+    }
+}
