@@ -50,7 +50,8 @@ extension ActorName: Recorded {
 extension Session: Recorded {
     package static let record = Record<Self>([
         .has("id", \.id), .has("contract", .words(ContractID.allCases.map(\.name)), \.contract.name), .may("device", \.device),
-        .may("address", \.address?.text), .has("created_at", \.createdAt), .has("last_used_at", \.lastUsedAt),
+        .may("device_name", \.deviceName),
+        .may("address", \.address?.text), .has("created_at", \.createdAt), .has("last_used_at", \.usedAt),
         .has("expires_at", about: "Unless it is refreshed before", \.deadline),
     ])
 }

@@ -199,6 +199,9 @@ package struct Admission: ~Copyable {
             }
         }
         guard let identity = decision.identity, isLive(identity, now, &decision) else { return false }
+        if entry >= 0, let session = identity.ownSession, cache.notesUse(entry, at: seconds) {
+            decision.effects.deliveredToken = TokenDelivery(session: session.text, token: "")
+        }
         decision.auth = .accepted
         return true
     }

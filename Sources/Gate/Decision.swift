@@ -19,7 +19,8 @@ package enum Verdict: Equatable, Sendable {
 
 /// Side effects of a decision, which the caller of `admit` carries out once.
 package struct DecisionEffects: Equatable, Sendable {
-    /// Set when this worker sees an own token for the first time: its delivery is confirmed.
+    /// Set when this worker sees an own token for the first time, which confirms its delivery, or for the first time in half a minute: its
+    /// session is in use.
     package internal(set) var deliveredToken: TokenDelivery?
     /// Index in the policy's trust of the issuer whose keys should be fetched: the token's key is unknown, or there are
     /// none. After the fetch the request may be decided again; nothing was charged.
@@ -42,11 +43,11 @@ package enum TokenSource: UInt8, CaseIterable, Sendable {
     case miss
 }
 
-/// Proof that a token of the gateway's own reached its client: the client used it.
+/// The use of a token of the gateway's own, which proves that it reached its client.
 package struct TokenDelivery: Equatable, Sendable {
     /// `sid`.
     package let session: String
-    /// `jti`; empty if it has none.
+    /// `jti`; empty if it has none, and for a token that was seen before.
     package let token: String
 
     package init(session: String, token: String) {

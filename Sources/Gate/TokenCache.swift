@@ -20,6 +20,8 @@ struct TokenCache: ~Copyable {
         var fieldsStart: Int32
         var wasUsed: Bool
         var isLive: Bool
+        /// When a use was last noted (`notesUse`), in seconds since 1970: at first as it was verified.
+        var notedAt: Int64
     }
 
     let capacity: Int
@@ -40,6 +42,7 @@ struct TokenCache: ~Copyable {
     private var lastSerial: UInt64 = 0
 
     private static let hashedBytes = 64
+    private static let noteSeconds: UInt64 = 30
 
     /// Tests pass a `hashMask` to cause collisions.
     init(capacity: Int, hash: KeyedHash, hashMask: UInt64 = .max) {
@@ -65,6 +68,14 @@ struct TokenCache: ~Copyable {
         }
         if !entries[entry].wasUsed { entries[entry].wasUsed = true }
         return entry
+    }
+
+    /// Whether a use of the entry is to be told of: none was in the last half minute. Then it counts as told.
+    mutating func notesUse(_ entry: Int, at now: Int64) -> Bool {
+        // Also if the clock was set back.
+        guard UInt64(bitPattern: now &- entries[entry].notedAt) >= Self.noteSeconds else { return false }
+        entries[entry].notedAt = now
+        return true
     }
 
     func identity(_ entry: Int) -> Identity { entries[entry].identity }
@@ -114,7 +125,8 @@ struct TokenCache: ~Copyable {
         lastSerial += 1
         let entry = Entry(
             hash: hash, serial: lastSerial, identity: identity, keyStart: Int32(token.byteCount),
-            fieldsStart: Int32(token.byteCount + key.byteCount), wasUsed: false, isLive: true)
+            fieldsStart: Int32(token.byteCount + key.byteCount), wasUsed: false, isLive: true,
+            notedAt: now)
         let number = room(at: now)
         if number == entries.count {
             entries.append(entry)

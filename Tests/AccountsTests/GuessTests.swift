@@ -72,6 +72,29 @@ import Wire
         #expect(outcomes.count { $0 == SignInRefusal.invalidCredentials } == 50)
     }
 
+    /// Codes by SMS and passwords guess at the same account.
+    @Test func aPhoneGivesNoSecondAllowance() async throws {
+        let office = try AccountsFixture()
+        let signedIn = try await office.signUp("ada@example.com")
+        let phone = Recipient.phone(try PhoneNumber("+491512345678"))
+        let session = CallerSession(user: signedIn.account.id, session: try #require(signedIn.grant?.session).id)
+        try await office.codes.send(.phoneChange, to: phone, .anyone, caller: office.caller)
+        _ = try await office.codes.verify(
+            office.recorder.code, .phoneChange, of: phone, for: .change(caller: session.user), contract: .dlauth, session: session,
+            caller: office.caller)
+        try await office.codes.send(.sms, to: phone, .holders, caller: office.caller)
+        let outcomes = await atOnce(200) { number in
+            if number.isMultiple(of: 2) { return await guess(office, from: Self.stranger(number)) }
+            return await fault {
+                try await office.codes.verify(
+                    "000000", .sms, of: phone, for: .signIn(caller: nil), contract: .dlauth, session: nil,
+                    caller: caller(Self.stranger(number)))
+            }
+        }
+        let judged = outcomes.count { $0 == SignInRefusal.invalidCredentials || $0 == CodeRefusal.invalidCode }
+        #expect(judged == 50)
+    }
+
     @Test func rightGuessesCostNothingHoweverManyComeAtOnce() async throws {
         let office = try AccountsFixture()
         _ = try await office.signUp("ada@example.com")

@@ -11,7 +11,7 @@ import Testing
     private let page: Page
 
     init() throws {
-        gateway = try Gateway("TOLLGATE_CONTRACTS=password@/api/v1\nTOLLGATE_CLOCK_SKEW=0s")
+        gateway = try Gateway("TOLLGATE_CONTRACTS=password@/api/v1\nTOLLGATE_CLOCK_SKEW=0s\nTOLLGATE_ACCOUNT=/account")
         page = try Page(try Self.browser.get())
     }
 
@@ -121,6 +121,29 @@ import Testing
             return try page.text("#tier") == "Premium"
         }
         #expect(try page.text("#plan") == "Premium until 1 January 2100")
+    }
+
+    @Test func allOthersCanBeSignedOutAndTheDataDownloaded() throws {
+        try register()
+        #expect(try page.text("#identities .name") == "Email")
+        #expect(try page.text("#identities .quiet") == "ada@example.org · Not confirmed")
+        #expect(try page.run("document.getElementById('end-others').hidden").bool == true)
+        let others = [try signIn("Passages/3.2"), try signIn("Passages/3.3")]
+        try page.reload()
+        try waitForAccount()
+        #expect(try page.text("#sessions li:nth-child(2)").contains(", from 127.0.0.1"))
+        try page.click("#end-others")
+        try page.wait("document.querySelectorAll('#sessions li').length === 1")
+        #expect(try page.text("#status") == "All others are signed out.")
+        for other in others { try eventually("the token is refused") { try statusOfMe(other.access) == 401 } }
+        _ = try page.run(
+            "{ const make = URL.createObjectURL; URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); "
+                + "return make.call(URL, blob); }; 1 }")
+        try page.click("#export")
+        try page.wait("window.saved")
+        let kept = try JSON(try must(try page.run("window.saved")))
+        #expect(kept["account"]["email"].text == "ada@example.org" && kept["sessions"].array.count == 1)
+        #expect(try page.complaints() == [])
     }
 
     @Test func anotherSessionIsListedAndCanBeEnded() throws {

@@ -358,4 +358,19 @@ import Wire
         #expect(harness.sighting("/api/x", token) == nil)
         #expect(harness.sighting("/api/x", Self.token(session: nil)) == nil)
     }
+
+    /// Its session's last use is true within a minute, and no request in between costs anything.
+    @Test func aTokenInUseIsToldOfEachHalfMinute() throws {
+        let harness = try Self.harness()
+        let token = Self.token(id: "pair-7")
+        _ = harness.sighting("/api/x", token)
+        for step in 0..<3 {
+            harness.advance(milliseconds: 29_000)
+            #expect(harness.sighting("/api/x", token) == nil, "\(step)")
+            harness.advance(milliseconds: 1_000)
+            #expect(harness.sighting("/api/x", token) == TokenDelivery(session: Self.session, token: ""), "\(step)")
+            #expect(harness.sighting("/api/x", token) == nil, "\(step)")
+        }
+        #expect(harness.sighting("/api/x", Self.token(session: nil)) == nil)
+    }
 }

@@ -93,6 +93,118 @@ import Wire
         #expect(kinds.count { $0 == .identityUnlinked } == 2 && kinds.count { $0 == .identityLinked } == 2)
     }
 
+    /// Neither the account's first device is new, nor one that it was on before, nor the operator's.
+    @Test(arguments: Backend.allCases)
+    func aNewDeviceIsKnownAsSuch(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let opened = try await store.opened("a@x")
+        let user = opened.account.id
+        #expect(opened.session?.isNewDevice == false)
+        func signIn(_ name: String?, _ agent: String?, at seconds: Int64) async throws -> Session {
+            var session = NewSession(id: newID(), contract: .dlauth, device: agent)
+            session.deviceName = name
+            return try #require(
+                try await store.signIn(user, proof: PasswordProof(hash: "hash"), session: session, at(seconds))?.session)
+        }
+        let steps: [(String?, String?, Bool)] = [
+            (nil, "App/2.0", false), ("Ada's phone", "App/2.0", true), ("Ada's phone", nil, false), (nil, nil, true), (nil, nil, false),
+            (nil, "curl/8", true), (nil, "App/1.0", false),
+        ]
+        for (number, (name, agent, isNew)) in steps.enumerated() {
+            #expect(try await signIn(name, agent, at: Int64(number + 1)).isNewDevice == isNew, "\(number)")
+        }
+        // The name changes with a refresh, and is known from then on.
+        let phone = try await signIn("Ada's phone", "App/2.0", at: 20)
+        var request = RefreshRequest(session: phone.id, contract: .dlauth, counter: 1, rule: RefreshRule())
+        request.deviceName = "Ada's new phone"
+        _ = try await store.refresh(request, at(21))
+        #expect(try await store.session(phone.id)?.session?.deviceName == "Ada's new phone")
+        #expect(try await signIn("Ada's new phone", nil, at: 22).isNewDevice == false)
+        let byOperator = AuditContext(now: at(23).now, address: nil, actor: .command)
+        #expect(
+            try await store.openSession(NewSession(id: newID(), contract: .dlauth, device: "x"), of: user, byOperator)?.session?.isNewDevice
+                == false)
+        let devices = try await store.devices(of: user)
+        #expect(devices.map(\.label) == ["Ada's new phone", "Ada's phone", "App", "curl", ""])
+        #expect(devices.first == KnownDevice(label: "Ada's new phone", firstSeenAt: at(21).now, lastSeenAt: at(22).now))
+        for number in 0..<(KnownDevice.most + 5) { _ = try await signIn("device \(number)", nil, at: Int64(30 + number)) }
+        #expect(try await store.devices(of: user).count == KnownDevice.most)
+    }
+
+    /// An account that is older than the list of devices was on those of its open sessions.
+    @Test(arguments: Backend.allCases)
+    func theDevicesOfOpenSessionsAreKnown(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let user = try await store.opened("a@x").account.id
+        let byOperator = AuditContext(now: at(1).now, address: nil, actor: .command)
+        let other = try await store.opened("b@x", at: byOperator).account.id
+        var session = NewSession(id: newID(), contract: .dlauth, device: "Other/1")
+        #expect(try await store.signIn(other, proof: PasswordProof(hash: "hash"), session: session, at(2))?.session?.isNewDevice == true)
+        #expect(try await store.devices(of: other).map(\.label) == ["App", "Other"])
+        session = NewSession(id: newID(), contract: .dlauth, device: "App/9")
+        #expect(try await store.signIn(user, proof: PasswordProof(hash: "hash"), session: session, at(2))?.session?.isNewDevice == false)
+        // Who proves the email takes the account over, and has none of the stranger's devices.
+        let owner = try await store.signIn(
+            identity(subject: "1", email: try email("a@x")), newUser: newID(),
+            session: NewSession(id: newID(), contract: .provider, device: "Own/1"), at(3))
+        #expect(owner.account.id == user && owner.session?.isNewDevice == false)
+        #expect(try await store.devices(of: user).map(\.label) == ["Own"])
+    }
+
+    /// The last use never goes back, is no refresh, and decides which session is one too many.
+    @Test(arguments: Backend.allCases)
+    func theUseOfASessionIsNoted(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let opened = try await store.opened("a@x")
+        let first = try #require(opened.session)
+        func used() async throws -> WallTime? { try await store.session(first.id)?.session?.usedAt }
+        for (seen, shown) in [(5, 5), (3, 5), (9, 9), (9, 9)] as [(Int64, Int64)] {
+            try await store.saw([SessionUse(session: newID(), at: at(50).now), SessionUse(session: first.id, at: at(seen).now)])
+            #expect(try await used() == at(shown).now)
+        }
+        #expect(try await store.session(first.id)?.session?.lastUsedAt == at(0).now)
+        _ = try await store.refresh(first, 1, at: 20)
+        #expect(try await used() == at(20).now)
+        try await store.saw([SessionUse(session: first.id, at: at(15).now)])
+        #expect(try await used() == at(20).now)
+        let second = try #require(await store.openSession(newSession(), of: opened.account.id, at(30))?.session)
+        try await store.saw([SessionUse(session: first.id, at: at(40).now)])
+        var third = newSession()
+        third.bound = SessionBound(2)
+        _ = try await store.openSession(third, of: opened.account.id, at(41))
+        let left = try await store.sessions(of: opened.account.id, now: at(41).now).map(\.id)
+        #expect(Set(left) == [first.id, third.id] && !left.contains(second.id))
+    }
+
+    @Test(arguments: Backend.allCases)
+    func guessesAtOneAccountHaveOneName(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        var account = NewAccount(
+            id: newID(), openedBy: .dlauth, email: try email("a@x"), username: Username(stored: "Ada"), passwordHash: "h")
+        _ = try await store.open(account, session: nil, at(0))
+        account = NewAccount(id: newID(), openedBy: .dlauth, username: Username(stored: "bob"), passwordHash: "h")
+        _ = try await store.open(account, session: nil, at(0))
+        for id in [newID(), newID()] {
+            account = NewAccount(id: id, openedBy: .dlauth, username: Username(stored: "twice"), passwordHash: "h")
+            account.email = try email("\(id.text)@x")
+            _ = try await store.open(account, session: nil, at(0))
+        }
+        let ada = GuessTarget.email(try email("a@x"))
+        for (target, name) in [
+            (.username(Username(stored: "ADA")), ada), (ada, ada), (.username(Username(stored: "bob")), .username(Username(stored: "bob"))),
+            (.username(Username(stored: "twice")), .username(Username(stored: "twice"))),
+            (.phone(PhoneNumber(stored: "+491512345678")), .phone(PhoneNumber(stored: "+491512345678"))),
+        ] as [(GuessTarget, GuessTarget)] { #expect(try await store.guessTarget(target) == name) }
+    }
+
     @Test(arguments: Backend.allCases)
     func allOtherSessionsEnd(_ backend: Backend) async throws {
         let bench = try backend.bench()

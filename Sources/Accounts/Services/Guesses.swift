@@ -53,19 +53,19 @@ struct Guesses: Sendable {
         return answer
     }
 
-    /// The target of guesses by `name`: the account's email if it has one, so that its username gives no second allowance. The address
-    /// must have a guess left for the look-up.
-    func target(of name: SignInName, from address: IPAddress?) async throws(AccountFailure) -> GuessTarget {
-        guard case .username = name else { return GuessTarget(name) }
+    /// The one name by which guesses at an account count, whatever it is called: no username and no phone gives a second allowance. The
+    /// address must have a guess left for the look-up.
+    private func counted(_ target: GuessTarget, _ address: IPAddress?) async throws(AccountFailure) -> GuessTarget {
+        if case .email = target { return target }
         let charges = try await charge(address.bucket(.addressFailures))
         defer { limiter.refund(charges) }
-        let email = try await context.ask(await context.store.credential(for: name))?.email
-        return email.map { .email($0) } ?? GuessTarget(name)
+        return try await context.ask(await context.store.guessTarget(target))
     }
 
     private func admit(_ target: GuessTarget?, _ address: IPAddress?) async throws(AccountFailure) -> Guess {
         let own = address.bucket(.addressFailures)
-        guard let target else { return Guess(charges: try await charge(own)) }
+        guard let named = target else { return Guess(charges: try await charge(own)) }
+        let target = try await counted(named, address)
         let newcomer = address.map { AttemptBucket(.newcomerFailures, $0, at: target.key) }
         let refusals: [AttemptRefusal]
         switch await limiter.charge([AttemptBucket(.accountFailures, target.key)] + own) {

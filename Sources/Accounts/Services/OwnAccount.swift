@@ -21,6 +21,7 @@ package struct KeptAccount: Sendable {
     package let account: Account
     package let identities: [LinkedIdentity]
     package let sessions: [Session]
+    package let devices: [KnownDevice]
     package let purchases: [Purchase]
     package let actors: [ActorName]
     /// Newest first.
@@ -100,6 +101,7 @@ package struct OwnAccount: Sendable {
         return KeptAccount(
             account: account, identities: try await identities(of: user),
             sessions: try await context.ask(await store.sessions(of: user, now: now)),
+            devices: try await context.ask(await store.devices(of: user)),
             purchases: try await context.ask(await store.purchases(of: user)).map { $0.current(at: now) },
             actors: try await context.ask(await store.grants(of: user)), events: events)
     }

@@ -104,8 +104,7 @@ package struct PasswordAccounts: Sendable {
     ) async throws(AccountError<SignInRefusal>) -> SignedIn {
         try await context.value(orRefuse: SignInRefusal.invalidCredentials) { () throws(AccountFailure) -> SignedIn? in
             let guesses = Guesses(context: context, limiter: limiter)
-            let target = try await guesses.target(of: name, from: caller.address)
-            let right = try await guesses.judge(at: target, from: caller.address) { () throws(AccountFailure) -> SignIn? in
+            let right = try await guesses.judge(at: GuessTarget(name), from: caller.address) { () throws(AccountFailure) -> SignIn? in
                 let credential = try await context.ask(await context.store.credential(for: name))
                 let check = try await work.check(password, against: credential?.hash, for: caller.address)
                 guard let credential, check.isRight else { return nil }

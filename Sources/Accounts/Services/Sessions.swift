@@ -68,6 +68,9 @@ package struct Sessions: Sendable {
 
     func refresh(_ request: RefreshRequest, _ caller: Caller) async throws(AccountError<RefreshTokenRefusal>) -> Granted {
         let audit = context.audit(caller)
+        var named = request
+        named.deviceName = caller.deviceName.flatMap(PlainText.deviceName)
+        let request = named
         let outcome: RefreshOutcome
         do throws(AccountFailure) {
             outcome = try await context.ask(
@@ -206,6 +209,12 @@ package struct Sessions: Sendable {
         }
         return mint.accessExpiry(of: open, storeSkew: context.storeSkew)
     }
+
+    /// The time of a use of a session, for `note`.
+    package var now: WallTime { context.storeTime }
+
+    /// Notes when sessions were used. May be called late and in batches.
+    package func note(_ uses: [SessionUse]) async throws(AccountFailure) { try await context.ask(await context.store.saw(uses)) }
 
     /// Marks pairs as delivered: their access tokens were seen on requests. Idempotent; may be called late and in batches.
     package func confirm(_ pairs: [ConfirmedPair]) async throws(AccountFailure) {

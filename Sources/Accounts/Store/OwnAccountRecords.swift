@@ -12,6 +12,23 @@ package protocol OwnAccountRecords: Sendable {
     func endSessions(
         of user: UUID, keeping session: UUID, _ reason: EndReason, _ audit: AuditContext
     ) async throws(StoreFault) -> [EndedSession]
+    /// Notes when sessions were used, unless they were used since.
+    func saw(_ uses: [SessionUse]) async throws(StoreFault)
+    /// The devices of an account, those that were seen last first.
+    func devices(of user: UUID) async throws(StoreFault) -> [KnownDevice]
+    /// One name for an account, whatever it is called: its email, else its phone; `target` for no account, or for more than one.
+    func guessTarget(_ target: GuessTarget) async throws(StoreFault) -> GuessTarget
+}
+
+/// The use of a session's access token.
+package struct SessionUse: Sendable, Hashable {
+    package let session: UUID
+    package let at: WallTime
+
+    package init(session: UUID, at: WallTime) {
+        self.session = session
+        self.at = at
+    }
 }
 
 /// The outcome of linking an identity.

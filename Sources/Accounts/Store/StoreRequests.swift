@@ -152,6 +152,8 @@ package struct RefreshRequest: Sendable, Equatable {
     package let rule: RefreshRule
     /// By how many seconds a rotation extends the session.
     package let idleSeconds: Int64
+    /// As in `Session`; nil leaves that as it is.
+    package var deviceName: String?
 
     package init(session: UUID, contract: ContractID, counter: UInt64?, rule: RefreshRule, idleSeconds: Int64? = nil) {
         self.session = session

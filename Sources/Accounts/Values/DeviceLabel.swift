@@ -1,6 +1,28 @@
+package import Wire
+
 extension Session {
     /// The device as people are shown it: the name that the app sends, else a short reading of its `User-Agent`; nil without either.
     package var deviceLabel: String? { deviceName ?? device.map(DeviceLabel.reading) }
+
+    /// When it was opened, refreshed, or its access token last seen by a gateway.
+    package var usedAt: WallTime { max(lastUsedAt, seenAt ?? lastUsedAt) }
+}
+
+/// A device from which an account was signed in.
+package struct KnownDevice: Sendable, Equatable {
+    /// `Session.deviceLabel`; empty for sessions of which nothing is known.
+    package let label: String
+    package let firstSeenAt: WallTime
+    package let lastSeenAt: WallTime
+
+    /// How many of an account are remembered: those that were seen last.
+    package static let most = 100
+
+    package init(label: String, firstSeenAt: WallTime, lastSeenAt: WallTime) {
+        self.label = label
+        self.firstSeenAt = firstSeenAt
+        self.lastSeenAt = lastSeenAt
+    }
 }
 
 /// Short readings of `User-Agent`, such as `Chrome on Windows`, `Passages on iPhone` for an app, or `iPhone` if it says no more. Versions are

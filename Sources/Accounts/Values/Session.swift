@@ -19,6 +19,10 @@ package struct Session: Sendable, Equatable {
     package var signedInAt: WallTime?
     /// When it was opened or last refreshed.
     package var lastUsedAt: WallTime
+    /// When a gateway last saw its access token, to the minute; nil if none did, or it was before `lastUsedAt`.
+    package var seenAt: WallTime?
+    /// Whether it was just opened on a device that its account was never on, and is not the account's first. Not stored.
+    package var isNewDevice = false
     /// End of the session unless it is refreshed before.
     package var idleDeadline: WallTime
     /// End of the session whatever its use; nil if there is none.

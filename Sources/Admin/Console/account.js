@@ -12,10 +12,13 @@ import { table } from "./table.js";
 /// How an account is called: its email, phone or username, else its id.
 export const nameOf = (user) => user.email ?? user.phone ?? user.username ?? user.id;
 
-/// A device by a short name, and what it calls itself.
-function device(text) {
+const titleOf = (session) => session.device_name ?? deviceName(session.device) ?? "Unknown device";
+
+/// The device of a session by its name or a short one, and what it calls itself.
+function device(session) {
+  const text = session.device;
   const shown = text && text.length > 120 ? `${text.slice(0, 120)}…` : text;
-  return [deviceName(text) ?? "Unknown device", text && h("span", { title: text, class: "quiet small block device" }, shown)];
+  return [titleOf(session), text && h("span", { title: text, class: "quiet small block device" }, shown)];
 }
 
 const proven = (text, at) => text && [text, " ", at ? badge("confirmed", "good") : badge("not confirmed", "warn")];
@@ -168,7 +171,7 @@ function sessionTable(user, changed) {
     caption: "Sessions", key: ({ id }) => id,
     empty: empty("No open session", "A sign-in opens one; device, address and last use are shown."),
     columns: [
-      { head: "Device", isHead: true, kind: "grow", cell: ({ device: text }) => device(text) },
+      { head: "Device", isHead: true, kind: "grow", cell: device },
       { head: "Address", cell: ({ address }) => address ? h("code", {}, address) : none() },
       { head: "Contract", cell: ({ contract }) => contract },
       { head: "Last used", cell: ({ last_used_at: at }) => when(at) },
@@ -177,7 +180,7 @@ function sessionTable(user, changed) {
       {
         head: "Action", hideHead: true, kind: "right",
         cell: (session) => h("button", {
-          type: "button", class: "plain danger-text", "aria-label": `End the session: ${deviceName(session.device) ?? "unknown device"}`,
+          type: "button", class: "plain danger-text", "aria-label": `End the session: ${titleOf(session)}`,
           async onclick() { if (await endSession(user, session)) changed("sessions-title"); },
         }, "End"),
       },

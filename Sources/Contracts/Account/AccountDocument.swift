@@ -64,6 +64,13 @@ extension ContractServices {
         json.endObject()
         json.array("identities", kept.identities) { json, identity in identity.write(to: &json) }
         json.array("sessions", kept.sessions) { json, session in session.write(&json) }
+        json.array("devices", kept.devices) { json, device in
+            json.beginObject()
+            json.field("device", device.label)
+            json.write("first_seen_at", device.firstSeenAt)
+            json.write("last_seen_at", device.lastSeenAt)
+            json.endObject()
+        }
         json.array("purchases", kept.purchases) { json, purchase in purchase.write(to: &json) }
         json.array("actors", kept.actors) { json, actor in
             json.beginObject()
@@ -87,7 +94,7 @@ extension Session {
         if isCurrent == nil { json.write("user_agent", device) }
         json.write("address", address?.text)
         json.write("created_at", createdAt)
-        json.write("last_used_at", lastUsedAt)
+        json.write("last_used_at", usedAt)
         json.endObject()
     }
 }

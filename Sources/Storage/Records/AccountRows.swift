@@ -172,7 +172,9 @@ extension SQLTransaction {
         if account.attributes != .none { try setAttributes(.none, of: account.id, at: audit.now) }
         try setPasswordHash(nil, of: account.id)
         try dropIdentities(of: account.id, at: audit.now)
-        try change(.unlogged, "DELETE FROM actor_grants WHERE account = $1", [.id(account.id)])
+        for table in ["actor_grants", "account_devices"] {
+            try change(.unlogged, "DELETE FROM \(table) WHERE account = $1", [.id(account.id)])
+        }
         return try endSessions(of: account.id, .accountTaken, at: audit.now)
     }
 

@@ -11,7 +11,7 @@ extension SQLStore {
                 counter: request.counter, contract: request.contract, session: session, now: audit.now)
             switch verdict {
             case .rotate, .keep, .again, .storm:
-                let next = try sql.carryOut(verdict, session, request.idleSeconds, audit)
+                let next = try sql.carryOut(verdict, session, request, audit)
                 return .issued(SignIn(account: account, session: next), verdict)
             case .refuse(let refusal):
                 if refusal == .ahead { try sql.log(.refreshAhead, account.id, audit, session: session.id) }
@@ -85,17 +85,21 @@ extension SQLStore {
 extension SQLTransaction {
     /// Applies a verdict; returns the session as it is then.
     fileprivate func carryOut(
-        _ verdict: RefreshVerdict, _ session: Session, _ idleSeconds: Int64, _ audit: AuditContext
+        _ verdict: RefreshVerdict, _ session: Session, _ request: RefreshRequest, _ audit: AuditContext
     ) throws(SQLFault) -> Session {
         var next = session
         switch verdict {
-        case .rotate: next.rotate(at: audit.now, idleSeconds: idleSeconds)
+        case .rotate: next.rotate(at: audit.now, idleSeconds: request.idleSeconds)
         case .keep: next.lastUsedAt = audit.now
         case .again, .storm, .refuse, .reuse: return session
         }
         // A request whose token the gateway refreshes itself is the caller's server's.
         next.address = audit.address ?? session.address
-        try update(next, from: session.counter, idleSeconds: verdict == .rotate ? idleSeconds : nil)
+        if let name = request.deviceName, name != session.deviceName {
+            next.deviceName = name
+            _ = try meet(name, of: session.user, at: audit.now)
+        }
+        try update(next, from: session.counter, idleSeconds: verdict == .rotate ? request.idleSeconds : nil)
         return next
     }
 }

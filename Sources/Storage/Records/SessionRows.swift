@@ -6,7 +6,7 @@ internal import Wire
 extension SQLTransaction {
     private static let selectSession = """
         SELECT id, account, contract, device, created_at, last_used_at, idle_deadline, max_deadline, counter, \
-        is_confirmed, rotated_at, steps_since, steps, signed_in_at, address, device_name FROM sessions
+        is_confirmed, rotated_at, steps_since, steps, signed_in_at, address, device_name, seen_at FROM sessions
         """ + " "
 
     /// An open session and its account, locked until the transaction ends.
@@ -38,6 +38,7 @@ extension SQLTransaction {
             signedInAt: try row.optionalTime())
         session.address = try row.optionalAddress()
         session.deviceName = try row.optionalText()
+        session.seenAt = try row.optionalTime()
         return session
     }
 
@@ -46,7 +47,8 @@ extension SQLTransaction {
         try admit(&account, audit)
         try keep(new.language, of: &account)
         if new.bound != .none { try makeRoom(for: new, of: account.id, audit) }
-        let session = Session(new, user: account.id, now: audit.now)
+        var session = Session(new, user: account.id, now: audit.now)
+        if audit.actor == .user { session.isNewDevice = try meet(session.deviceLabel ?? "", of: account.id, at: audit.now) }
         try change(
             .unlogged,
             """
@@ -87,9 +89,7 @@ extension SQLTransaction {
     }
 
     private mutating func makeRoom(for new: NewSession, of account: UUID, _ audit: AuditContext) throws(SQLFault) {
-        let open = try rows("SELECT id, last_used_at FROM sessions WHERE account = $1", [.id(account)]) { row throws(SQLFault) in
-            (id: try row.id(), lastUsedAt: try row.time())
-        }
+        let open = try sessions(of: account).map { (id: $0.id, lastUsedAt: $0.usedAt) }
         let most = try new.bound.most(at: audit.now) { () throws(SQLFault) in try self.account(account)?.entitlement }
         for id in SessionBound.ending(open, most: most) {
             guard try end(id, .revoked, at: audit.now) != nil else { continue }
@@ -104,13 +104,13 @@ extension SQLTransaction {
         try changeLater(
             """
             UPDATE sessions SET last_used_at = $3, idle_deadline = \(Self.noEarlierThanSweep("$4", after: "$10")), counter = $5,
-                is_confirmed = $6, rotated_at = $7, steps_since = $8, steps = $9, address = $11 WHERE id = $1 AND counter = $2
+                is_confirmed = $6, rotated_at = $7, steps_since = $8, steps = $9, address = $11, device_name = $12 WHERE id = $1 AND counter = $2
             """,
             [
                 .id(session.id), .counter(counter), .time(session.lastUsedAt), .time(session.idleDeadline),
                 .counter(session.counter), .flag(session.isConfirmed), .time(session.rotatedAt),
                 .time(session.stepsSince), .integer(session.steps), idleSeconds.map { .integer($0 * 1_000_000) } ?? .null,
-                .text(session.address?.text),
+                .text(session.address?.text), .text(session.deviceName),
             ])
     }
 

@@ -21,6 +21,7 @@ enum Schema {
         { _ in mergeTimes },
         { _ in appleTokens },
         { _ in notices },
+        { _ in accountDevices },
     ]
     static var newest: Int64 { Int64(steps.count) }
 
@@ -289,6 +290,20 @@ enum Schema {
         """,
         "CREATE INDEX notices_account ON notices (account)", "CREATE INDEX notices_at ON notices (at)",
         "CREATE INDEX notices_due_at ON notices (due_at) WHERE due_at IS NOT NULL",
+    ]
+
+    /// `KnownDevice`, and when a session's access token was last seen.
+    private static let accountDevices = [
+        "ALTER TABLE sessions ADD COLUMN seen_at BIGINT",
+        """
+        CREATE TABLE account_devices (
+            account BYTEA NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+            device TEXT NOT NULL,
+            first_seen_at BIGINT NOT NULL,
+            last_seen_at BIGINT NOT NULL,
+            PRIMARY KEY (account, device)
+        )
+        """,
     ]
 
     private static let outsideSessions = [

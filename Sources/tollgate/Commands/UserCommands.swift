@@ -195,8 +195,8 @@ extension AccountDetails {
                 ["SESSION", "CONTRACT", "CREATED", "LAST USED", "ADDRESS", "DEVICE"],
                 sessions.map { session in
                     [
-                        session.id.text, session.contract.name, ISO8601.text(session.createdAt), ISO8601.text(session.lastUsedAt),
-                        session.address?.text ?? "", visible(session.device ?? ""),
+                        session.id.text, session.contract.name, ISO8601.text(session.createdAt), ISO8601.text(session.usedAt),
+                        session.address?.text ?? "", visible(session.deviceName ?? session.device ?? ""),
                     ]
                 })
     }

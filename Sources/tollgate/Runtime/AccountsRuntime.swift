@@ -22,6 +22,7 @@ final class AccountsRuntime: Part, Sendable {
     let cluster: ClusterMember
     let confirmations: TokenConfirmations
     let merges: MergeConfirmations
+    let uses: SessionUses
     private let reconciliation: Reconciliation
     private let leavingRounds: LeavingRounds
     private let delivery: EventDelivery
@@ -41,6 +42,7 @@ final class AccountsRuntime: Part, Sendable {
         cluster = assembly.cluster
         let contracts = try assembly.contracts(configuration)
         confirmations = TokenConfirmations(sessions: contracts.sessions)
+        uses = SessionUses(sessions: contracts.sessions)
         let (health, context) = (assembly.health, assembly.context)
         merges = MergeConfirmations { from, account in
             // A failure has been logged: the next request of the user announces the merge again.

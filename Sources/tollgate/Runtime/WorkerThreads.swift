@@ -61,7 +61,10 @@ struct WorkerPlan: Sendable {
             lookUpSubject: { accounts.cluster.subjects.lookUp($0) },
             sessionExpiry: { expiries.ask($0, $1) },
             refresh: { refreshes.refresh($0, $1) },
-            sawToken: { accounts.confirmations.saw($0) }, mergeDone: { accounts.merges.confirm($0, $1) },
+            sawToken: { delivery in
+                accounts.confirmations.saw(delivery)
+                accounts.uses.saw(delivery)
+            }, mergeDone: { accounts.merges.confirm($0, $1) },
             healthChanged: { upstream, address, isHealthy in
                 health.upstreamChanged(upstream, address, isHealthy: isHealthy)
                 workers.post(.learned(upstream: upstream, address, healthy: isHealthy))
