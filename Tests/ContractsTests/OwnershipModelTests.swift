@@ -45,7 +45,7 @@ import Wire
         // The sequences come where it matters.
         for kind in [
             AuditEvent.Kind.accountTaken, .emailConfirmed, .emailChanged, .emailReleased, .phoneChanged, .identityLinked, .passwordReset,
-            .passwordChanged, .accountMerged,
+            .passwordChanged,
         ] { #expect(reached[kind, default: 0] > 0, "\(kind) never happened") }
         #expect(exceptions > 0, "no sign-up of the attacker was ever confirmed")
     }
