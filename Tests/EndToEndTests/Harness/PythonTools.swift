@@ -13,6 +13,7 @@ enum PythonTools {
 
     static let hasTraceMessages = FileManager.default.fileExists(atPath: inPackages("opentelemetry/proto/collector/trace"))
     static let hasMetricsReader = FileManager.default.fileExists(atPath: inPackages("prometheus_client/openmetrics"))
+    static let hasStandardWebhooks = FileManager.default.fileExists(atPath: inPackages("standardwebhooks"))
     static let hasOAuthClient = [inPackages("authlib"), inPackages("requests")].allSatisfy { FileManager.default.fileExists(atPath: $0) }
 
     /// Those of Kubernetes, and the one of Compose, which is installed after them: the network may be lost in between.
