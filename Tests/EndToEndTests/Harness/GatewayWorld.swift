@@ -83,6 +83,7 @@ final class GatewayWorld: StoryWorld {
         switch words[1] {
         case "no-providers": providerSettings = ""
         case "grace": settings.append("TOLLGATE_DELETION=grace=14d")
+        case "provider": settings.append(providers.line(words[2]))
         case "require-confirmed-email": settings.append("TOLLGATE_REQUIRE_CONFIRMED_EMAIL=true")
         case "away": providerSettings = providers.settings(keysAt: "http://127.0.0.1:\(nowhere.port)/keys")
         default: throw StoryFault("\(words) mean nothing")

@@ -33,6 +33,11 @@ final class Providers: Sendable {
             """
     }
 
+    /// The setting of another provider.
+    func line(_ name: String) -> String {
+        "TOLLGATE_PROVIDER_\(name.uppercased())=\"client-ids=\(Self.app) issuer=https://\(name).test jwks=\(server.url)/keys\""
+    }
+
     /// A token with these claims beside the usual ones, or in their place; `forger` signs with another's key. Times may
     /// be written from now on: `+600`.
     func token(_ provider: String, _ claims: String) throws -> String {
@@ -44,7 +49,10 @@ final class Providers: Sendable {
             members[name] = unixNow + offset
         }
         members["aud"] = members["aud"] ?? Self.app
-        members["iss"] = members["iss"] ?? (provider == "apple" ? "https://appleid.apple.com" : "https://accounts.google.com")
+        let issuers = [
+            "apple": "https://appleid.apple.com", "google": "https://accounts.google.com", "forger": "https://accounts.google.com",
+        ]
+        members["iss"] = members["iss"] ?? issuers[provider] ?? "https://\(provider).test"
         let text = String(decoding: try JSONSerialization.data(withJSONObject: members), as: UTF8.self)
         let signer = provider == "forger" ? forger : key
         return try signing.withLock { _ in try signer.token(text) }
