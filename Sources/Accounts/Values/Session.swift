@@ -10,8 +10,6 @@ package struct Session: Sendable, Equatable {
     package let device: String?
     /// The device's name as the app sends it (`X-Device-Name`), up to 64 characters.
     package var deviceName: String?
-    /// Whether it was opened just now on a device that its account, which had others, had never been used on. Not stored.
-    package var isNewDevice = false
     /// The client's address at the sign-in, or at the last refresh that named one.
     package var address: IPAddress?
     package let createdAt: WallTime
@@ -36,8 +34,6 @@ package struct Session: Sendable, Equatable {
     /// Number of increments since `stepsSince`, to detect clients that refresh in a loop.
     package var stepsSince: WallTime
     package var steps: Int64
-    /// Whether its device is new to the account, which had others before. Not stored.
-    package var isNewDevice = false
 
     /// A new session.
     package init(_ new: NewSession, user: UUID, now: WallTime) {
