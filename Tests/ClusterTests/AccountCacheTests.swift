@@ -91,8 +91,8 @@ import Wire
         let sweep = AccountSweep(context: AccountContext(store: store, clock: clock, notice: { _ in }))
         sweep.start()
         // Without blocking a thread that the sweep may need.
-        for _ in 0..<6_000 where store.calls < 3 { await pause(milliseconds: 10) }
-        #expect(store.calls == 3, "it deletes rows, and then erases addresses, and then deletes events of stores")
+        for _ in 0..<6_000 where store.calls < 4 { await pause(milliseconds: 10) }
+        #expect(store.calls == 4, "it deletes rows, erases addresses, deletes events of stores, and ends announcements of merges")
         sweep.stop()
     }
 }

@@ -363,6 +363,7 @@ import Wire
     @Test func aTokenInUseIsToldOfEachHalfMinute() throws {
         let harness = try Self.harness()
         let token = Self.token(id: "pair-7")
+        harness.admission.learn([UserTier(user: TokenUser(Self.user), status: .tier(.lowest, until: .max), version: 1)])
         _ = harness.sighting("/api/x", token)
         for step in 0..<3 {
             harness.advance(milliseconds: 29_000)

@@ -112,7 +112,7 @@ import Wire
         let store = bench.store
         let account = try await store.opened("a@x").account
         let new = NewSession(id: newID(), contract: .dlauth, device: nil, idleSeconds: 100)
-        let opened = try await store.openSession(new, of: account.id, at(5))
+        let opened = try await store.openSession(new, of: account.id, AuditContext(now: at(5).now, address: nil, actor: .command))
         #expect(opened?.account == account && opened?.session?.idleDeadline == at(105).now)
         #expect(try await store.session(new.id) == opened)
         let request = RefreshRequest(session: new.id, contract: .dlauth, counter: 1, rule: RefreshRule(), idleSeconds: 50)

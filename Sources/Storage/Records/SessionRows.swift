@@ -64,8 +64,10 @@ extension SQLTransaction {
                 .time(session.rotatedAt), .time(session.stepsSince), .integer(session.steps), .time(session.signedInAt),
                 .text(session.address?.text), .text(session.deviceName),
             ])
-        if session.isNewDevice { newDevice = session.id }
-        if session.isNewDevice { try notify(.newDevice, account, device: session.deviceName ?? session.device, audit) }
+        if session.isNewDevice {
+            newDevice = session.id
+            try notify(.newDevice, account, device: session.deviceLabel, audit)
+        }
         return session
     }
 
