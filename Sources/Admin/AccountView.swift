@@ -57,7 +57,8 @@ package struct AccountView: Sendable, Recorded {
             .has("created_at", \.account.createdAt), .has("updated_at", \.account.updatedAt), .has("tier", .tier, \.tier),
             .may("tier_until", \.until), .has("has_active_subscription", \.hasActiveSubscription),
             .may("ban", about: "Also one that is over", \.account.ban),
-            .may("erased_at", about: "When an account that its user closed is erased", \.account.erasedAt),
+            .may("erased_at", about: "When a closed account is erased", \.account.erasedAt),
+            .may("mail_stopped_at", about: "Since when Apple forwards no mail to the relay address", \.account.mailStoppedAt),
         ])
 
     // MARK: tables
@@ -83,7 +84,8 @@ package struct AccountView: Sendable, Recorded {
             rows.append(["grant", grant.text])
         }
         if let ban = account.ban { rows.append(["ban", ban.isInForce(at: now) ? ban.text : "over, it was \(ban.text)"]) }
-        if let erasedAt = account.erasedAt { rows.append(["closed", "by its user, erased at \(ISO8601.text(erasedAt))"]) }
+        if let erasedAt = account.erasedAt { rows.append(["closed", "erased at \(ISO8601.text(erasedAt))"]) }
+        if let stopped = account.mailStoppedAt { rows.append(["mail", "Apple forwards none since \(ISO8601.text(stopped))"]) }
         for merge in account.merges { rows.append(["merged", "\(merge.from.text), announced until \(ISO8601.text(merge.until))"]) }
         let opener = account.openedBy.map { "under the contract \($0.name)" } ?? "by the operator"
         rows.append(["opened", "\(ISO8601.text(account.createdAt)) \(opener)"])

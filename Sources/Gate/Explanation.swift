@@ -121,7 +121,7 @@ package struct Explanation: Sendable, Equatable {
         // Actors are refused without a look at the accounts.
         guard note.issuerIndex >= 0, note.authReason != .actor else { return nil }
         if note.authReason == .banned { return "the account is banned" }
-        if note.authReason == .closed { return "the account was closed by its user" }
+        if note.authReason == .closed { return "the account is closed" }
         if note.authReason == .revoked {
             guard let endedAt = note.sessionEndedAt else { return "the session has ended" }
             return "the session ended \(max(0, note.decidedAt - endedAt)) s ago"

@@ -76,7 +76,7 @@ extension TemplateSet {
                 let html = files.contains(name.rawValue + ".html") && name != .sms ? try Self.text("\(folder)/\(name.rawValue).html") : nil
                 found[name] = try MessageTemplate(name, text: try Self.text("\(folder)/\(name.rawValue).txt"), html: html)
             } catch {
-                findings.faults.append("\(folder)/\(name.rawValue).txt \(error.text)")
+                findings.faults.append("\(folder)/\(name.rawValue), the text or its HTML, \(error.text)")
             }
         }
         templates[language] = found
@@ -85,7 +85,9 @@ extension TemplateSet {
 
     private func warn(_ language: String, _ folder: String, _ files: Set<String>, _ findings: inout Findings) {
         let wider = PreferredLanguages.broader(language)
-        let missing = TemplateName.allCases.filter { name in !wider.contains { templates[$0]?[name] != nil } }
+        let missing = TemplateName.allCases.filter { name in
+            !files.contains(name.rawValue + ".txt") && !wider.contains { templates[$0]?[name] != nil }
+        }
         if !missing.isEmpty {
             let names = missing.map { "\($0.rawValue).txt" }.joined(separator: ", ")
             findings.warnings.append(

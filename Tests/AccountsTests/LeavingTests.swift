@@ -157,11 +157,11 @@ import Wire
                 issuer: "https://apple.test", audience: "app", subject: "", issuedAt: office.clock.now.seconds, expiresAt: 0)
             let event = #"{"type":"\#(type)","sub":"1","email":"\#(relay)","event_time":\#(office.clock.now.seconds)}"#
             _ = claims.add("events", .string(event))
-            try await notices.take(try office.providers.key.issue(claims), caller: office.caller)
+            try await notices.take(try office.providers.key.issue(claims))
             try await office.codes.send(.recovery, to: .email(email), .holders, caller: office.caller)
             try await office.reset.forgot(email, caller: office.caller)
             #expect(office.recorder.sent.count == sent, "\(type)")
         }
-        await #expect(throws: AccountError<NoticeRefusal>.refused(.notAuthentic)) { try await notices.take("x", caller: office.caller) }
+        await #expect(throws: AccountError<NoticeRefusal>.refused(.notAuthentic)) { try await notices.take("x") }
     }
 }

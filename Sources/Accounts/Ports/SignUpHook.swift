@@ -39,4 +39,18 @@ extension AccountContext {
         case .unavailable: throw .unavailable(retryAfterSeconds: 1)
         }
     }
+
+    /// The same where the caller is a guest that becomes an account by what it proves; nil for all others, of whom the hook is not asked.
+    func admitGuest(_ caller: CallerSession?, _ signUp: SignUp) async throws(AccountFailure) -> Attributes? {
+        guard signUpHook != nil, let user = caller?.user, let account = try await ask(await store.account(user)),
+            GuestRule.isGuest(account, hasIdentities: try await ask(await !store.identities(of: user).isEmpty))
+        else { return nil }
+        return try await admit(signUp)
+    }
+
+    /// Gives a guest that has become an account the attributes of the hook's answer.
+    func give(_ attributes: Attributes?, to user: UUID, _ audit: AuditContext) async throws(AccountFailure) {
+        guard let attributes, attributes != .none else { return }
+        _ = try await ask(await store.change(.merge(attributes.json), of: user, audit))
+    }
 }

@@ -62,6 +62,16 @@ package enum IdentityVerdict: Equatable, Sendable {
     case join(UUID)
 }
 
+extension IdentityVerdict {
+    /// Whether the operator's hook is asked: an account is opened, or a guest becomes one.
+    package var opensAccount: Bool {
+        switch self {
+        case .create, .join: true
+        case .known, .link, .takeOver: false
+        }
+    }
+}
+
 /// (Provider, subject) identifies an account. The email is used only for the first sign-in, and only if it is verified.
 package enum IdentityRule {
     /// `linked` is the account of the identity, `holder` the account that has the verified email, `guest` the caller's.

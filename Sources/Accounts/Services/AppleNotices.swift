@@ -23,14 +23,14 @@ package struct AppleNotices: Sendable {
     }
 
     /// Takes a notification (JWS); one of another kind, or of a user who has no account, changes nothing.
-    package func take(_ payload: String, caller: Caller) async throws(AccountError<NoticeRefusal>) {
+    package func take(_ payload: String) async throws(AccountError<NoticeRefusal>) {
         let notice: ProviderNotice?
         switch await verify(payload) {
         case .success(let verified): notice = verified
         case .failure(let fault): throw .refused(fault.isForWantOfKeys ? .keysUnavailable : .notAuthentic)
         }
         guard let applied = notice.flatMap({ AppleNotice($0) }) else { return }
-        let audit = context.audit(caller)
+        let audit = context.audit(by: .provider)
         do throws(AccountFailure) {
             _ = try await context.ask(await context.store.apply(applied, ways, rule, audit))
         } catch {

@@ -95,6 +95,9 @@ package struct Codes: Sendable {
             callerSession: session?.session, session: context.newSession(contract, caller, audit.now))
         let redeemed: Redemption?
         do throws(AccountFailure) {
+            var signUp = SignUp(contract, address: caller.address)
+            if case .email(let email) = recipient { signUp.email = email }
+            let attributes = try await context.admitGuest(session, signUp)
             redeemed = try await Guesses(context: context, limiter: limiter).judge(
                 at: GuessTarget(recipient), from: caller.address
             ) { () throws(AccountFailure) -> Redemption? in
@@ -102,6 +105,7 @@ package struct Codes: Sendable {
                 return outcome == .wrongCode ? nil : outcome
             }
             if case .proven(let signIn)? = redeemed {
+                if signIn.account.id == session?.user { try await context.give(attributes, to: signIn.account.id, audit) }
                 return try await context.granted(signIn, mint)
             }
         } catch {

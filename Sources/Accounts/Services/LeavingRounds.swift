@@ -49,16 +49,22 @@ package final class LeavingRounds: Sendable {
     }
 
     private func erase() async throws(AccountFailure) {
-        var found: [UUID]
+        var (found, isStuck): ([UUID], Bool) = ([], false)
         repeat {
             let now = context.storeTime
             found = try await context.ask(await context.store.erasable(at: now, limit: Self.mostRead))
             for user in found where !Task.isCancelled {
                 // As its user wanted it.
                 let audit = context.audit(by: .user)
-                _ = try await context.ask(await context.store.erase(user, audit))
+                do throws(AccountFailure) {
+                    _ = try await context.ask(await context.store.erase(user, audit))
+                } catch {
+                    // One that cannot be erased holds up no other one.
+                    guard error == .broken else { throw error }
+                    isStuck = true
+                }
             }
-        } while found.count == Self.mostRead && !Task.isCancelled
+        } while found.count == Self.mostRead && !isStuck && !Task.isCancelled
     }
 
     // MARK: Apple

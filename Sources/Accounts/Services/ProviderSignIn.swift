@@ -91,9 +91,13 @@ package struct ProviderSignIn: Sendable {
         }
         let audit = context.audit(caller)
         do throws(AccountFailure) {
+            let proof = proof(token, request)
+            let signUp = SignUp(.anonymous, email: proof.verifiedEmail, address: caller.address)
+            let attributes = try await context.admitGuest(session, signUp)
             outcome = try await attempt(by: token, request) { () throws(AccountFailure) in
-                try await context.ask(await context.store.link(proof(token, request), by: session, audit))
+                try await context.ask(await context.store.link(proof, by: session, audit))
             }
+            if case .linked = outcome { try await context.give(attributes, to: session.user, audit) }
         } catch {
             throw .failed(error)
         }

@@ -28,7 +28,7 @@ package struct Attributes: Sendable, Hashable {
     }
 
     /// These, with the members of `other` that they lack, as far as there is room.
-    func completed(by other: Attributes) -> Attributes {
+    package func completed(by other: Attributes) -> Attributes {
         var attributes = self
         for member in AttributeMembers(other.json.rawBytes)?.each ?? [] {
             guard AttributeMembers(attributes.json.rawBytes)?.has(member.name) == false else { continue }

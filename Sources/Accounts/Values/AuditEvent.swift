@@ -76,6 +76,8 @@ package enum AuditActor: Hashable, Sendable {
     case console
     /// A store of apps or payments: by a notification, or when the gateway asked it.
     case store
+    /// A provider of identities, by a notification.
+    case provider
     /// The operator, as versions recorded it that did not tell commands from the admin API.
     case `operator`
 
@@ -87,6 +89,7 @@ package enum AuditActor: Hashable, Sendable {
         case .adminAPI: "admin-api"
         case .console: "console"
         case .store: "store"
+        case .provider: "provider"
         case .operator: "operator"
         }
     }
@@ -103,7 +106,7 @@ extension AuditActor: RawRepresentable {
     package var rawValue: String { token.map { "\(kind):\($0)" } ?? kind }
 
     package init?(rawValue: String) {
-        let known: [AuditActor] = [.user, .command, .adminAPI(), .console, .store, .operator]
+        let known: [AuditActor] = [.user, .command, .adminAPI(), .console, .store, .provider, .operator]
         let words = rawValue.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         guard let actor = known.first(where: { $0.kind == words[0] }) else { return nil }
         if words.count == 1 { self = actor } else if actor == .adminAPI() { self = .adminAPI(token: words[1]) } else { return nil }

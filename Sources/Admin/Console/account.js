@@ -215,7 +215,7 @@ function show(user, log, purchases, changed) {
         ["Password", user.has_password ? "yes" : "none"], ["Opened", [when(user.created_at), ` by ${user.opened_by}`]],
         ["Changed", when(user.updated_at)],
         ["Banned", isBanned(user) && [user.ban.until ? ["until ", when(user.ban.until)] : "for good", user.ban.reason && `, ${user.ban.reason}`]],
-        ["Closed", user.erased_at && ["by its user, erased at ", when(user.erased_at)]],
+        ["Closed", user.erased_at && ["erased at ", when(user.erased_at)]],
         ["Identities", codes(user.identities?.map(({ provider, subject }) => `${provider}:${subject}`))],
         ["Merged", merges(user, changed)],
         ["May act as", codes(user.actors?.map(({ type, id }) => `${type} ${id}`))],

@@ -23,6 +23,7 @@ extension ContractServices {
         json.field("email_verified", account.email != nil && account.emailConfirmedAt != nil)
         json.write("phone", account.phone?.text)
         json.write("username", account.username?.text)
+        json.write("name", account.name?.full)
         json.write("created_at", account.createdAt)
         let tier = tier(of: account)
         json.field("tier", tiers.name(of: tier))

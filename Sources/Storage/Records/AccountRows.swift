@@ -178,8 +178,11 @@ extension SQLTransaction {
         return try endSessions(of: account.id, .accountTaken, at: audit.now)
     }
 
-    /// Removes the identities that were linked to an account from `start` on; tokens of outside ones are refused from now on.
-    func dropIdentities(of account: UUID, since start: WallTime = WallTime(microseconds: 0), at now: WallTime) throws(SQLFault) {
+    /// Removes the identities that were linked to an account from `start` on, and returns them; tokens of outside ones are refused from now on.
+    @discardableResult
+    func dropIdentities(
+        of account: UUID, since start: WallTime = WallTime(microseconds: 0), at now: WallTime
+    ) throws(SQLFault) -> [IdentityKey] {
         let linked = "FROM identities WHERE account = $1 AND linked_at >= $2"
         let found = try rows("SELECT provider, subject \(linked)", [.id(account), .time(start)]) { row throws(SQLFault) in
             IdentityKey(IdentitySource(stored: try row.text()), stored: try row.text())
@@ -189,5 +192,6 @@ extension SQLTransaction {
             if key.source == IdentitySource(.apple) { try revokeAppleTokens(of: account, subject: key.subject, at: now) }
         }
         try change(.identity, "DELETE \(linked)", [.id(account), .time(start)])
+        return found
     }
 }

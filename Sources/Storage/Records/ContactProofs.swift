@@ -90,6 +90,7 @@ extension SQLTransaction {
         try update(account)
         try dropCodes(to: recipient.key)
         try log(recipient.changeEvent, account.id, audit)
+        if case .email = recipient, former.emailConfirmedAt == nil { try log(.emailConfirmed, account.id, audit) }
         guard case .email = recipient, former.emailConfirmedAt != nil, former.email?.key != recipient.key else { return }
         try notify(.emailLeft, former, audit)
         try notify(.emailChanged, account, audit)

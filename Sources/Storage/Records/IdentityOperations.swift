@@ -12,7 +12,7 @@ extension SQLStore {
             let guest = linked == nil ? try sql.guest(proof.guest, at: audit.now)?.id : nil
             let verdict = IdentityRule.verdict(linked: linked, holder: holder, guest: guest)
             var new = NewAccount(id: newUser, openedBy: session.contract, email: proof.verifiedEmail)
-            if verdict == .create {
+            if verdict.opensAccount {
                 guard let attributes = proof.opening else { return SignIn(account: new.account(now: audit.now), session: nil, isNew: true) }
                 new.attributes = attributes
             }
@@ -91,7 +91,11 @@ extension SQLTransaction {
             return SignIn(account: account, session: nil, ended: ended)
         case .join(let guest):
             try link(proof.key, to: guest, audit)
-            return SignIn(account: try present(guest), session: nil)
+            var account = try present(guest)
+            let attributes = account.attributes.completed(by: new.attributes)
+            if attributes != account.attributes { try setAttributes(attributes, of: guest, at: audit.now) }
+            account.attributes = attributes
+            return SignIn(account: account, session: nil)
         case .create:
             return SignIn(account: try create(new, proof, audit), session: nil, isNew: true)
         }
@@ -105,7 +109,7 @@ extension SQLTransaction {
         // An account with the email was created concurrently, which changes the verdict.
         guard try insert(account, passwordHash: nil) else { throw .conflict }
         try dropCodes(of: account)
-        try log(.accountOpened, new.id, audit, detail: proof.provider.rawValue)
+        try logOpening(of: account, audit, detail: proof.provider.rawValue)
         try link(proof.key, to: new.id, audit)
         return account
     }
@@ -126,7 +130,7 @@ extension SQLTransaction {
     }
 
     /// Adds the email and name of the proof that the account lacks.
-    func complete(
+    mutating func complete(
         _ account: inout Account, by proof: IdentityProof, emailIsFree: Bool, _ audit: AuditContext
     ) throws(SQLFault) {
         let before = account
@@ -140,5 +144,8 @@ extension SQLTransaction {
         guard account != before else { return }
         account.updatedAt = audit.now
         try update(account)
+        guard account.email != before.email else { return }
+        try log(.emailChanged, account.id, audit)
+        try log(.emailConfirmed, account.id, audit)
     }
 }

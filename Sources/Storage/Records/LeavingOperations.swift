@@ -26,7 +26,9 @@ extension SQLStore {
             guard let account = try sql.lockedAccount(caller.user), let session = try sql.session(caller.session)?.0,
                 session.user == caller.user
             else { return .sessionEnded }
-            guard rule.allows(session, at: audit.now) else { return .notRecent }
+            // A guest has nothing to sign in with again.
+            let isGuest = try sql.isGuest(account)
+            guard isGuest || rule.allows(session, at: audit.now) else { return .notRecent }
             guard rule.graceSeconds > 0 else {
                 _ = try sql.erase(account, audit)
                 return .erased

@@ -21,6 +21,9 @@ extension SQLStore {
                 return .full(until: merged.merges.map(\.until).min() ?? audit.now)
             }
             try sql.merge(giver, into: merged, by: merging.session, audit)
+            if merged.entitlement.tier != taker.entitlement.tier || merged.entitlement.until != taker.entitlement.until {
+                try sql.log(.tierChanged, taker.id, audit, detail: merged.entitlement.tier)
+            }
             return .merged(from: giver.id, into: taker.id, isRepeated: false)
         }
     }

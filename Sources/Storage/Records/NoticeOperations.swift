@@ -109,11 +109,17 @@ extension SQLTransaction {
 
     /// Removes the password and what was added since `time`, which the user of the former email need not know of, and ends all sessions.
     fileprivate mutating func lockOut(_ account: inout Account, since time: WallTime, _ audit: AuditContext) throws(SQLFault) {
-        if let added = account.phoneConfirmedAt, added >= time { account.dropPhone() }
+        if let added = account.phoneConfirmedAt, added >= time {
+            account.dropPhone()
+            try log(.phoneChanged, account.id, audit, detail: "way back")
+        }
+        if account.hasPassword { try log(.passwordChanged, account.id, audit, detail: "way back") }
         account.hasPassword = false
         try update(account)
         try setPasswordHash(nil, of: account.id)
-        try dropIdentities(of: account.id, since: time, at: audit.now)
+        for key in try dropIdentities(of: account.id, since: time, at: audit.now) {
+            try log(.identityUnlinked, account.id, audit, detail: key.source.name)
+        }
         for session in try endSessions(of: account.id, .accountTaken, at: audit.now) {
             try log(.sessionEnded, account.id, audit, session: session.id, detail: "way back")
         }

@@ -43,6 +43,14 @@ extension AppleKeyPlan {
         if settings.account == nil {
             findings.warn(line, "is set and \(Setting.account.name) is not, so no user can delete an account, set it to /account")
         }
+        let apps = settings.providers.first { $0.name == .apple }?.clientIDs ?? []
+        for id in line.clientIDs where !apps.contains(id) {
+            let provider = Setting.provider.name + "APPLE"
+            findings.warn(line, "has client-id=\(id), which is none of the client-ids= of \(provider): no code of this app is exchanged")
+        }
+        for id in apps where !line.clientIDs.contains(id) {
+            findings.warn(line, "lacks client-id=\(id), an app of \(Setting.provider.name)APPLE: its tokens are not revoked")
+        }
     }
 }
 
