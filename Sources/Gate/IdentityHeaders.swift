@@ -56,7 +56,7 @@ package enum IdentityHeaders {
     /// Fields of a checked request that a proxy sets or removes as the answer says.
     package static let passage = IdentityHeader.allCases.map(\.name) + credentials + ["Authorization"]
 
-    static let requestNames = IdentityHeader.allCases.map(\.name) + credentials + forwarding
+    static let requestNames = IdentityHeader.allCases.map(\.name) + credentials + forwarding + [mergeDone]
 
     /// Fields that frame a message or are hop-by-hop. `HTTP` handles their usual spelling; look-alikes are removed, because
     /// a later hop may read them as the field.

@@ -105,7 +105,7 @@ final class ContractWorld: StoryWorld {
                 fence: { true }),
             life: AccountLife(
                 writable: ["name", "locale"],
-                own: OwnAccount(context: context, ways: Catalogue.ways(of: table.mounts.map(\.contract))),
+                own: OwnAccount(context: context, limiter: limiter, ways: Catalogue.ways(of: table.mounts.map(\.contract))),
                 leaving: Leaving(context: context, rule: DeletionRule()),
                 merges: Merges(sessions: sessions, limiter: limiter, order: TierOrder(["free", "premium"])),
                 appleNotices: AppleNotices(

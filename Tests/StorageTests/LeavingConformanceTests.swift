@@ -56,6 +56,10 @@ import Wire
         #expect(try await store.erasable(at: at(108).now, limit: 9).isEmpty)
         #expect(try await store.erasable(at: at(109).now, limit: 9) == [user])
         #expect(try await !store.erase(user, at(108)))
+        // A guest has nothing to sign in with again.
+        let guest = try await store.opened(nil, hash: nil, contract: .anonymous, at: at(0))
+        let leaver = CallerSession(user: guest.account.id, session: try #require(guest.session).id)
+        #expect(try await store.leave(leaver, rule, at(5_000)) == .closed(until: at(5_100).now))
         let signIn = try await store.signIn(user, proof: PasswordProof(hash: "hash"), session: newSession(), at(50))
         #expect(signIn?.account.erasedAt == nil)
         #expect(try await store.account(user)?.erasedAt == nil)

@@ -54,6 +54,32 @@ extension AccountStore {
         #expect(try await store.account(into) == merged)
     }
 
+    /// A refresh token that was spent may be in anybody's hands: it merges nothing, and its session ends as at a refresh.
+    @Test(arguments: Backend.allCases) func aSpentRefreshTokenProvesNoGuest(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let (guest, ada) = (try await store.guest(), try await store.opened("ada@x"))
+        let session = try #require(guest.session).id
+        func token(_ counter: UInt64) -> RefreshRequest {
+            RefreshRequest(session: session, contract: .anonymous, counter: counter, rule: RefreshRule(graceSeconds: 0))
+        }
+        func merge(_ counter: UInt64) async throws -> MergeOutcome {
+            try await store.merge(
+                Merging(guest: session, refresh: token(counter), into: ada.account.id, by: ada.session?.id, tiers), at(20))
+        }
+        for counter: UInt64 in 1...3 { _ = try await store.refresh(token(counter), at(Int64(counter))) }
+        #expect(try await merge(9) == .noGuest)
+        #expect(try await merge(1) == .noGuest)
+        #expect(try await store.session(session) == nil)
+        #expect(try await store.auditEvents(of: guest.account.id, before: nil, limit: 1).map(\.kind) == [.refreshReuse])
+        #expect(try await store.account(guest.account.id) != nil)
+        let other = try await store.guest()
+        let newest = RefreshRequest(session: try #require(other.session).id, contract: .anonymous, counter: 1, rule: RefreshRule())
+        let merging = Merging(guest: newest.session, refresh: newest, into: ada.account.id, by: ada.session?.id, tiers)
+        #expect(try await store.merge(merging, at(30)) == .merged(from: other.account.id, into: ada.account.id, isRepeated: false))
+    }
+
     @Test(arguments: Backend.allCases) func onlyAGuestIsMerged(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }

@@ -30,6 +30,8 @@ import Workbench
         let kept = ["#TOLLGATE_", "#REDIS_", "#SMTP_URL", "#DATABASE_URL", "#OTEL_"]
         let text = lines.map { line in kept.contains { line.hasPrefix($0) } ? line.dropFirst() : line }.joined(separator: "\n")
             .replacing("TOLLGATE_SIGNING_ALGORITHM=ES256", with: "TOLLGATE_SIGNING_ALGORITHM=HS256")
+            // A folder, which is read from the disk.
+            .replacing("TOLLGATE_MAIL_TEMPLATES=/etc/tollgate/mails", with: "TOLLGATE_MAIL_TEMPLATES=")
         let stores = ["apple-api-key.p8", "google-service-account.json", "stripe-secret", "stripe-api-key", "revenuecat-authorization"]
         let secrets =
             stores.map { "/etc/tollgate/\($0)" } + [

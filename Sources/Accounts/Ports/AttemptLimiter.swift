@@ -24,6 +24,9 @@ package struct AttemptBucket: Sendable, Hashable {
         case accountPurchases = "account-purchases"
         /// Merges of guests into one account.
         case accountMerges = "account-merges"
+        /// Changes of attributes and identities of one account by its user, and exports. Each change stays in the audit log, and an export
+        /// reads all of that.
+        case accountChanges = "account-changes"
         /// Codes and reset tokens sent to one recipient.
         case recipientMessages = "recipient-messages"
         /// Codes and reset tokens requested from one address.
@@ -96,6 +99,7 @@ package struct AttemptRates: Sendable, Equatable {
         case .addressPurchases: AttemptRate(burst: 150, perHour: 1_800)
         case .accountPurchases: AttemptRate(burst: 100, perHour: 600)
         case .accountMerges: AttemptRate(burst: 20, perHour: 60)
+        case .accountChanges: AttemptRate(burst: 60, perHour: 120)
         case .recipientMessages: AttemptRate(burst: 6, perHour: 12)
         case .addressMessages: AttemptRate(burst: 100, perHour: 1_800)
         case .identitySignIns: AttemptRate(burst: 1_000, perHour: 120)

@@ -51,6 +51,9 @@ extension AccountContext {
     /// Gives a guest that has become an account the attributes of the hook's answer.
     func give(_ attributes: Attributes?, to user: UUID, _ audit: AuditContext) async throws(AccountFailure) {
         guard let attributes, attributes != .none else { return }
-        _ = try await ask(await store.change(.merge(attributes.json), of: user, audit))
+        let merged = try await ask(await store.change(.merge(attributes.json), of: user, audit))
+        guard case .failure? = merged else { return }
+        // There is no room for both.
+        _ = try await ask(await store.change(.replace(attributes), of: user, audit))
     }
 }

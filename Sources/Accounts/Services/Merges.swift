@@ -26,18 +26,26 @@ package struct Merges: Sendable {
     package func merge(
         _ token: String, into account: UUID, session: UUID?, caller: Caller, read: (String) -> RevokedAccessToken
     ) async throws(AccountError<MergeRefusal>) -> UUID {
-        let found: UUID? =
-            switch read(token) {
-            case .ofSession(let session): session.session
-            case .withoutSession: nil
-            case .none: sessions.session(ofOwnRefreshToken: token)
+        let found: UUID
+        var refresh: RefreshRequest?
+        switch read(token) {
+        case .ofSession(let session): found = session.session
+        case .withoutSession: throw .refused(.invalidToken)
+        case .none:
+            // One that is spent proves nothing: it may be in anybody's hands.
+            do throws(AccountError<RefreshTokenRefusal>) {
+                refresh = try sessions.mint.request(ofOwn: token, rule: sessions.rule, now: sessions.context.storeTime)
+            } catch {
+                throw .refused(.invalidToken)
             }
-        guard let found else { throw .refused(.invalidToken) }
+            guard let session = refresh?.session else { throw .refused(.invalidToken) }
+            found = session
+        }
         let (context, audit) = (sessions.context, sessions.context.audit(caller))
         let outcome: MergeOutcome
         do throws(AccountFailure) {
             let attempts = try await Attempts(limiter, [AttemptBucket(.accountMerges, account.text)])
-            let merging = Merging(guest: found, into: account, by: session, order)
+            let merging = Merging(guest: found, refresh: refresh, into: account, by: session, order)
             outcome = try await attempts.make { () throws(AccountFailure) in
                 try await context.ask(await context.store.merge(merging, audit))
             }

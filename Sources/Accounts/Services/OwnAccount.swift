@@ -33,17 +33,24 @@ package struct OwnAccount: Sendable {
     private static let eventsAtOnce = 1_000
 
     private let context: AccountContext
+    private let limiter: any AttemptLimiter
     private let ways: SignInWays
 
     /// `ways`: those that are left to an account whose identities are unlinked.
-    package init(context: AccountContext, ways: SignInWays) {
+    package init(context: AccountContext, limiter: any AttemptLimiter, ways: SignInWays) {
         self.context = context
+        self.limiter = limiter
         self.ways = ways
     }
 
     /// The identities of an account, sorted by provider and subject.
     package func identities(of user: UUID) async throws(AccountFailure) -> [LinkedIdentity] {
         try await context.ask(await context.store.identities(of: user))
+    }
+
+    /// Counts a change by the user of an account, or an export.
+    package func charge(_ user: UUID) async throws(AccountFailure) {
+        _ = try await Attempts(limiter, [AttemptBucket(.accountChanges, user.text)])
     }
 
     /// Merges `change`, a JSON object, into the attributes of an account; `writable` are those that its user may write.

@@ -150,6 +150,11 @@ extension TokenMint {
         }
     }
 
+    /// The refresh that a token asks for at the endpoint of its own contract.
+    func request(ofOwn token: String, rule: RefreshRule, now: WallTime) throws(AccountError<RefreshTokenRefusal>) -> RefreshRequest {
+        try request(token, try origin(of: token, now: now).contract, rule: rule, now: now)
+    }
+
     /// The contract and session that a refresh token was issued for, whatever the contract.
     func origin(
         of token: String, now: WallTime

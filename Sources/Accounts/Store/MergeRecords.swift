@@ -14,13 +14,15 @@ package protocol MergeRecords: Sendable {
 package struct Merging: Sendable, Equatable {
     /// A session of the guest.
     package let guest: UUID
+    /// The refresh token that proves it; nil for an access token.
+    package let refresh: RefreshRequest?
     package let account: UUID
     /// The caller's session of the account; nil for a caller with a token of an outside issuer.
     package let session: UUID?
     package let order: TierOrder
 
-    package init(guest: UUID, into account: UUID, by session: UUID?, _ order: TierOrder) {
-        (self.guest, self.account, self.session, self.order) = (guest, account, session, order)
+    package init(guest: UUID, refresh: RefreshRequest? = nil, into account: UUID, by session: UUID?, _ order: TierOrder) {
+        (self.guest, self.refresh, self.account, self.session, self.order) = (guest, refresh, account, session, order)
     }
 }
 

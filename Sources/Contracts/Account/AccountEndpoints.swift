@@ -61,6 +61,7 @@ struct AccountEndpoints: AccountCalls {
 
     private func change() async throws(Failure) -> LocalResponse {
         let user = try request.person().user
+        try await call(await life.own.charge(user))
         guard let change = try request.json("attributes") else { throw .malformed("attributes is required", in: dialect) }
         let account = try await call(
             await life.own.change(change, of: user, writable: life.writable, caller: request.caller)
@@ -78,6 +79,7 @@ struct AccountEndpoints: AccountCalls {
 
     private func export() async throws(Failure) -> LocalResponse {
         let user = try request.person().user
+        try await call(await life.own.charge(user))
         guard let kept = try await call(await life.own.export(user)) else { throw gone }
         var response = LocalResponse.json { json in services.write(kept, &json) }
         response.fields.append((name: "Content-Disposition", value: "attachment; filename=\"account.json\""))
@@ -120,6 +122,7 @@ struct AccountEndpoints: AccountCalls {
 
     private func link() async throws(Failure) -> LocalResponse {
         let session = try request.requiredSession()
+        try await call(await life.own.charge(session.user))
         let (name, token) = (try required("provider"), try required("id_token"))
         guard let provider = Provider(rawValue: name) else {
             throw Failure(400, "INVALID_PROVIDER", "There is no provider of this name.")
@@ -140,6 +143,7 @@ struct AccountEndpoints: AccountCalls {
 
     private func unlink() async throws(Failure) -> LocalResponse {
         let session = try request.requiredSession()
+        try await call(await life.own.charge(session.user))
         let missing = Failure(404, "NOT_FOUND", "The account has no identity of this provider.")
         guard let provider = request.segment(below: Self.identitiesPath).flatMap(Provider.init(rawValue:)) else { throw missing }
         try await call(

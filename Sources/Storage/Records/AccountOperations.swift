@@ -125,9 +125,7 @@ extension SQLTransaction {
         try setPasswordHash(new.passwordHash, of: account.id)
         if new.attributes != .none {
             account.attributes = new.attributes
-            try change(
-                .account(account.id), "UPDATE accounts SET attributes = $2, tier_version = tier_version + 1 WHERE id = $1",
-                [.id(account.id), .bytes(new.attributes.json)])
+            try setAttributes(new.attributes, of: account.id, at: audit.now)
         }
         let opened = try openSession(session, of: &account, audit)
         try log(
@@ -144,7 +142,12 @@ extension SQLTransaction {
         try update(account)
         try setPasswordHash(new.passwordHash, of: account.id)
         try dropCodes(of: account)
+        // Those of the hook count before the guest's own.
+        let attributes = new.attributes.completed(by: account.attributes)
+        if attributes != account.attributes { try setAttributes(attributes, of: account.id, at: audit.now) }
+        account.attributes = attributes
         let opened = try openSession(session, of: &account, audit)
+        try log(.emailChanged, account.id, audit, session: opened?.id)
         try log(.passwordChanged, account.id, audit, session: opened?.id, detail: "sign-up of a guest")
         return .opened(account, opened)
     }

@@ -92,7 +92,7 @@ extension SQLTransaction {
         case .join(let guest):
             try link(proof.key, to: guest, audit)
             var account = try present(guest)
-            let attributes = account.attributes.completed(by: new.attributes)
+            let attributes = new.attributes.completed(by: account.attributes)
             if attributes != account.attributes { try setAttributes(attributes, of: guest, at: audit.now) }
             account.attributes = attributes
             return SignIn(account: account, session: nil)

@@ -15,6 +15,7 @@ extension SQLStore {
             else { return .noCaller }
             // It may have ended before its account was locked.
             guard try sql.isOpen(guest.id, of: giver, audit.now) else { return .noGuest }
+            guard try sql.isProven(merging, of: giver, audit) else { return .noGuest }
             guard try sql.isGuest(giver) else { return .notGuest }
             let merged = GuestRule.merged(giver, into: taker, merging.order, at: audit.now)
             guard merged.merges.count <= GuestRule.mostMerges else {
@@ -61,6 +62,20 @@ extension SQLTransaction {
         guard let session else { return true }
         guard let found = try self.session(session)?.0 else { return false }
         return found.user == account.id && now < found.deadline
+    }
+
+    /// Whether the token of the guest still counts. One that is spent is somebody else's: then the session ends, as at a refresh.
+    fileprivate mutating func isProven(_ merging: Merging, of guest: Account, _ audit: AuditContext) throws(SQLFault) -> Bool {
+        guard let refresh = merging.refresh else { return true }
+        guard let session = try self.session(merging.guest)?.0 else { return false }
+        switch refresh.rule.verdict(counter: refresh.counter, contract: refresh.contract, session: session, now: audit.now) {
+        case .rotate, .again, .storm, .keep: return true
+        case .refuse: return false
+        case .reuse:
+            guard try end(session.id, .refreshReuse, at: audit.now) != nil else { throw .conflict }
+            try log(.refreshReuse, guest.id, audit, session: session.id)
+            return false
+        }
     }
 
     /// The outcome for a guest whose session is not there: a merge that was made before, or none.

@@ -45,7 +45,8 @@ extension SQLStore {
             guard var (returned, _) = try sql.carryOut(.attach(to: account, releasing: other?.id), recipient, by: nil, quiet) else {
                 return nil
             }
-            try sql.lockOut(&returned, since: way.at, audit)
+            // Whoever changed the email may have linked an identity first.
+            try sql.lockOut(&returned, since: way.at.advanced(seconds: -Notice.keptSeconds), audit)
             try sql.close(way, of: account)
             return EmailReturn(account: returned, hadPassword: former.hasPassword)
         }

@@ -57,13 +57,14 @@ extension AppleKeyPlan {
 extension AccountLife {
     init(
         _ account: AccountDeclaration, _ configuration: GatewayConfiguration, _ context: AccountContext, _ keys: any ProviderKeys,
-        merges: Merges, notices: Notices?
+        _ limiter: any AttemptLimiter, merges: Merges, notices: Notices?
     ) {
         let line = configuration.settings.deletion ?? .bare
         let rule = DeletionRule(graceSeconds: line.graceSeconds, recentSeconds: line.recentSeconds)
         let ways = Catalogue.ways(of: configuration.contracts.mounts.map(\.contract))
         self.init(
-            writable: Set(account.writable), own: OwnAccount(context: context, ways: ways), leaving: Leaving(context: context, rule: rule),
+            writable: Set(account.writable), own: OwnAccount(context: context, limiter: limiter, ways: ways),
+            leaving: Leaving(context: context, rule: rule),
             merges: merges, appleNotices: AppleNotices(context: context, keys: keys, ways: ways, rule: rule))
         self.notices = notices
     }
