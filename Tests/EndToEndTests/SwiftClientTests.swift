@@ -26,9 +26,12 @@ import Testing
 
     /// The store of an app that ends and begins again.
     private final class Kept: TokenStore {
-        let tokens = Watched<Tokens?>(nil)
-        func load() -> Tokens? { tokens.now }
-        func save(_ new: Tokens?) { tokens.change { $0 = new } }
+        let session = Watched(Session())
+        func load() -> Session { session.now }
+        func save(_ new: Session) { session.change { $0 = new } }
+
+        var tokens: Tokens? { session.now.tokens }
+        func set(_ access: String) { session.change { $0.tokens?.access = access } }
     }
 
     private let settings: String
@@ -44,34 +47,33 @@ import Testing
         settings = [
             Gateway.contracts, providers.settings(), "TOLLGATE_JWT_SECRET=\"\(Self.secret)\"", "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"",
             "TOLLGATE_ROUTE_PROGRESS=\"/progress upstream=u\"", "TOLLGATE_ROUTE_FRESH=\"/fresh upstream=u max-age=1s\"",
+            "TOLLGATE_ACCOUNT=/account",
         ].joined(separator: "\n")
         gateway = try Gateway(settings)
         relay = try Relay(to: gateway.port)
     }
 
-    private func app(_ contract: Contract, at url: String? = nil, device: String? = nil) throws -> AuthManager {
+    private func app(at url: String? = nil, device: String? = nil) throws -> AuthManager {
         let network = URLSession(configuration: .ephemeral)
         return try AuthManager(
-            url: try #require(URL(string: url ?? relay.url)), contract: contract.auth, store: store, network: network,
-            device: device, pause: .milliseconds(20))
+            url: try #require(URL(string: url ?? relay.url)), store: store, network: network, device: device, pause: .milliseconds(20))
     }
 
     private func signedIn(_ contract: Contract) async throws -> AuthManager {
-        let auth = try app(contract)
+        let auth = try app()
         if let provider = contract.provider {
             let token = try providers.token(provider, #"{"sub":"001.client"}"#)
-            try await auth.signIn(contract.path, ["provider": provider, "idToken": token])
+            try await auth.signIn(contract.auth, contract.path, ["provider": provider, "idToken": token])
         } else {
-            try await auth.signIn(contract.path, ["email": "ada@example.org", "password": goodPassword])
+            try await auth.signIn(contract.auth, contract.path, ["email": "ada@example.org", "password": goodPassword])
         }
         return auth
     }
 
     /// The same app after the end of its access token.
-    private func later(_ contract: Contract) throws -> AuthManager {
-        let access = try expired(store.tokens.now?.access ?? "", secret: Self.secret)
-        store.tokens.change { $0?.access = access }
-        return try app(contract)
+    private func later() throws -> AuthManager {
+        store.set(try expired(store.tokens?.access ?? "", secret: Self.secret))
+        return try app()
     }
 
     private func request(_ path: String = "/progress") throws -> URLRequest { URLRequest(url: try #require(URL(string: relay.url + path))) }
@@ -94,14 +96,14 @@ import Testing
     func requestsWithAnExpiredTokenRefreshItOnce(_ contract: Contract) async throws {
         #expect(try await status(signedIn(contract)) == 200)
         for round in 1...2 {
-            let (before, auth) = (store.tokens.now, try later(contract))
+            let (before, auth) = (store.tokens, try later())
             let request = try request()
             try await withThrowingTaskGroup(of: Int?.self) { group in
                 for _ in 0..<12 { group.addTask { (try await auth.send(request).1 as? HTTPURLResponse)?.statusCode } }
                 for try await status in group { #expect(status == 200) }
             }
             #expect(requests(to: contract.refresh) == round)
-            #expect((store.tokens.now?.refresh == before?.refresh) == (contract.testDescription == "password"))
+            #expect((store.tokens?.refresh == before?.refresh) == (contract.testDescription == "password"))
         }
     }
 
@@ -111,7 +113,7 @@ import Testing
         for round in 1...2 {
             relay.answerNext(
                 to: contract.refresh, [nil, "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"])
-            #expect(try await status(later(contract)) == 200)
+            #expect(try await status(later()) == 200)
             #expect(requests(to: contract.refresh) == 3 * round)
         }
     }
@@ -120,14 +122,13 @@ import Testing
     @Test(arguments: [-7_200, 7_200]) func theAppsClockMakesNoDifference(_ ahead: Int) async throws {
         let gateway = try Gateway(settings, environment: try WrongClock.shared.get().environment(ahead))
         let (relay, contract) = (try Relay(to: gateway.port), Self.contracts[3])
-        let auth = try app(contract, at: relay.url)
-        try await auth.signIn(contract.path, ["email": "ada@example.org", "password": goodPassword])
+        let auth = try app(at: relay.url)
+        try await auth.signIn(contract.auth, contract.path, ["email": "ada@example.org", "password": goodPassword])
         let request = URLRequest(url: try #require(URL(string: relay.url + "/progress")))
         #expect((try await auth.send(request).1 as? HTTPURLResponse)?.statusCode == 200)
         #expect(relay.seen.now.count { $0.hasSuffix(contract.refresh) } == 0)
-        let access = try expired(store.tokens.now?.access ?? "", secret: Self.secret, now: unixNow + ahead)
-        store.tokens.change { $0?.access = access }
-        let later = try app(contract, at: relay.url)
+        store.set(try expired(store.tokens?.access ?? "", secret: Self.secret, now: unixNow + ahead))
+        let later = try app(at: relay.url)
         #expect((try await later.send(request).1 as? HTTPURLResponse)?.statusCode == 200)
         #expect(relay.seen.now.count { $0.hasSuffix(contract.refresh) } == 1)
     }
@@ -136,33 +137,33 @@ import Testing
         let contract = Contract(testDescription: "apple", auth: .apple, path: "/registerUser", provider: "apple")
         var auth = try await signedIn(contract)
         #expect(try await status(auth) == 200)
-        let former = store.tokens.now?.access
+        let former = store.tokens?.access
         #expect(await auth.signOut())
         #expect(try gateway.send("GET /progress", bearer: former).status == 401)
         _ = try await signedIn(contract)
-        auth = try later(contract)
+        auth = try later()
         let asked = relay.seen.now.count
         await #expect(throws: AuthError.signedOut) { try await auth.send(request()) }
-        #expect(store.tokens.now == nil && relay.seen.now.count == asked + 1)
+        #expect(store.tokens == nil && relay.seen.now.count == asked + 1)
     }
 
-    @Test func aBanEndsTheSessionWithItsSentence() async throws {
-        let contract = Self.contracts[1]
-        _ = try await signedIn(contract)
-        let auth = try later(contract)
-        let body = #"{"error":"The account is banned for good.","code":"ACCOUNT_BANNED"}"#
-        relay.answerNext(
-            to: contract.refresh, ["HTTP/1.1 403 Forbidden\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"])
+    /// A ban ends the sessions: the next sign-in says so.
+    @Test func aBanSignsOutAndRefusesTheSignIn() async throws {
+        _ = try await signedIn(Self.contracts[0])
+        let outcome = try gateway.command(["user", "ban", "ada@example.org"])
+        #expect(outcome.code == 0, "\(outcome.complaints)")
+        let auth = try later()
+        await #expect(throws: AuthError.signedOut) { try await auth.send(request()) }
+        #expect(store.session.now == Session())
         await #expect(throws: AuthError.refused(status: 403, code: "ACCOUNT_BANNED", message: "The account is banned for good.")) {
-            try await auth.send(request())
+            try await auth.signIn(.password, "/auth/login", ["email": "ada@example.org", "password": goodPassword])
         }
-        #expect(store.tokens.now == nil)
     }
 
     @Test func aSignInNamesTheDevice() async throws {
         let server = try Upstream(Upstream.saying("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"))
-        let auth = try app(Self.contracts[0], at: server.url, device: "Ada's phone")
-        await #expect(throws: AuthError.unavailable) { try await auth.signIn("/auth/login", ["email": "ada@example.org"]) }
+        let auth = try app(at: server.url, device: "Ada's phone")
+        await #expect(throws: AuthError.unavailable) { try await auth.signIn(.password, "/auth/login", ["email": "ada@example.org"]) }
         #expect(server.requests.now.first?["x-device-name"] == "Ada's phone")
     }
 
@@ -178,33 +179,33 @@ import Testing
     func nothingButARefusalSignsOut(_ answer: String?) async throws {
         let contract = Self.contracts[0]
         _ = try await signedIn(contract)
-        let auth = try later(contract)
-        let kept = store.tokens.now
+        let auth = try later()
+        let kept = store.tokens
         relay.answerNext(to: contract.refresh, [answer, answer, answer])
         await #expect(throws: AuthError.unavailable) { try await auth.send(request()) }
-        #expect(store.tokens.now == kept && requests(to: contract.refresh) == 3)
+        #expect(store.tokens == kept && requests(to: contract.refresh) == 3)
         #expect(try await status(auth) == 200)
     }
 
     @Test func withoutANetworkTheTokensAreKept() async throws {
         let contract = Self.contracts[1]
         _ = try await signedIn(contract)
-        let kept = store.tokens.now
+        let kept = store.tokens
         let nowhere = try Listening.refusing()
-        let auth = try app(contract, at: "http://127.0.0.1:\(nowhere.port)")
+        let auth = try app(at: "http://127.0.0.1:\(nowhere.port)")
         let away = URLRequest(url: try #require(URL(string: "http://127.0.0.1:\(nowhere.port)/progress")))
         await #expect(throws: URLError.self) { try await auth.send(away) }
-        await #expect(throws: URLError.self) { try await auth.signIn("/auth/signin", ["provider": "apple"]) }
-        #expect(store.tokens.now == kept)
+        await #expect(throws: URLError.self) { try await auth.signIn(.provider, "/auth/signin", ["provider": "apple"]) }
+        #expect(store.tokens == kept)
     }
 
     @Test(arguments: contracts)
     func aSessionThatHasEndedSignsOut(_ contract: Contract) async throws {
         let auth = try await signedIn(contract)
-        let form = Array("token=\(store.tokens.now?.refresh ?? "")".utf8)
+        let form = Array("token=\(store.tokens?.refresh ?? "")".utf8)
         #expect(try gateway.ask("POST /oauth/revoke", ["Content-Type: application/x-www-form-urlencoded"], body: form).status == 200)
         await #expect(throws: AuthError.signedOut) { try await auth.send(request()) }
-        #expect(store.tokens.now == nil && requests(to: contract.refresh) == 1)
+        #expect(store.tokens == nil && requests(to: contract.refresh) == 1)
         let asked = relay.seen.now.count
         await #expect(throws: AuthError.signedOut) { try await auth.send(request()) }
         #expect(await !auth.isSignedIn && relay.seen.now.count == asked)
@@ -213,56 +214,129 @@ import Testing
     @Test(arguments: contracts)
     func aSignOutWithAnExpiredTokenEndsTheSession(_ contract: Contract) async throws {
         _ = try await signedIn(contract)
-        let auth = try later(contract)
-        let former = try #require(store.tokens.now)
+        let auth = try later()
+        let former = try #require(store.tokens)
         #expect(await auth.signOut())
-        #expect(store.tokens.now == nil)
-        store.save(former)
-        await #expect(throws: AuthError.signedOut) { try await app(contract).send(request()) }
+        #expect(store.tokens == nil)
+        store.save(Session(tokens: former))
+        await #expect(throws: AuthError.signedOut) { try await app().send(request()) }
         // Without a network the tokens go all the same.
         _ = try await signedIn(Self.contracts[2])
         relay.answerNext(to: "/oauth/revoke", [nil])
-        let offline = try app(Self.contracts[2])
+        let offline = try app()
         #expect(await !offline.signOut())
-        #expect(store.tokens.now == nil)
+        #expect(store.tokens == nil)
     }
 
     @Test func aSignOutDuringARefreshIsNotUndone() async throws {
         let contract = Self.contracts[3]
         _ = try await signedIn(contract)
         relay.answerNext(to: contract.refresh, [nil])
-        let auth = try later(contract)
+        let auth = try later()
         let request = try request()
         let late = Task { _ = try await auth.send(request) }
         while requests(to: contract.refresh) == 0 { try await Task.sleep(for: .milliseconds(1)) }
         #expect(await auth.signOut())
         await #expect(throws: AuthError.signedOut) { try await late.value }
-        #expect(store.tokens.now == nil)
+        #expect(store.tokens == nil)
     }
 
     @Test func whatNoRefreshMendsIsTheCallers() async throws {
         var auth = try await signedIn(Self.contracts[0])
         // It does not say when its user signed in.
         let minted = try gateway.bearer("--sub", "ada").split(whereSeparator: \.isWhitespace)
-        store.tokens.change { $0?.access = String(minted.last ?? "") }
-        auth = try app(Self.contracts[0])
+        store.set(String(minted.last ?? ""))
+        auth = try app()
         #expect(try await status(auth, "/fresh") == 401)
         #expect(requests(to: Self.contracts[0].refresh) == 0 && requests(to: "/fresh") == 1)
         await #expect(throws: AuthError.refused(status: 401, code: "UNAUTHORIZED", message: "Invalid email or password")) {
-            try await auth.signIn("/auth/login", ["email": "ada@example.org", "password": "another password"])
+            try await auth.signIn(.password, "/auth/login", ["email": "ada@example.org", "password": "another password"])
         }
         #expect(await auth.isSignedIn)
     }
 
-    @Test func anAnonymousUserKeepsTheAccountWithAnEmail() async throws {
-        let contract = Self.contracts[2]
-        _ = try await signedIn(contract)
-        let user = try claims(of: store.tokens.now?.access ?? "")["sub"].text
-        let auth = try later(contract)
+    // MARK: guests
+
+    /// A guest whose access token has expired.
+    private func guest() async throws -> (auth: AuthManager, user: String) {
+        _ = try await signedIn(Self.contracts[2])
+        let auth = try later()
+        return (auth, try #require(store.tokens?.account))
+    }
+
+    private func appleBody(_ subject: String) throws -> [String: String] {
+        ["provider": "apple", "idToken": try providers.token("apple", #"{"sub":"\#(subject)"}"#)]
+    }
+
+    @Test func aGuestKeepsTheAccountWithAnEmail() async throws {
+        let (auth, user) = try await guest()
         #expect(try gateway.send("POST /auth/email/code", #"{"email":"ada@example.org"}"#).status == 200)
         let code = try must(try gateway.message(to: "ada@example.org")["code"])
-        try await auth.signIn("/auth/email/verify", ["email": "ada@example.org", "code": code], keepsAccount: true)
-        let access = try #require(store.tokens.now?.access)
+        try await auth.signIn(.anonymous, "/auth/email/verify", ["email": "ada@example.org", "code": code], keepsAccount: true)
+        let access = try #require(store.tokens?.access)
         #expect(try claims(of: access)["sub"].text == user && claims(of: access)["email"].text == "ada@example.org")
+        #expect(await !auth.hasGuest)
+    }
+
+    /// In another contract, where the gateway ignores an expired token; also if the answer of the refresh is lost.
+    @Test(arguments: [false, true]) func aGuestKeepsTheAccountWithApple(_ isLost: Bool) async throws {
+        let (auth, user) = try await guest()
+        if isLost { relay.loseNextAnswer(to: Self.contracts[2].refresh) }
+        try await auth.signIn(.provider, "/auth/signin", appleBody("001.new"), keepsAccount: true)
+        #expect(store.tokens?.account == user && store.tokens?.contract == .provider)
+        #expect(await !auth.hasGuest)
+        #expect(try await status(later()) == 200)
+        #expect(requests(to: Self.contracts[1].refresh) == 1)
+    }
+
+    @Test func aSignInWaitsForTheGuestsToken() async throws {
+        let (auth, user) = try await guest()
+        relay.answerNext(to: Self.contracts[2].refresh, [nil, nil, nil])
+        await #expect(throws: AuthError.unavailable) {
+            try await auth.signIn(.provider, "/auth/signin", appleBody("001.new"), keepsAccount: true)
+        }
+        #expect(store.tokens?.account == user && requests(to: "/auth/signin") == 0)
+    }
+
+    @Test func aGuestIsMergedIntoTheAccountThatWasThere() async throws {
+        let owner = try await signedIn(Self.contracts[1])
+        let account = try #require(store.tokens?.account)
+        #expect(await owner.signOut())
+        let (auth, user) = try await guest()
+        try await auth.signIn(.provider, "/auth/signin", appleBody("001.client"), keepsAccount: true)
+        #expect(store.tokens?.account == account && store.session.now.guests.map(\.account) == [user])
+        // The app ends before it has asked, and its token expires; then the answer is lost.
+        let later = try later()
+        relay.loseNextAnswer(to: "/account/merge")
+        await #expect(throws: URLError.self) { try await later.mergeGuest() }
+        #expect(await later.hasGuest)
+        try await later.mergeGuest()
+        #expect(store.session.now.guests == [] && store.tokens?.account == account)
+    }
+
+    @Test func aGuestWhoHasASignInIsNotMergedAndDropped() async throws {
+        let (auth, user) = try await guest()
+        try await auth.signIn(.provider, "/auth/signin", appleBody("001.kept"), keepsAccount: true)
+        #expect(store.tokens?.account == user)
+        let owned = try #require(store.tokens)
+        store.save(Session(guests: [owned]))
+        let again = try app()
+        try await again.signIn(.password, "/auth/register", ["email": "eve@example.org", "password": goodPassword])
+        #expect(await again.hasGuest)
+        await #expect(
+            throws: AuthError.refused(
+                status: 409, code: "NOT_A_GUEST",
+                message: "The other account is no guest: something else signs in to it, or it is this one.")
+        ) { try await again.mergeGuest() }
+        #expect(await !again.hasGuest)
+        #expect(await again.isSignedIn)
+    }
+
+    @Test(arguments: ["forget", "sign out"]) func aGuestWhoIsNotWantedIsDropped(_ way: String) async throws {
+        let (auth, _) = try await guest()
+        try await auth.signIn(.password, "/auth/register", ["email": "eve@example.org", "password": goodPassword])
+        #expect(await auth.hasGuest)
+        if way == "forget" { try await auth.forgetGuest() } else { #expect(await auth.signOut()) }
+        #expect(store.session.now.guests == [] && (store.tokens == nil) == (way == "sign out"))
     }
 }

@@ -8,43 +8,83 @@ import okhttp3.OkHttpClient
 import okhttp3.Request
 import okhttp3.RequestBody.Companion.toRequestBody
 import okhttp3.Response
+import okio.ByteString.Companion.decodeBase64
+import org.json.JSONArray
 import org.json.JSONException
 import org.json.JSONObject
 
-/** The tokens of a session; [refresh] is null in a contract without refresh. */
-data class Tokens(val access: String, val refresh: String?)
+/** The tokens of a sign-in; [refresh] is null in a contract without refresh. Their [contract] refreshes them. */
+data class Tokens(val access: String, val refresh: String?, val contract: AuthContract) {
+    /** The id of the account, as the access token has it. */
+    val account: String?
+        get() = try {
+            access.split(".").takeIf { it.size == 3 }?.get(1)?.decodeBase64()?.let { JSONObject(it.utf8()).text("sub") }
+        } catch (malformed: JSONException) {
+            null
+        }
+}
 
-/** Where tokens outlive the app: a file that the Android Keystore encrypts; in tests, memory. */
+/**
+ * What is kept of a device's user: [tokens], null if nobody is signed in, and those of guests who signed in to another account, until
+ * they are merged into it.
+ */
+data class Session(val tokens: Tokens? = null, val guests: List<Tokens> = emptyList()) {
+    /** As text, for the store. */
+    fun text(): String = JSONObject().put("tokens", tokens?.let(::json)).put("guests", JSONArray(guests.map(::json))).toString()
+
+    companion object {
+        fun of(text: String): Session {
+            val whole = JSONObject(text)
+            val guests = whole.getJSONArray("guests")
+            return Session(whole.optJSONObject("tokens")?.let(::tokens), List(guests.length()) { tokens(guests.getJSONObject(it)) })
+        }
+
+        private fun json(tokens: Tokens) = with(tokens.contract) {
+            JSONObject().put("access", tokens.access).put("refresh", tokens.refresh).put("base", base).put("accessName", access)
+                .put("refreshName", refresh).put("holder", holder).put("refreshPath", refreshPath).put("opensGuests", opensGuests)
+        }
+
+        private fun tokens(kept: JSONObject) = Tokens(
+            kept.getString("access"), kept.text("refresh"),
+            AuthContract(
+                kept.getString("base"), kept.getString("accessName"), kept.text("refreshName"), kept.text("holder"),
+                kept.getString("refreshPath"), kept.getBoolean("opensGuests"),
+            ),
+        )
+    }
+}
+
+/** Where [Session.text] outlives the app: a file that the Android Keystore encrypts; in tests, memory. */
 interface TokenStore {
-    fun load(): Tokens?
-
-    /** null removes them. */
-    fun save(tokens: Tokens?)
+    fun load(): String?
+    fun save(text: String)
 }
 
 /**
  * What differs between the contracts of the gateway: where it is mounted, the names of the tokens in bodies, and the member of a
- * sign-in's answer that holds them, null if they are in the answer itself.
+ * sign-in's answer that holds them, null if they are in the answer itself. [opensGuests]: it opens accounts for which nothing but their
+ * tokens signs in.
  */
-class AuthContract(
+data class AuthContract(
     val base: String,
     val access: String,
     val refresh: String?,
     val holder: String? = null,
     val refreshPath: String = "/auth/refresh",
+    val opensGuests: Boolean = false,
 ) {
     /** The tokens of an answer; null if it has none. A contract that does not rotate keeps the refresh token that it has given. */
     fun tokens(answer: JSONObject, old: String? = null): Tokens? {
         val body = holder?.let { answer.optJSONObject(it) } ?: answer
         val access = body.text(access) ?: return null
-        val name = refresh ?: return Tokens(access, null)
-        return Tokens(access, body.text(name) ?: old ?: return null)
+        val name = refresh ?: return Tokens(access, null, this)
+        return Tokens(access, body.text(name) ?: old ?: return null, this)
     }
 
     companion object {
         val password = AuthContract("/api/v1", "access", "refresh", holder = "tokens")
         val provider = AuthContract("/whateat/api/v1", "accessToken", "refreshToken")
-        val anonymous = AuthContract("", "sessionToken", "refreshToken")
+        val anonymous = AuthContract("", "sessionToken", "refreshToken", opensGuests = true)
         val dlauth = AuthContract("", "access_token", "refresh_token", holder = "session", refreshPath = "/auth/token/refresh")
         val apple = AuthContract("", "token", null, holder = "body")
     }
@@ -55,7 +95,7 @@ sealed class AuthException(message: String) : IOException(message) {
     /** There is no session, or the gateway has ended it: show the sign-in. */
     class SignedOut : AuthException("signed out")
 
-    /** The gateway refused a sign-in, or the account is banned. [code] is for the app, the message for people. */
+    /** The gateway refused a sign-in or a merge. [code] is for the app (`ACCOUNT_BANNED`, `NOT_A_GUEST`), the message for people. */
     class Refused(val status: Int, val code: String, message: String) : AuthException(message)
 
     /** No answer said whether the session still exists. It is kept: try again later. */
@@ -65,7 +105,6 @@ sealed class AuthException(message: String) : IOException(message) {
 /** Keeps a session of the gateway: signs in and out, and gives out a client that adds the access token and refreshes it. */
 class AuthManager(
     private val url: HttpUrl,
-    private val contract: AuthContract,
     private val store: TokenStore,
     network: OkHttpClient = OkHttpClient(),
     /** The name of this device in the account's list of sessions, like Build.MODEL. */
@@ -77,32 +116,63 @@ class AuthManager(
     private val lock = Any()
     /** Held by the one refresh, for which all requests with an expired token wait. */
     private val flight = Any()
-    private var tokens = store.load()
+    private var session = store.load()?.let(Session::of) ?: Session()
 
     /** For requests to the gateway. Requests to other hosts go without the token. */
     val client: OkHttpClient = network.newBuilder().addInterceptor(this).build()
 
     val isSignedIn: Boolean get() = current() != null
 
+    /** Whether a guest of this device can be merged into the account that has signed in since. */
+    val hasGuest: Boolean get() = guests().isNotEmpty()
+
     /**
      * Signs in, or registers, at a path of the contract. Returns the answer, which has the user. [keepsAccount]: the request has the
-     * access token, so that an anonymous user gets an email and stays who they are. Not on the main thread, like all calls here.
+     * access token, so that a guest gets an email or an identity and keeps the account. If the sign-in leads to another account, the
+     * guest's tokens are kept for [mergeGuest]. Not on the main thread, like all calls here.
      */
-    fun signIn(path: String, body: JSONObject, keepsAccount: Boolean = false): JSONObject {
-        val request = request(contract.base + path, body)
-        (if (keepsAccount) client else plain).newCall(request).execute().use { response ->
+    fun signIn(contract: AuthContract, path: String, body: JSONObject, keepsAccount: Boolean = false): JSONObject {
+        val request = request(contract.base + path, body).let { if (keepsAccount) it.with(renewed()) else it }
+        plain.newCall(request).execute().use { response ->
             val answer = response.json()
             if (!response.isSuccessful) throw refusal(answer, response)
             val new = answer?.let { contract.tokens(it) }
             if (answer == null || new == null) throw AuthException.Unavailable()
-            keep(new)
+            synchronized(lock) {
+                val former = listOfNotNull(session.tokens?.takeIf { it.contract.opensGuests })
+                keep(Session(new, (session.guests + former).filter { it.account == null || it.account != new.account }))
+            }
             return answer
         }
     }
 
-    /** Signs out here at once. False if the gateway could not be told, where the session then ends by its own time. */
+    /**
+     * Merges the guest into the account that is signed in: ask the user before. [path] is that of `TOLLGATE_ACCOUNT`. After a lost
+     * answer it can be called again.
+     */
+    fun mergeGuest(path: String = "/account") {
+        for (guest in guests()) {
+            val body = JSONObject().put("guest_token", guest.refresh ?: guest.access)
+            client.newCall(request("$path/merge", body)).execute().use { response ->
+                val answer = response.json()
+                if (response.code == 200 && answer?.has("merged_from") == true) return@use replace(guest, null)
+                val refusal = refusal(answer, response)
+                // 400: its session has ended. 409: it has become an account that something signs in to.
+                if (refusal is AuthException.Refused && response.code in setOf(400, 409)) replace(guest, null)
+                throw refusal
+            }
+        }
+    }
+
+    /** Drops the tokens of the guest, which the user does not want to merge: nothing signs in to its account any more. */
+    fun forgetGuest() = synchronized(lock) { keep(Session(session.tokens)) }
+
+    /**
+     * Signs out here at once, and drops a guest who was not merged. False if the gateway could not be told, where the session then ends
+     * by its own time.
+     */
     fun signOut(): Boolean {
-        val old = synchronized(lock) { current().also { keep(null) } } ?: return true
+        val old = synchronized(lock) { session.tokens.also { keep(Session()) } } ?: return true
         // The refresh token, because the access token may have expired.
         val form = "token=${old.refresh ?: old.access}".toRequestBody("application/x-www-form-urlencoded".toMediaType())
         return try {
@@ -123,6 +193,15 @@ class AuthManager(
         return chain.proceed(request.with(refreshed(tokens)))
     }
 
+    /**
+     * Tokens for a sign-in that keeps the account. It ignores an access token that has expired and opens another account, and the
+     * device's clock may be wrong: so they are refreshed in any case.
+     */
+    private fun renewed(): Tokens {
+        val tokens = current() ?: throw AuthException.SignedOut()
+        return if (tokens.refresh == null) tokens else refreshed(tokens)
+    }
+
     /** Other tokens than those that were refused: of a refresh that has ended meanwhile, or of one now. */
     private fun refreshed(refused: Tokens): Tokens = synchronized(flight) {
         val tokens = current() ?: throw AuthException.SignedOut()
@@ -130,12 +209,12 @@ class AuthManager(
     }
 
     private fun refresh(old: Tokens): Tokens {
-        val name = contract.refresh
-        if (name == null || old.refresh == null) {
-            keepIf(old, null)
+        val contract = old.contract
+        if (contract.refresh == null || old.refresh == null) {
+            replace(old, null)
             throw AuthException.SignedOut()
         }
-        val request = request(contract.base + contract.refreshPath, JSONObject().put(name, old.refresh))
+        val request = request(contract.base + contract.refreshPath, JSONObject().put(contract.refresh, old.refresh))
         for (attempt in 0 until 3) {
             if (attempt > 0) Thread.sleep(pause shl (attempt - 1))
             // An answer that was lost is asked for again: the gateway repeats it.
@@ -146,35 +225,39 @@ class AuthManager(
             }
             val new = if (status == 200) answer?.let { contract.tokens(it, old.refresh) } else null
             if (new != null) {
-                keepIf(old, new)
+                replace(old, new)
                 return new
             }
             // Nothing else ends a session: neither 5xx nor 429, nor a page of the hotel's network.
-            val (code, message) = answer?.let { code(it) } ?: continue
-            if (code == "ACCOUNT_BANNED" || status == 400 || status == 401) {
-                keepIf(old, null)
-                throw if (code == "ACCOUNT_BANNED") AuthException.Refused(status, code, message) else AuthException.SignedOut()
+            if (status in setOf(400, 401) && answer?.let { code(it) } != null) {
+                replace(old, null)
+                throw AuthException.SignedOut()
             }
         }
         if (current() != old) throw AuthException.SignedOut()
         throw AuthException.Unavailable()
     }
 
-    private fun current(): Tokens? = synchronized(lock) { tokens }
+    private fun current(): Tokens? = synchronized(lock) { session.tokens }
+
+    private fun guests(): List<Tokens> = synchronized(lock) { session.guests }
 
     /** In the store first: what is only in memory would be gone with the app. */
-    private fun keep(new: Tokens?) = synchronized(lock) {
+    private fun keep(new: Session) = synchronized(lock) {
         try {
-            store.save(new)
+            store.save(new.text())
         } finally {
-            tokens = new
+            session = new
         }
     }
 
-    /** Only while [old] are the tokens: the user may have signed out meanwhile. */
-    private fun keepIf(old: Tokens, new: Tokens?) = synchronized(lock) {
-        if (tokens != old) throw AuthException.SignedOut()
-        keep(new)
+    /** Replaces tokens where they are kept: a sign-in may have made them a guest's meanwhile, a sign-out have removed them. */
+    private fun replace(old: Tokens, new: Tokens?) = synchronized(lock) {
+        when (old) {
+            session.tokens -> keep(session.copy(tokens = new))
+            in session.guests -> keep(session.copy(guests = session.guests.mapNotNull { if (it == old) new else it }))
+            else -> throw AuthException.SignedOut()
+        }
     }
 
     private fun at(path: String): HttpUrl = url.newBuilder().encodedPath(url.encodedPath.trimEnd('/') + path).build()
