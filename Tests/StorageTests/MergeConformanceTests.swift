@@ -54,7 +54,7 @@ extension AccountStore {
         #expect(try await store.account(into) == merged)
     }
 
-    /// A refresh token that was spent may be in anybody's hands: it merges nothing, and its session ends as at a refresh.
+    /// A thief may hold a refresh token that was spent: it merges nothing, and its session ends as at a refresh.
     @Test(arguments: Backend.allCases) func aSpentRefreshTokenProvesNoGuest(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }

@@ -32,7 +32,7 @@ package struct Merges: Sendable {
         case .ofSession(let session): found = session.session
         case .withoutSession: throw .refused(.invalidToken)
         case .none:
-            // One that is spent proves nothing: it may be in anybody's hands.
+            // One that is spent proves nothing: a thief may hold it.
             do throws(AccountError<RefreshTokenRefusal>) {
                 refresh = try sessions.mint.request(ofOwn: token, rule: sessions.rule, now: sessions.context.storeTime)
             } catch {

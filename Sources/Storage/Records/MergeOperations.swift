@@ -64,7 +64,7 @@ extension SQLTransaction {
         return found.user == account.id && now < found.deadline
     }
 
-    /// Whether the token of the guest still counts. One that is spent is somebody else's: then the session ends, as at a refresh.
+    /// Whether the token of the guest still counts. One that is spent was stolen: then the session ends, as at a refresh.
     fileprivate mutating func isProven(_ merging: Merging, of guest: Account, _ audit: AuditContext) throws(SQLFault) -> Bool {
         guard let refresh = merging.refresh else { return true }
         guard let session = try self.session(merging.guest)?.0 else { return false }

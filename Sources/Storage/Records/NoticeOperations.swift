@@ -45,7 +45,7 @@ extension SQLStore {
             guard var (returned, _) = try sql.carryOut(.attach(to: account, releasing: other?.id), recipient, by: nil, quiet) else {
                 return nil
             }
-            // Whoever changed the email may have linked an identity first.
+            // A thief may have linked an identity before the change of the email.
             try sql.lockOut(&returned, since: way.at.advanced(seconds: -Notice.keptSeconds), audit)
             try sql.close(way, of: account)
             return EmailReturn(account: returned, hadPassword: former.hasPassword)
