@@ -15,14 +15,15 @@ import Testing
         page = try Page(try Self.browser.get())
     }
 
-    private var url: String { "http://127.0.0.1:\(gateway.port)/web/" }
+    private var url: String { url(of: gateway) }
+    private func url(of gateway: Gateway) -> String { "http://127.0.0.1:\(gateway.port)/web/" }
     private let password = "correct horse battery"
 
     // MARK: what people do
 
-    private func open(on page: Page? = nil) throws {
+    private func open(_ gateway: Gateway? = nil, on page: Page? = nil) throws {
         let page = page ?? self.page
-        try page.open(url)
+        try page.open(url(of: gateway ?? self.gateway))
         try page.wait("!document.getElementById('sign-in').hidden || !document.getElementById('register').hidden")
     }
 
@@ -38,9 +39,11 @@ import Testing
         try (page ?? self.page).wait("document.getElementById('account').ariaBusy === 'false'")
     }
 
-    private func register(_ email: String = "ada@example.org", name: String? = nil, on page: Page? = nil) throws {
+    private func register(
+        _ email: String = "ada@example.org", name: String? = nil, at gateway: Gateway? = nil, on page: Page? = nil
+    ) throws {
         let page = page ?? self.page
-        try open(on: page)
+        try open(gateway, on: page)
         try page.click("a[href='#register']")
         try page.wait("!document.getElementById('register').hidden")
         try submit("register", email: email, password: password, name: name, on: page)
@@ -144,6 +147,62 @@ import Testing
         let kept = try JSON(try must(try page.run("window.saved")))
         #expect(kept["account"]["email"].text == "ada@example.org" && kept["sessions"].array.count == 1)
         #expect(try page.complaints() == [])
+    }
+
+    private func isOpen() throws -> Bool { try page.run("document.getElementById('delete-dialog').open").bool == true }
+
+    @Test(arguments: ["0s", "14d"]) func anAccountIsDeleted(_ grace: String) throws {
+        let settings = "TOLLGATE_CONTRACTS=password@/api/v1\nTOLLGATE_ACCOUNT=/account\nTOLLGATE_DELETION=grace=\(grace)"
+        let gateway = try Gateway(settings)
+        try register(at: gateway)
+        try page.run("document.getElementById('delete').focus()")
+        try page.press("Enter")
+        #expect(try isOpen() && page.run("document.activeElement.id").text == "delete-cancel")
+        try page.click("#delete-cancel")
+        #expect(try !isOpen() && page.run("document.activeElement.id").text == "delete")
+        // The sign-in was long ago: the session goes on, but does not delete.
+        let aging =
+            "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], 9); c.execute('UPDATE sessions SET signed_in_at = 1'); c.commit()"
+        _ = try mustRun("python3", ["-c", aging, gateway.folder.file("data/accounts.db")])
+        try page.click("#delete")
+        try page.click("#delete-confirm")
+        try page.wait("!document.getElementById('sign-in').hidden")
+        #expect(try page.text("#sign-in [role=alert]").hasPrefix("Your last sign-in is too long ago"))
+        #expect(try !isOpen() && page.run("sessionStorage.length").int == 1)
+        #expect(!gateway.process.output.now.contains { $0.contains("/auth/refresh") })
+        try submit("sign-in", email: "ada@example.org", password: password)
+        try page.wait("!document.getElementById('account').hidden")
+        try waitForAccount()
+        try page.click("#delete")
+        try page.click("#delete-confirm")
+        try page.wait("!document.getElementById('closed').hidden")
+        let isClosed = grace == "14d"
+        #expect(try page.text("#closed-title") == (isClosed ? "Your account is closed" : "Your account is deleted"))
+        #expect(try page.text("#closed-text").contains("Until then a sign-in opens it again.") == isClosed)
+        #expect(try page.run("sessionStorage.length").int == 0 && page.run("document.activeElement.id").text == "closed-title")
+        try page.click("#to-sign-in")
+        try submit("sign-in", email: "ada@example.org", password: password)
+        if isClosed {
+            try page.wait("!document.getElementById('account').hidden")
+        } else {
+            try page.wait("document.querySelector('#sign-in [role=alert]').textContent")
+        }
+        #expect(try page.complaints() == [])
+    }
+
+    @Test func aSessionNamesTheProvider() throws {
+        let providers = try Providers.shared.get()
+        let gateway = try Gateway("\(Gateway.contracts)\nTOLLGATE_ACCOUNT=/account\n\(providers.settings())")
+        let ada = try gateway.signUp("ada@example.org")
+        let token = try providers.token("apple", #"{"sub":"001.web"}"#)
+        let body = #"{"provider":"apple","id_token":"\#(token)","idToken":"\#(token)"}"#
+        #expect(try gateway.send("POST /account/identities", body, bearer: ada.access).status == 200)
+        #expect(try gateway.send("POST /whateat/api/v1/auth/signin", body).status == 200)
+        try open(gateway)
+        try submit("sign-in", email: "ada@example.org", password: goodPassword)
+        try waitForAccount()
+        let ways = try page.run("[...document.querySelectorAll('.how')].map((way) => way.textContent).sort().join()").text
+        #expect(ways == ", with Apple,, with a password,, with a password")
     }
 
     @Test func anotherSessionIsListedAndCanBeEnded() throws {

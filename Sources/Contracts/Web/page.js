@@ -3,7 +3,7 @@
 import * as session from "./session.js";
 
 const find = (id) => document.getElementById(id);
-const views = ["sign-in", "register", "account", "trouble"].map(find);
+const views = ["sign-in", "register", "account", "closed", "trouble"].map(find);
 
 // MARK: views
 
@@ -30,6 +30,22 @@ function showSignedOut(text) {
   clearAccount();
   const id = location.hash === "#register" ? "register" : "sign-in";
   show(id, { moving: text !== undefined });
+}
+
+/// Shows the sign-in to a user whose session goes on, and why.
+function showSignInAgain(reason) {
+  clearAccount();
+  show("sign-in");
+  find("sign-in").querySelector(".message").textContent = reason;
+}
+
+/// `end`: until when a sign-in opens the account again; null if it is gone.
+function showClosed(end) {
+  clearAccount();
+  find("closed-title").textContent = end ? "Your account is closed" : "Your account is deleted";
+  find("closed-text").textContent = end
+    ? `It is erased on ${exact.format(end)}. Until then a sign-in opens it again.` : "Nothing signs in to it any more.";
+  show("closed");
 }
 
 // MARK: forms
@@ -119,8 +135,9 @@ async function enter({ moving = true } = {}) {
     const details = session.isDetailed ? session.details() : null;
     const [account, sessions, detailed] = await Promise.all([session.account(), session.sessions(), details]);
     showAccount(account);
-    showSessions(sessions);
+    // First: the sessions name the account's providers.
     if (detailed) showWays(detailed);
+    showSessions(sessions);
     find("account").setAttribute("aria-busy", "false");
   } catch (fault) {
     leave(fault);
@@ -157,6 +174,7 @@ function clearAccount() {
   for (const id of ["initial", "username", "email", "tier", "plan", "account-id"]) find(id).textContent = "";
   find("email").hidden = false;
   find("tier").classList.remove("premium");
+  providers = [];
   for (const id of ["sessions", "identities"]) find(id).replaceChildren();
   for (const id of ["sign-out-everywhere", "end-others", "ways"]) find(id).hidden = true;
 }
@@ -164,6 +182,10 @@ function clearAccount() {
 // MARK: ways to sign in
 
 const titles = { apple: "Apple", google: "Google", microsoft: "Microsoft", facebook: "Facebook", line: "LINE", kakao: "Kakao" };
+
+const title = (provider) => titles[provider] ?? provider;
+/// The names of those that sign in to the account.
+let providers = [];
 
 /// One way to sign in; `unlink` is called by its button, which is there for providers.
 function way(name, text, unlink) {
@@ -182,8 +204,9 @@ function showWays(account) {
   const contacts = [
     ...(account.email ? [way("Email", `${account.email} · ${proven}`)] : []), ...(account.phone ? [way("Phone", account.phone)] : []),
   ];
+  providers = account.identities.map(({ provider }) => title(provider));
   const identities = account.identities.map(({ provider, linked_at: linked }) => {
-    const name = titles[provider] ?? provider;
+    const name = title(provider);
     return way(name, `Since ${shortDate.format(new Date(linked))}`, async () => {
       await session.unlink(provider);
       showWays(await session.details());
@@ -203,12 +226,27 @@ async function save() {
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
+async function remove() {
+  let end;
+  try {
+    end = await session.remove();
+  } finally {
+    find("delete-dialog").close();
+  }
+  showClosed(end);
+}
+
 // MARK: sessions
 
-const ways = {
-  password: ", with a password", dlauth: ", with a password", apple: ", with Apple",
-  provider: ", with Apple or Google", anonymous: ", as a guest",
-};
+const ways = { password: ", with a password", dlauth: ", with a password", apple: ", with Apple", anonymous: ", as a guest" };
+const either = new Intl.ListFormat("en", { type: "disjunction" });
+
+/// How the user of a session signed in. A session does not say by which of the account's providers.
+function how(contract) {
+  if (contract !== "provider") return ways[contract] ?? "";
+  return providers.length > 0 ? `, with ${either.format(providers)}` : "";
+}
+
 const units = [["day", 86_400], ["hour", 3_600], ["minute", 60]];
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 
@@ -236,7 +274,7 @@ function item(entry) {
   put(item.querySelector(".used"), used, ago(used));
   put(item.querySelector(".created"), created, shortDate.format(created));
   item.querySelector(".from").textContent = entry.address ? `, from ${entry.address}` : "";
-  item.querySelector(".how").textContent = ways[entry.contract] ?? "";
+  item.querySelector(".how").textContent = how(entry.contract);
   const button = item.querySelector("button");
   // The current session is ended by signing out.
   if (entry.current) button.remove();
@@ -282,7 +320,9 @@ function prepareCall(button, ask) {
     try {
       await ask();
     } catch (fault) {
-      if (fault instanceof session.SignedOut) leave(fault); else tell(fault.message);
+      if (fault instanceof session.SignedOut) leave(fault);
+      else if (fault instanceof session.SignInTooOld) showSignInAgain("Your last sign-in is too long ago for that. Sign in, and try again.");
+      else tell(fault.message);
     } finally {
       button.removeAttribute("aria-busy");
     }
@@ -313,6 +353,10 @@ prepareSignOut(find("sign-out"), session.signOut, "You are signed out.");
 prepareSignOut(find("sign-out-everywhere"), session.signOutEverywhere, "You are signed out everywhere.");
 prepareCall(find("end-others"), endOthers);
 prepareCall(find("export"), save);
+find("delete").addEventListener("click", () => find("delete-dialog").showModal());
+find("delete-cancel").addEventListener("click", () => find("delete-dialog").close());
+prepareCall(find("delete-confirm"), remove);
+find("to-sign-in").addEventListener("click", () => showSignedOut(""));
 find("retry").addEventListener("click", () => enter());
-window.addEventListener("hashchange", () => { if (!session.isSignedIn()) showSignedOut(""); });
+window.addEventListener("hashchange", () => { if (find("account").hidden) showSignedOut(""); });
 if (session.isSignedIn()) enter({ moving: false }); else showSignedOut();

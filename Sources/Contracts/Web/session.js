@@ -33,6 +33,9 @@ export class Refusal extends Error {
 /// The session has ended; the user must sign in.
 export class SignedOut extends Error {}
 
+/// The server wants a newer sign-in for the request. The session goes on.
+export class SignInTooOld extends Error {}
+
 export const isSignedIn = () => storage.getItem(key) !== null;
 export const signIn = (credentials) => open("/login", credentials);
 export const register = (person) => open("/register", person);
@@ -49,6 +52,13 @@ export const endOthers = async () => read(await authorized("DELETE", `${own}/ses
 export async function exported() {
   const text = JSON.stringify(await read(await authorized("GET", `${own}/export`)), null, 2);
   return new Blob([text], { type: "application/json" });
+}
+
+/// Deletes the account. Returns until when a sign-in opens it again; null if it is gone.
+export async function remove() {
+  const { erased_at: end } = await read(await authorized("DELETE", own));
+  forget();
+  return end ? new Date(end) : null;
 }
 
 export async function endSession(id) {
@@ -87,12 +97,19 @@ async function authorized(method, path) {
   const used = access;
   const answer = await send(method, path, { token: used });
   if (answer.status !== 401) return answer;
+  refuseOldSignIn(answer);
   // Another request may have refreshed it meanwhile.
   if (access === used || access === null) await refresh();
   const again = await send(method, path, { token: access });
   if (again.status !== 401) return again;
+  refuseOldSignIn(again);
   forget();
   throw new SignedOut();
+}
+
+/// Throws for a 401 that asks for a newer sign-in (RFC 9470), which no refresh gives.
+function refuseOldSignIn(answer) {
+  if (answer.headers.get("WWW-Authenticate")?.includes("insufficient_user_authentication")) throw new SignInTooOld();
 }
 
 /// Refreshes the access token, once for all concurrent requests.
