@@ -13,13 +13,14 @@ import Wire
     /// A subscriber that refuses the events of some accounts.
     private final class Receiver: Sendable {
         let refused = Mutex<Set<Wire.UUID>>([])
+        let status = Mutex(503)
         let taken = Mutex<[AccountEvent]>([])
         let tries = Mutex<[(Wire.UUID, WallTime)]>([])
 
         func subscriber(_ fixture: AccountsFixture, kinds: Set<AccountEvent.Kind> = Set(AccountEvent.Kind.allCases)) -> EventSubscriber {
             EventSubscriber(name: "crm", kinds: kinds) { [self] event in
                 tries.withLock { $0.append((event.account, fixture.clock.now)) }
-                if refused.withLock({ $0.contains(event.account) }) { return "503" }
+                if refused.withLock({ $0.contains(event.account) }) { return DeliveryFailure(status: status.withLock { $0 }) }
                 taken.withLock { $0.append(event) }
                 return nil
             }
@@ -99,8 +100,29 @@ import Wire
         #expect(bench.receiver.all.map(\.kind) == [.tierChanged], "the one behind a parked one goes on")
     }
 
-    @Test func aSubscriberThatWasAwayGetsAllAtItsReturn() async throws {
+    @Test func theEventsBehindARefusedOneDoNotStopTheStream() async throws {
         var bench = try Bench()
+        await bench.run()
+        let ada = try await bench.open()
+        bench.receiver.refused.withLock { $0 = [ada] }
+        let tiers = (0...DueDeliveries.mostWaiting).map { "t\($0)" }
+        for tier in tiers { try await bench.setTier(tier, of: ada) }
+        await bench.run()
+        let bob = try await bench.open()
+        await bench.run()
+        #expect(bench.receiver.all.map(\.account) == [bob])
+        #expect(try await bench.fixture.store.subscriptions().map(\.waiting) == [1])
+        bench.receiver.refused.withLock { $0 = [] }
+        bench.fixture.clock.advance(seconds: 60)
+        await bench.run()
+        #expect(bench.receiver.all.dropFirst().map(\.detail) == ["anonymous"] + tiers, "none is lost")
+        #expect(try await bench.fixture.store.subscriptions().map(\.waiting) == [0])
+    }
+
+    @Test(arguments: [(503, true), (500, false), (400, false)])
+    func aSubscriberThatWasAwayGetsAllAtItsReturn(_ status: Int, _ isAway: Bool) async throws {
+        var bench = try Bench()
+        bench.receiver.status.withLock { $0 = status }
         await bench.run()
         var users: [Wire.UUID] = []
         for _ in 0..<12 { users.append(try await bench.open()) }
@@ -113,7 +135,7 @@ import Wire
         // A new one is tried at once, while the others would wait for up to an hour.
         let fresh = try await bench.open()
         await bench.run()
-        #expect(Set(bench.receiver.all.map(\.account)) == Set(users + [fresh]))
+        #expect(Set(bench.receiver.all.map(\.account)) == Set((isAway ? users : []) + [fresh]), "what it has refused waits on")
     }
 
     @Test func kindsThatWereNotAskedForAreNotSent() async throws {
@@ -124,6 +146,51 @@ import Wire
         await bench.run([.tierChanged])
         #expect(bench.receiver.all.map(\.kind) == [.tierChanged])
         #expect(try await bench.fixture.store.subscriptions().map(\.behind) == [0])
+        // Nor are those that waited when the line was changed.
+        let bob = try await bench.open()
+        bench.receiver.refused.withLock { $0 = [bob] }
+        await bench.run()
+        try await bench.setTier("max", of: bob)
+        bench.receiver.refused.withLock { $0 = [] }
+        bench.fixture.clock.advance(seconds: 5)
+        await bench.run([.tierChanged])
+        #expect(bench.receiver.all.map(\.kind) == [.tierChanged, .tierChanged])
+    }
+
+    /// A reload takes the line out while an event is sent, and another puts it back.
+    @Test func aLineThatIsPutBackWaitsForTheOneThatWasTakenOut() async throws {
+        let fixture = try AccountsFixture()
+        var round = EventDelivery.Round()
+        let known = EventSubscriber(name: "crm", kinds: Set(AccountEvent.Kind.allCases)) { _ in nil }
+        let delivery = EventDelivery(context: fixture.context) { _ in }
+        _ = await delivery.pass(known, &round)
+        let audit = AuditContext(now: fixture.clock.now, address: nil)
+        _ = try await fixture.store.open(
+            NewAccount(id: fixture.context.newID(audit.now), openedBy: .anonymous), session: nil, audit)
+        let (steps, writer) = AsyncStream<String>.makeStream()
+        let isFirst = Mutex(true)
+        let slow = EventSubscriber(name: "crm", kinds: known.kinds) { _ in
+            writer.yield("begun")
+            guard
+                isFirst.withLock({ first in
+                    defer { first = false }
+                    return first
+                })
+            else { return nil }
+            while !Task.isCancelled { await Task.yield() }
+            for _ in 0..<10_000 { await Task.yield() }
+            writer.yield("ended")
+            return DeliveryFailure(reason: "cancelled", isAway: true)
+        }
+        delivery.adopt([slow])
+        delivery.start()
+        var seen = steps.makeAsyncIterator()
+        #expect(await seen.next() == "begun")
+        delivery.adopt([])
+        delivery.adopt([slow])
+        #expect([await seen.next(), await seen.next()] == ["ended", "begun"])
+        delivery.cancel()
+        await delivery.ended()
     }
 
     @Test func oneGatewaySendsAtATime() async throws {

@@ -6,7 +6,7 @@ enum DeliveryRule {
     static let lastSeconds: Int64 = 3 * 86_400
     /// Between one failure and the next try, by their number.
     private static let pauses: [Int64] = [3, 15, 60, 300, 900, 3_600]
-    /// So many failures without an answer between them mean that the subscriber is away.
+    /// After so many failures in a row of a subscriber that is away, an arrival means that it is back.
     static let manyFailures = 10
 
     /// `failures`: how often it has failed by `now`. nil: it is parked.

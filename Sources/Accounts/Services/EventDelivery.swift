@@ -46,13 +46,15 @@ package final class EventDelivery: Sendable {
         state.withLock { state in
             state.subscribers = Dictionary(uniqueKeysWithValues: subscribers.map { ($0.name, $0) })
             guard state.isStarted else { return }
-            for (name, task) in state.tasks where state.subscribers[name] == nil {
-                task.cancel()
-                state.tasks[name] = nil
-            }
-            for name in state.subscribers.keys where state.tasks[name] == nil {
-                // Unstructured: `stop`, or a reload that has no such subscriber, cancels it.
-                state.tasks[name] = Task { await run(name) }
+            for (name, task) in state.tasks where state.subscribers[name] == nil { task.cancel() }
+            for name in state.subscribers.keys where state.tasks[name]?.isCancelled != false {
+                let earlier = state.tasks[name]
+                // Unstructured: `cancel`, or a reload that has no such subscriber, ends it.
+                state.tasks[name] = Task {
+                    // Both would have the lease: it is the process's.
+                    await earlier?.value
+                    await run(name)
+                }
             }
         }
     }
@@ -107,7 +109,7 @@ package final class EventDelivery: Sendable {
                     return Self.pauseMilliseconds
                 }
                 for waiting in settled.waiting where waiting.next == nil {
-                    report(.parked(name, waiting.delivery.event.kind, waiting.delivery.event.id, reason: waiting.failure ?? "-"))
+                    report(.parked(name, waiting.delivery.event.kind, waiting.delivery.event.id, reason: waiting.failure?.reason ?? "-"))
                 }
             }
             if round.rounds % Self.reportRounds == 0 {
@@ -137,40 +139,43 @@ package final class EventDelivery: Sendable {
     private enum Outcome: Sendable {
         case untried(Delivery)
         case arrived(Delivery)
-        case failed(Delivery, reason: String)
+        case failed(Delivery, DeliveryFailure)
     }
 
     private func send(_ due: DueDeliveries, to subscriber: EventSubscriber, _ round: inout Round) async -> SettledDeliveries {
         let new = due.new.filter { subscriber.kinds.contains($0.kind) }.map { Delivery($0) }
         var settled = SettledDeliveries(due, now: context.storeTime)
-        settled.waiting = new.filter { due.held.contains($0.event.account) }.map { .init($0, next: settled.now, failure: nil) }
-        let sent = due.again + new.filter { !due.held.contains($0.event.account) }
+        settled.kinds = subscriber.kinds
+        // The line has had these kinds before a reload.
+        settled.arrived = due.again.filter { !subscriber.kinds.contains($0.event.kind) }.map(\.event.position)
+        let sent = due.again.filter { subscriber.kinds.contains($0.event.kind) } + new.filter { !due.held.contains($0.event.account) }
         let end = context.clock.now().monotonic.advanced(milliseconds: Self.roundMilliseconds)
         let outcomes = await send(Dictionary(grouping: sent, by: \.event.account).values.map(\.self), to: subscriber, until: end)
         let now = context.storeTime
-        var (lag, failed, reason): (Int64, Int, String?) = (0, 0, nil)
+        var (lag, arrived, failed, reason): (Int64, Int, Int, String?) = (0, 0, 0, nil)
         for outcome in outcomes {
             switch outcome {
             case .untried(let delivery): settled.waiting.append(.init(delivery, next: now, failure: nil))
             case .arrived(let delivery):
+                arrived += 1
                 settled.arrived.append(delivery.event.position)
                 settled.isBack = settled.isBack || round.failuresInARow >= DeliveryRule.manyFailures
                 round.failuresInARow = 0
                 lag = max(lag, (now.microseconds - delivery.event.at.microseconds) / 1_000)
             case .failed(let delivery, let failure):
                 failed += 1
-                round.failuresInARow += 1
-                reason = failure
+                if failure.isAway { round.failuresInARow += 1 }
+                reason = failure.reason
                 let (failures, first) = (delivery.failures + 1, delivery.failedAt ?? now)
                 let next = DeliveryRule.next(failures: failures, failedAt: first, now: now)
                 settled.waiting.append(.init(Delivery(delivery.event, failures: failures, failedAt: first), next: next, failure: failure))
             }
         }
-        report(.sent(subscriber.name, arrived: settled.arrived.count, failed: failed, lagMilliseconds: lag, reason: reason))
+        report(.sent(subscriber.name, arrived: arrived, failed: failed, lagMilliseconds: lag, reason: reason))
         return settled
     }
 
-    /// Sends the events of each account one after the other; one that fails keeps those behind it from being tried.
+    /// Sends the events of each account one after the other, until one has not arrived: those behind it have no outcome.
     private func send(
         _ accounts: [[Delivery]], to subscriber: EventSubscriber, until end: MonotonicTime
     ) async -> [Outcome] {
@@ -189,20 +194,14 @@ package final class EventDelivery: Sendable {
     }
 
     private func chain(_ deliveries: [Delivery], _ subscriber: EventSubscriber, _ end: MonotonicTime) async -> [Outcome] {
-        var (outcomes, goesOn): ([Outcome], Bool) = ([], true)
+        var outcomes: [Outcome] = []
         for delivery in deliveries {
-            goesOn = goesOn && !Task.isCancelled && context.clock.now().monotonic < end
-            guard goesOn else {
-                outcomes.append(.untried(delivery))
-                continue
+            guard !Task.isCancelled, context.clock.now().monotonic < end else { return outcomes + [.untried(delivery)] }
+            if let failure = await subscriber.send(delivery.event) {
+                // An attempt that the end of the process broke off has not failed.
+                return outcomes + [Task.isCancelled ? .untried(delivery) : .failed(delivery, failure)]
             }
-            guard let reason = await subscriber.send(delivery.event) else {
-                outcomes.append(.arrived(delivery))
-                continue
-            }
-            goesOn = false
-            // An attempt that the end of the process broke off has not failed.
-            outcomes.append(Task.isCancelled ? .untried(delivery) : .failed(delivery, reason: reason))
+            outcomes.append(.arrived(delivery))
         }
         return outcomes
     }

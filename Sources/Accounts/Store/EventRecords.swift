@@ -34,10 +34,10 @@ package struct Delivery: Sendable, Equatable {
 
 /// The deliveries to a subscriber that are due.
 package struct DueDeliveries: Sendable, Equatable {
-    /// How many events of a subscriber wait for another try until it is sent no further ones.
+    /// For how many accounts an event of a subscriber waits for another try until it is sent no further ones.
     package static let mostWaiting: Int64 = 1_000
 
-    /// Those whose next try is due, the first one of each account.
+    /// Those whose next try is due, the first one of each account: the next one of the account is due after it has arrived.
     package let again: [Delivery]
     /// Those that come for the first time, in their order.
     package let new: [AccountEvent]
@@ -56,16 +56,16 @@ package struct DueDeliveries: Sendable, Equatable {
     }
 }
 
-/// The outcomes of `DueDeliveries`.
+/// The outcomes of `DueDeliveries`. One of `new` that is in neither list waits behind an earlier one of its account.
 package struct SettledDeliveries: Sendable, Equatable {
-    /// One that waits for its next try.
+    /// One that waits for its next try: the first one of its account.
     package struct Waiting: Sendable, Equatable {
         package let delivery: Delivery
         /// nil: it is parked.
         package let next: WallTime?
-        package let failure: String?
+        package let failure: DeliveryFailure?
 
-        package init(_ delivery: Delivery, next: WallTime?, failure: String?) {
+        package init(_ delivery: Delivery, next: WallTime?, failure: DeliveryFailure?) {
             self.delivery = delivery
             self.next = next
             self.failure = failure
@@ -79,8 +79,10 @@ package struct SettledDeliveries: Sendable, Equatable {
     /// The places of those that have arrived.
     package var arrived: [Int64] = []
     package var waiting: [Waiting] = []
-    /// Whether the subscriber answers again, so that all that waits for it is due.
+    /// Whether the subscriber answers again, so that all that failed while it was away is due.
     package var isBack = false
+    /// The kinds that the subscriber is sent.
+    package var kinds = Set(AccountEvent.Kind.allCases)
 
     package init(_ due: DueDeliveries, now: WallTime) {
         cursor = due.cursor
@@ -94,7 +96,7 @@ package struct Subscription: Sendable, Equatable {
     package let name: String
     /// How many entries of the log are behind its place.
     package let behind: Int64
-    /// Events that wait for their next try, and those that were given up.
+    /// For how many accounts an event waits for its next try, and how many events were given up.
     package let waiting: Int64
     package let parked: Int64
     /// The oldest of those that wait.

@@ -5,16 +5,15 @@ extension SQLStore {
     package func events(after position: Int64, of account: UUID?, limit: Int) async throws(StoreFault) -> [AccountEvent] {
         try await numberEvents()
         return try await database.read { sql throws(SQLFault) in
-            var events: [AccountEvent] = []
-            var place = position
-            // Most entries are events; a log of others is read on.
-            while events.count < limit {
-                let (found, last) = try sql.events(after: place, of: account, limit: limit - events.count)
-                events += found
-                guard let last else { break }
-                place = last
-            }
-            return events
+            let ofAccount = account == nil ? "" : " AND e.account = $3"
+            return try sql.rows(
+                """
+                SELECT \(SQLTransaction.eventColumns) FROM audit_events e
+                WHERE e.position > $1 AND e.position > 0 AND \(SQLTransaction.isEvent(of: Set(AccountEvent.Kind.allCases)))\(ofAccount)
+                ORDER BY e.position LIMIT $2
+                """,
+                [.integer(position), .integer(Int64(limit))] + (account.map { [.id($0)] } ?? [])
+            ) { row throws(SQLFault) in try row.event().1 }.compactMap(\.self)
         }
     }
 
@@ -33,8 +32,10 @@ extension SQLStore {
         return try await database.write { sql throws(SQLFault) in
             try sql.change(
                 .unlogged,
-                "INSERT INTO event_subscribers (name, position) VALUES ($1, \(SQLTransaction.newestPosition)) ON CONFLICT DO NOTHING",
-                [.text(subscriber)])
+                """
+                INSERT INTO event_subscribers (name, position, seen_at) VALUES ($1, \(SQLTransaction.newestPosition), $2)
+                ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at
+                """, [.text(subscriber), .time(now)])
             guard let due = try sql.deliveries(to: subscriber, now, limit) else { throw .conflict }
             return due
         }
@@ -85,6 +86,20 @@ extension SQLStore {
         }
     }
 
+    /// A subscriber that no gateway has sent anything for so long is forgotten.
+    private static let keptSeconds: Int64 = 7 * 86_400
+
+    /// Forgets subscribers that were taken out.
+    func sweepEvents(now: WallTime) async throws(StoreFault) {
+        try await database.write { sql throws(SQLFault) in
+            let oldest = SQLValue.time(now.advanced(seconds: -Self.keptSeconds))
+            try sql.change(
+                .unlogged,
+                "DELETE FROM event_deliveries WHERE subscriber IN (SELECT name FROM event_subscribers WHERE seen_at <= $1)", [oldest])
+            try sql.change(.unlogged, "DELETE FROM event_subscribers WHERE seen_at <= $1", [oldest])
+        }
+    }
+
     /// How many entries get their places in one transaction.
     private static let maxNumbered = 1_000
 
@@ -104,7 +119,7 @@ extension SQLTransaction {
     /// Expression for the place of the newest entry that has one.
     fileprivate static let newestPosition =
         "COALESCE((SELECT e.position FROM audit_events e WHERE e.position > 0 ORDER BY e.position DESC LIMIT 1), 0)"
-    private static let eventColumns = "e.position, e.id, e.kind, e.at, e.account, e.session, e.detail, e.new_device"
+    fileprivate static let eventColumns = "e.position, e.id, e.kind, e.at, e.account, e.session, e.detail, e.new_device"
 
     /// An entry whose commit is seen gets its place behind those that had one. The entries of one account are committed in the order of
     /// `sequence`, as each transaction holds the account's row from before its first entry until its end.
@@ -125,16 +140,20 @@ extension SQLTransaction {
         return count
     }
 
+    /// Condition for the entries of which subscribers of these kinds are told.
+    fileprivate static func isEvent(of kinds: Set<AccountEvent.Kind>) -> String {
+        let words = AuditEvent.Kind.allCases.filter { kind in AccountEvent.Kind(kind).map(kinds.contains) ?? false }
+        return "e.account IS NOT NULL AND e.kind IN (\(words.map { "'\($0.rawValue)'" }.joined(separator: ", ")))"
+    }
+
     /// Events among the next `limit` entries, and the place of the last of these; nil if there is none.
-    fileprivate func events(after position: Int64, of account: UUID?, limit: Int) throws(SQLFault) -> ([AccountEvent], last: Int64?) {
-        let ofAccount = account == nil ? "" : " AND e.account = $3"
+    private func events(after position: Int64, limit: Int) throws(SQLFault) -> ([AccountEvent], last: Int64?) {
         var last: Int64?
         let found = try rows(
             """
             SELECT \(Self.eventColumns) FROM audit_events e
-            WHERE e.position > $1 AND e.position > 0\(ofAccount) ORDER BY e.position LIMIT $2
-            """,
-            [.integer(position), .integer(Int64(limit))] + (account.map { [.id($0)] } ?? [])
+            WHERE e.position > $1 AND e.position > 0 ORDER BY e.position LIMIT $2
+            """, [.integer(position), .integer(Int64(limit))]
         ) { row throws(SQLFault) in
             let (place, event) = try row.event()
             last = place
@@ -143,22 +162,24 @@ extension SQLTransaction {
         return (found.compactMap(\.self), last)
     }
 
-    /// nil if the subscriber is not known.
+    /// Between two notes that a gateway sends to a subscriber.
+    private static let noteSeconds: Int64 = 3_600
+
+    /// nil if the subscriber is not known, or if it is to be noted that a gateway sends to it.
     fileprivate func deliveries(to subscriber: String, _ now: WallTime, _ limit: Int) throws(SQLFault) -> DueDeliveries? {
         guard
             var row = try first(
                 """
-                SELECT position, (SELECT COUNT(*) FROM event_deliveries WHERE subscriber = $1 AND parked_at IS NULL)
+                SELECT position, seen_at, (SELECT COUNT(*) FROM event_deliveries WHERE subscriber = $1 AND parked_at IS NULL)
                 FROM event_subscribers WHERE name = $1
                 """, [.text(subscriber)])
         else { return nil }
-        let (cursor, waiting) = (try row.integer(), try row.integer())
+        let (cursor, seen, waiting) = (try row.integer(), try row.time(), try row.integer())
+        guard now < seen.advanced(seconds: Self.noteSeconds) else { return nil }
         let again = try rows(
             """
             SELECT d.failures, d.failed_at, \(Self.eventColumns) FROM event_deliveries d JOIN audit_events e ON e.position = d.position
-            WHERE d.subscriber = $1 AND d.parked_at IS NULL AND d.next_at <= $2 AND e.position > 0 AND NOT EXISTS (
-                SELECT 1 FROM event_deliveries f WHERE f.subscriber = $1 AND f.account = d.account AND f.parked_at IS NULL
-                    AND f.position < d.position)
+            WHERE d.subscriber = $1 AND d.parked_at IS NULL AND d.next_at <= $2 AND e.position > 0
             ORDER BY d.next_at LIMIT $3
             """, [.text(subscriber), .time(now), .integer(Int64(limit))]
         ) { row throws(SQLFault) in
@@ -168,11 +189,11 @@ extension SQLTransaction {
         guard waiting < DueDeliveries.mostWaiting else {
             return DueDeliveries(again: again, new: [], held: [], cursor: cursor, next: cursor)
         }
-        let (new, last) = try events(after: cursor, of: nil, limit: limit)
+        let (new, last) = try events(after: cursor, limit: limit)
         var held: Set<UUID> = []
         if waiting > 0, !new.isEmpty {
             let accounts = try rows(
-                "SELECT DISTINCT account FROM event_deliveries WHERE subscriber = $1 AND parked_at IS NULL", [.text(subscriber)]
+                "SELECT account FROM event_deliveries WHERE subscriber = $1 AND parked_at IS NULL", [.text(subscriber)]
             ) { row throws(SQLFault) in try row.id() }
             held = Set(accounts).intersection(new.map(\.account))
         }
@@ -181,34 +202,72 @@ extension SQLTransaction {
 
     fileprivate func settle(_ settled: SettledDeliveries, of subscriber: String) throws(SQLFault) {
         let name = SQLValue.text(subscriber)
+        guard var row = try locked("SELECT position FROM event_subscribers WHERE name = $1", [name]) else { return }
+        // A replay that came in between has moved it, and has dropped what waited behind it.
+        let isMoved = try row.integer() != settled.cursor
+        if !isMoved {
+            try change(.unlogged, "UPDATE event_subscribers SET position = $2 WHERE name = $1", [name, .integer(settled.next)])
+        }
         for position in settled.arrived {
-            try change(.unlogged, "DELETE FROM event_deliveries WHERE subscriber = $1 AND position = $2", [name, .integer(position)])
+            let wasWaiting = try change(
+                .unlogged, "DELETE FROM event_deliveries WHERE subscriber = $1 AND position = $2", [name, .integer(position)])
+            if wasWaiting == 1 { try goOn(behind: position, settled, name) }
         }
         if settled.isBack {
             try change(
-                .unlogged, "UPDATE event_deliveries SET next_at = $2 WHERE subscriber = $1 AND parked_at IS NULL AND next_at > $2",
+                .unlogged,
+                "UPDATE event_deliveries SET next_at = $2 WHERE subscriber = $1 AND parked_at IS NULL AND next_at > $2 AND is_away = 1",
                 [name, .time(settled.now)])
         }
         for waiting in settled.waiting {
-            let delivery = waiting.delivery
-            try change(
-                .unlogged,
-                """
-                INSERT INTO event_deliveries (subscriber, position, account, failures, failed_at, next_at, parked_at, failure)
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-                ON CONFLICT (subscriber, position) DO UPDATE SET failures = excluded.failures, failed_at = excluded.failed_at,
-                    next_at = excluded.next_at, parked_at = excluded.parked_at, failure = excluded.failure
-                """,
-                [
-                    name, .integer(delivery.event.position), .id(delivery.event.account), .integer(delivery.failures),
-                    .time(delivery.failedAt), .time(waiting.next ?? settled.now), .time(waiting.next == nil ? settled.now : nil),
-                    .text(waiting.failure),
-                ])
+            let position = waiting.delivery.event.position
+            let isNew = position > settled.cursor
+            if isNew, isMoved { continue }
+            let isNoted = isNew ? try add(waiting, settled, name) : try note(waiting, settled, name)
+            if isNoted, waiting.next == nil { try goOn(behind: position, settled, name) }
         }
-        // A replay that came in between has moved it.
+    }
+
+    /// Notes the outcome of one that waits; false if it waits no more.
+    private func note(_ waiting: SettledDeliveries.Waiting, _ settled: SettledDeliveries, _ name: SQLValue) throws(SQLFault) -> Bool {
         try change(
-            .unlogged, "UPDATE event_subscribers SET position = $3 WHERE name = $1 AND position = $2",
-            [name, .integer(settled.cursor), .integer(settled.next)])
+            .unlogged,
+            """
+            UPDATE event_deliveries SET failures = $3, failed_at = $4, next_at = $5, parked_at = $6, failure = $7, is_away = $8
+            WHERE subscriber = $1 AND position = $2 AND parked_at IS NULL
+            """, [name, .integer(waiting.delivery.event.position)] + Self.outcome(waiting, settled)) == 1
+    }
+
+    private func add(_ waiting: SettledDeliveries.Waiting, _ settled: SettledDeliveries, _ name: SQLValue) throws(SQLFault) -> Bool {
+        let event = waiting.delivery.event
+        return try change(
+            .unlogged,
+            """
+            INSERT INTO event_deliveries (subscriber, position, failures, failed_at, next_at, parked_at, failure, is_away, account)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+            """, [name, .integer(event.position)] + Self.outcome(waiting, settled) + [.id(event.account)]) == 1
+    }
+
+    private static func outcome(_ waiting: SettledDeliveries.Waiting, _ settled: SettledDeliveries) -> [SQLValue] {
+        [
+            .integer(waiting.delivery.failures), .time(waiting.delivery.failedAt), .time(waiting.next ?? settled.now),
+            .time(waiting.next == nil ? settled.now : nil), .text(waiting.failure?.reason),
+            .integer(waiting.failure?.isAway == true ? 1 : 0),
+        ]
+    }
+
+    /// Has the next event of an account be due, if there is one up to the subscriber's place.
+    private func goOn(behind position: Int64, _ settled: SettledDeliveries, _ name: SQLValue) throws(SQLFault) {
+        guard !settled.kinds.isEmpty else { return }
+        try change(
+            .unlogged,
+            """
+            INSERT INTO event_deliveries (subscriber, position, account, failures, next_at, is_away)
+            SELECT s.name, e.position, e.account, 0, CAST($3 AS BIGINT), 0 FROM event_subscribers s, audit_events p, audit_events e
+            WHERE s.name = $1 AND p.position = $2 AND p.position > 0 AND e.account = p.account AND e.position > p.position
+                AND e.position > 0 AND e.position <= s.position AND \(Self.isEvent(of: settled.kinds))
+            ORDER BY e.position LIMIT 1
+            """, [name, .integer(position), .time(settled.now)])
     }
 }
 

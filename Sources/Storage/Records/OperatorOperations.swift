@@ -96,6 +96,7 @@ extension SQLStore {
         while try await database.write({ sql throws(SQLFault) in try sql.deleteStoreEvents(before: oldestEvent) })
             == SQLTransaction.maxDeletedEvents
         {}
+        try await sweepEvents(now: swept)
         return try await database.write { sql throws(SQLFault) in try sql.endMerges(at: swept) }
     }
 }

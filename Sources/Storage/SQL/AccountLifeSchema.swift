@@ -26,8 +26,9 @@ extension Schema {
         "ALTER TABLE audit_events ADD COLUMN position BIGINT",
         "ALTER TABLE audit_events ADD COLUMN new_device BIGINT",
         "CREATE UNIQUE INDEX audit_events_position ON audit_events (position) WHERE position > 0",
-        "CREATE TABLE event_subscribers (name TEXT PRIMARY KEY, position BIGINT NOT NULL)",
-        // Those that have failed, and those that wait for an earlier one of their account.
+        "CREATE INDEX audit_events_account_position ON audit_events (account, position) WHERE position > 0",
+        "CREATE TABLE event_subscribers (name TEXT PRIMARY KEY, position BIGINT NOT NULL, seen_at BIGINT NOT NULL)",
+        // Of each account the first one that waits: those behind it, up to the subscriber's place, are read from the log.
         """
         CREATE TABLE event_deliveries (
             subscriber TEXT NOT NULL,
@@ -38,10 +39,11 @@ extension Schema {
             next_at BIGINT NOT NULL,
             parked_at BIGINT,
             failure TEXT,
+            is_away BIGINT NOT NULL,
             PRIMARY KEY (subscriber, position)
         )
         """,
-        "CREATE INDEX event_deliveries_account ON event_deliveries (subscriber, account, position) WHERE parked_at IS NULL",
+        "CREATE UNIQUE INDEX event_deliveries_account ON event_deliveries (subscriber, account) WHERE parked_at IS NULL",
         "CREATE INDEX event_deliveries_next_at ON event_deliveries (subscriber, next_at) WHERE parked_at IS NULL",
     ]
 

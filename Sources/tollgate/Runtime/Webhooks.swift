@@ -32,8 +32,8 @@ final class Webhooks: Sendable {
                 var request = Self.request(url, id: event.id.text, body: event.body, keys, milliseconds: Self.milliseconds)
                 request.isPublicOnly = !line.allowsPrivate
                 let answer = await events.send(request)
-                if let problem = answer.problem { return problem }
-                return (200..<300).contains(answer.status) ? nil : "the answer has the status \(answer.status)"
+                if let problem = answer.problem { return DeliveryFailure(reason: problem, isAway: true) }
+                return (200..<300).contains(answer.status) ? nil : DeliveryFailure(status: answer.status)
             }
         }
     }
