@@ -1,4 +1,4 @@
-internal import Wire
+package import Wire
 
 extension IPAddress {
     /// An address of 4 or 16 bytes, in network order; nil for another number of bytes.
@@ -11,7 +11,7 @@ extension IPAddress {
     }
 
     /// Whether the Internet leads there: it is none of the blocks for other purposes (RFC 6890), nor one that carries an IPv4 address.
-    var isPublic: Bool {
+    package var isPublic: Bool {
         guard isIPv4 || high >> 61 == 1 else { return false }
         return !Self.specialBlocks.contains { $0.contains(self) }
     }

@@ -63,7 +63,7 @@ package struct AttributeRequirement: Hashable, Sendable {
     package var text: String { "\(name)=\(values.joined(separator: "|"))" }
 }
 
-/// The name of an attribute that a route forwards (`forward-attributes=`): letters, digits, `_`, `-` and `.`.
+/// The name of an attribute that a route forwards (`forward-attributes=`), or users write (`writable=`): letters, digits, `_`, `-`, `.`.
 package struct AttributeName: Hashable, Sendable {
     package let text: String
 

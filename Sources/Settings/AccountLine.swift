@@ -1,11 +1,12 @@
-internal import Gate
+package import Gate
+internal import Wire
 
 /// `TOLLGATE_ACCOUNT`: the endpoints by which users of all contracts see and change their accounts.
 package struct AccountDeclaration: Hashable, Sendable {
     /// The base path, without a slash at its end.
     package var base = ""
     /// The attributes that users may write.
-    package var writable: [String] = []
+    package var writable: [AttributeName] = []
     package var origin: Origin
 }
 
@@ -15,7 +16,9 @@ extension AccountDeclaration: OptionTarget {
     package static let bare = Self(origin: .builtIn)
 
     package static let options = table {
-        LineOption("writable", list: \.writable, "name,locale", "the attributes that users may write", TypedText.item)
+        LineOption(
+            "writable", list: \.writable, "name,locale", "the attributes that users may write", part: AttributeName.part, join: { $0 },
+            show: { $0.map(\.text) })
     }
 
     package init?(_ line: inout OptionLine, name: String) {
@@ -26,5 +29,15 @@ extension AccountDeclaration: OptionTarget {
             return nil
         }
         base = path.hasSuffix("/") ? String(path.dropLast()) : path
+    }
+}
+
+extension AttributeName {
+    /// A name in the list of an option.
+    static func part(_ text: String) throws(ParseError) -> AttributeName {
+        guard let name = AttributeName(text) else {
+            throw ParseError("is no list of attributes, write up to 64 letters, digits, _, - and . for each, like role,plan")
+        }
+        return name
     }
 }

@@ -175,6 +175,19 @@ extension ConfigurationReader {
             findings.warn(route, "has auth=internal and there is no TOLLGATE_INTERNAL_<NAME>, every request is refused")
         }
     }
+
+    /// Warns of routes that ask for an attribute that every user may give to himself.
+    mutating func checkAttributes() {
+        let writable = Set(configuration.account?.writable.map(\.text) ?? [])
+        for route in configuration.routes {
+            for attribute in route.rule.attributes where writable.contains(attribute.name) {
+                findings.warn(
+                    route,
+                    "has attributes=\(attribute.text) and \(Setting.account.name) has writable=\(attribute.name), so users can give it to themselves: leave it out of writable="
+                )
+            }
+        }
+    }
 }
 
 extension TrustDeclaration {

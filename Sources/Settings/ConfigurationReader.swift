@@ -49,6 +49,7 @@ struct ConfigurationReader {
         resolveRoutes()
         checkSignedIdentities()
         checkUse()
+        checkAttributes()
     }
 }
 

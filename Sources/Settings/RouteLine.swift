@@ -41,7 +41,7 @@ extension RouteDeclaration: OptionTarget {
             join: { $0 }, show: { $0.map(\.text) })
         LineOption(
             "forward-attributes", list: \.rule.forwardedAttributes, "name,name",
-            "attributes of the account that the upstream gets as `X-User-Attribute-Name`", part: attributeName, join: { $0 },
+            "attributes of the account that the upstream gets as `X-User-Attribute-Name`", part: AttributeName.part, join: { $0 },
             show: { $0.map(\.text) })
         LineOption(
             "merge", \.rule.announcesMerges, .choice([("off", false), ("announce", true)]),
@@ -147,13 +147,6 @@ extension RouteDeclaration: OptionTarget {
             throw ParseError("is no list of attributes, write attributes=name=value|value,name=value")
         }
         return AttributeRequirement(name: pair[0], values: values)
-    }
-
-    private static func attributeName(_ text: String) throws(ParseError) -> AttributeName {
-        guard let name = AttributeName(text) else {
-            throw ParseError("is no list of attributes to forward, write up to 64 letters, digits, _, - and . for each, like role,plan")
-        }
-        return name
     }
 
     private static func strip(_ text: String) throws(ParseError) -> String {

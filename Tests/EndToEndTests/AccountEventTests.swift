@@ -80,10 +80,10 @@ import Testing
         #expect(gateway.process.complaints.now.contains { $0.contains("events do not arrive") && $0.contains("302") })
     }
 
-    /// Whatever name leads there.
+    /// Whatever name leads there: `check` knows only addresses.
     @Test func privateAddressesAreRefused() throws {
         let crm = try Upstream()
-        let lines = [line("EVENTS_A", crm.url, ""), line("EVENTS_B", "http://localhost:\(crm.port)/", "")]
+        let lines = [line("EVENTS_A", "http://127.1:\(crm.port)/", ""), line("EVENTS_B", "http://crm.localhost:\(crm.port)/", "")]
         let gateway = try Gateway("\(Gateway.contracts)\n\(lines.joined(separator: "\n"))", folder: folder)
         try eventually("the gateway sends") {
             try gateway.sends(to: "a") && gateway.sends(to: "b")

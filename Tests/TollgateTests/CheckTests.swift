@@ -259,4 +259,21 @@ import Workbench
         let described = ShownRoute.record.fields.map(\.member.name)
         #expect(Set(names).isSubset(of: described), "\(Set(names).subtracting(described))")
     }
+
+    @Test func eventsToAPrivateAddressNeedTheirOption() {
+        for (url, host) in [
+            ("http://localhost:9/in", "localhost"), ("https://10.0.0.8/in", "10.0.0.8"), ("http://[::1]:9", "::1"),
+            ("https://crm.example.org/in", nil), ("https://8.8.8.8/in", nil),
+        ] {
+            for option in ["", "private=on"] {
+                let line = "TOLLGATE_EVENTS_CRM='url=\(url) secret-file=s \(option)'"
+                var loaded = load("\(line)\n\(oneRoute)", files: ["s": Array(repeating: 0x61, count: 32)])
+                Webhooks.check(loaded.partial.settings, &loaded.findings)
+                let fault = host.map {
+                    "a.env:1: TOLLGATE_EVENTS_CRM: has url= with the private address \($0), where nothing is sent: write private=on, or a public one"
+                }
+                #expect(loaded.findings.faults.map(\.text) == (option == "" ? [fault].compactMap(\.self) : []), "\(line)")
+            }
+        }
+    }
 }

@@ -1,6 +1,7 @@
 internal import Accounts
 internal import Contracts
 internal import Credentials
+internal import Gate
 internal import Issuers
 internal import Settings
 internal import Synchronization
@@ -63,7 +64,7 @@ extension AccountLife {
         let rule = DeletionRule(graceSeconds: line.graceSeconds, recentSeconds: line.recentSeconds)
         let ways = Catalogue.ways(of: configuration.contracts.mounts.map(\.contract))
         self.init(
-            writable: Set(account.writable), own: OwnAccount(context: context, limiter: limiter, ways: ways),
+            writable: Set(account.writable.map(\.text)), own: OwnAccount(context: context, limiter: limiter, ways: ways),
             leaving: Leaving(context: context, rule: rule),
             merges: merges, appleNotices: AppleNotices(context: context, keys: keys, ways: ways, rule: rule))
         self.notices = notices

@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Admin
 internal import Credentials
 internal import Fetch
 internal import Settings
@@ -61,9 +62,12 @@ final class Webhooks: Sendable {
             fields: WebhookSignature.fields(id: id, body: body, keys: keys, now: EventLoop.now().wall))
     }
 
-    /// Reports words that stand for no kind of event.
+    /// Reports words that stand for no kind of event, and addresses at which no event could arrive.
     static func check(_ settings: Configuration, _ findings: inout Findings) {
         for line in settings.events {
+            if let host = line.privateHost, !line.allowsPrivate {
+                findings.fault(line, "has url= with the private address \(host), where nothing is sent: write private=on, or a public one")
+            }
             for word in line.kinds where AccountEvent.Kind.allCases.allSatisfy({ !$0.isMeant(by: word) }) {
                 let kinds = AccountEvent.Kind.allCases.map(\.rawValue).joined(separator: ", ")
                 findings.fault(line, "has kinds=\(word), which is no kind of event: write * or account.*, or of \(kinds)")
@@ -73,6 +77,13 @@ final class Webhooks: Sendable {
 }
 
 extension EventsDeclaration {
+    /// The host of its URL, if that is an address that the Internet does not lead to. A name is looked up only when an event is sent.
+    fileprivate var privateHost: String? {
+        guard let host = url.flatMap({ AdminHosts.host(ofURL: $0) }) else { return nil }
+        let address = IPAddress(parsing: host)
+        return host == "localhost" || address?.isPublic == false ? host : nil
+    }
+
     fileprivate var chosenKinds: Set<AccountEvent.Kind> {
         Set(AccountEvent.Kind.allCases.filter { kind in kinds.contains { kind.isMeant(by: $0) } })
     }
