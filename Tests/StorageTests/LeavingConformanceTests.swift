@@ -178,6 +178,26 @@ import Wire
     }
 
     @Test(arguments: Backend.allCases)
+    func eachIdentityOfAnAccountKeepsItsToken(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let (first, second, newer) = (code("first"), code("second"), code("newer"))
+        let ada = try await signIn(store, code: first)
+        let proof = IdentityProof(provider: .apple, subject: "2", verifiedEmail: nil, name: nil, nameRule: .first)
+        let caller = CallerSession(user: ada.account.id, session: try #require(ada.session).id)
+        guard case .linked = try await store.link(proof, by: caller, at(1)) else { throw Fault("it was not linked") }
+        _ = try await signIn(store, code: second, subject: "2", at: 1)
+        #expect(try await store.dueAppleTokens(at: at(1).now, limit: 9).map(\.id) == [first.id, second.id])
+        try await store.replaceCode(first, by: [1], at: at(1).now)
+        try await store.replaceCode(second, by: [2], at: at(1).now)
+        _ = try await signIn(store, code: newer, subject: "2", at: 2)
+        try await store.replaceCode(newer, by: [3], at: at(2).now)
+        _ = try await store.delete(ada.account.id, at(3))
+        #expect(Set(try await store.dueAppleTokens(at: at(3).now, limit: 9).map(\.sealed)) == [[1], [3]])
+    }
+
+    @Test(arguments: Backend.allCases)
     func anAccountWithoutAnyWayInIsClosedWhenAppleDeletesItsUser(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }

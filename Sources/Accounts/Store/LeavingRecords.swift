@@ -16,7 +16,7 @@ package protocol LeavingRecords: Sendable {
     func dueAppleTokens(at now: WallTime, limit: Int) async throws(StoreFault) -> [AppleToken]
     /// Takes a due token, until `AppleToken.nextTry`; false if another gateway has taken it, or it is gone.
     func take(_ token: AppleToken, at now: WallTime) async throws(StoreFault) -> Bool
-    /// Keeps the refresh token that a code was exchanged for, in place of the code and of older ones of the account and the app.
+    /// Keeps the refresh token that a code was exchanged for, in place of the code and of older ones of the identity and the app.
     func replaceCode(_ token: AppleToken, by sealed: [UInt8], at now: WallTime) async throws(StoreFault)
     func drop(_ token: AppleToken) async throws(StoreFault)
     /// Drops codes that Apple takes no more, and tokens that could not be revoked for `AppleToken.revocationSeconds`; returns how many.

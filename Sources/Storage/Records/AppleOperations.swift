@@ -41,10 +41,10 @@ extension SQLStore {
             try sql.change(
                 .unlogged,
                 """
-                DELETE FROM apple_tokens WHERE is_code = 0 AND revoked_at IS NULL AND id <> $1 AND client = $2
-                AND account = (SELECT account FROM apple_tokens WHERE id = $1)
+                DELETE FROM apple_tokens WHERE is_code = 0 AND revoked_at IS NULL AND id <> $1
+                AND (account, subject, client) = (SELECT account, subject, client FROM apple_tokens WHERE id = $1)
                 """,
-                [.id(token.id), .text(token.client)])
+                [.id(token.id)])
         }
     }
 
@@ -95,8 +95,9 @@ extension SQLTransaction {
     /// Keeps the code of a sign-in until it is exchanged, in place of an older one.
     func put(_ code: AppleToken, of account: UUID, _ subject: String, at now: WallTime) throws(SQLFault) {
         try change(
-            .unlogged, "DELETE FROM apple_tokens WHERE account = $1 AND client = $2 AND is_code = 1 AND revoked_at IS NULL",
-            [.id(account), .text(code.client)])
+            .unlogged,
+            "DELETE FROM apple_tokens WHERE account = $1 AND subject = $2 AND client = $3 AND is_code = 1 AND revoked_at IS NULL",
+            [.id(account), .text(subject), .text(code.client)])
         try change(
             .unlogged,
             """
