@@ -13,6 +13,7 @@ import Wire
     private final class ScriptedApple: AppleTokens {
         let fault = Mutex<AppleTokenFault?>(nil)
         let calls = Mutex<[String]>([])
+        let whenAsked = Mutex<@Sendable () -> Void>({})
 
         func redeem(code: String, client: String) async throws(AppleTokenFault) -> String {
             try note("redeem \(code) of \(client)")
@@ -23,6 +24,7 @@ import Wire
 
         private func note(_ call: String) throws(AppleTokenFault) {
             calls.withLock { $0.append(call) }
+            whenAsked.withLock { $0 }()
             if let fault = fault.withLock({ $0 }) { throw fault }
         }
 
@@ -102,8 +104,31 @@ import Wire
         apple.fault.withLock { $0 = .unavailable("down") }
         _ = try await leave(signedIn)
         office.clock.advance(seconds: AppleToken.revocationSeconds)
-        await rounds.round()
+        // Also if the key was taken away.
+        await LeavingRounds(context: office.context).round()
         #expect(office.recorder.notices == [.appleTokensLost(1)])
+    }
+
+    @Test func anExchangeThatIsUnderWayAtTheEndIsKept() async throws {
+        let signedIn = try await signIn(code: "c1")
+        let rounds = self.rounds
+        apple.whenAsked.withLock { $0 = { rounds.stop() } }
+        rounds.start()
+        await rounds.ended()
+        _ = try await leave(signedIn)
+        await rounds.round()
+        #expect(apple.news == ["redeem c1 of app", "revoke refresh of c1 of app"])
+    }
+
+    /// Apple has taken it the first time.
+    @Test func aCodeThatIsRefusedAtTheSecondTryIsLost() async throws {
+        _ = try await signIn(code: "c1")
+        for fault in [AppleTokenFault.unavailable("down"), .refused] {
+            apple.fault.withLock { $0 = fault }
+            await rounds.round()
+            office.clock.advance(seconds: 60)
+        }
+        #expect(office.recorder.notices == [.appleAway("down"), .appleTokensLost(1)])
     }
 
     @Test func whatAppleDoesNotKnowIsDropped() async throws {
@@ -112,7 +137,7 @@ import Wire
         await rounds.round()
         _ = try await leave(signedIn)
         await rounds.round()
-        #expect(apple.news == ["redeem forged of app"])
+        #expect(apple.news == ["redeem forged of app"] && office.recorder.notices == [])
     }
 
     @Test func aCodeThatCannotBeApplesIsIgnored() async throws {
@@ -142,14 +167,67 @@ import Wire
         #expect(try await office.store.account(signedIn.account.id) == nil)
     }
 
+    /// Accounts whose time has come.
+    private func closed(_ count: Int) async throws -> [UUID] {
+        var users: [UUID] = []
+        for number in 0..<UInt64(count) {
+            let user = UUID(high: 7, low: number)
+            let account = NewAccount(id: user, openedBy: .dlauth, email: try EmailAddress("u\(number)@x"), passwordHash: "hash")
+            let session = NewSession(id: UUID(high: 8, low: number), contract: .dlauth, device: nil)
+            let audit = office.context.audit(by: .user)
+            _ = try await office.store.open(account, session: session, audit)
+            _ = try await office.store.leave(CallerSession(user: user, session: session.id), DeletionRule(graceSeconds: 1), audit)
+            users.append(user)
+        }
+        office.clock.advance(seconds: 1)
+        return users
+    }
+
+    private func left(of users: [UUID]) async throws -> Int {
+        var left = 0
+        for user in users where try await office.store.account(user) != nil { left += 1 }
+        return left
+    }
+
+    /// Nor is Apple's token held up, whatever the erasure threw.
+    @Test func accountsThatCannotBeErasedHoldUpNoOtherOne() async throws {
+        let (users, store) = (try await closed(102), office.store)
+        _ = try await signIn(code: "c1")
+        store.fail([.unavailable("away")])
+        await rounds.round()
+        #expect(try await left(of: users) == 102)
+        #expect(apple.news == ["redeem c1 of app"])
+        store.afterNextCall { store.fail((0..<100).map { $0 % 2 == 0 ? .busy("its row is locked") : .failed("broken") }) }
+        await rounds.round()
+        #expect(try await left(of: users) == 100)
+        await rounds.round()
+        #expect(try await left(of: users) == 0)
+    }
+
+    @Test func aForgerOfNotificationsFillsTheBucketOfItsAddress() async throws {
+        let notices = AppleNotices(
+            context: office.context, keys: office.providers, limiter: office.limiter,
+            ways: SignInWays(passwords: true, emails: true, phones: true), rule: DeletionRule())
+        let forged = try office.providers.token(.apple, subject: "1", at: office.clock.now, key: try SigningKey.generate(.ES256))
+        let burst = Int(StrictLimiter.rates[.addressFailures].burst)
+        for attempt in 0...burst {
+            let fault: AccountError<NoticeRefusal> =
+                attempt < burst ? .refused(.notAuthentic) : .failed(.tooManyAttempts(retryAfterSeconds: 20))
+            await #expect(throws: fault) { try await notices.take(forged, caller: office.caller) }
+        }
+        #expect(office.providers.refetches == burst)
+        let other = Caller(address: IPAddress(parsing: "192.0.2.8"), device: nil)
+        await #expect(throws: AccountError<NoticeRefusal>.refused(.notAuthentic)) { try await notices.take(forged, caller: other) }
+    }
+
     @Test func nothingIsSentToARelayAddressThatIsOff() async throws {
         let relay = "z@privaterelay.appleid.com"
         let token = try office.providers.token(.apple, subject: "1", email: relay, at: office.clock.now)
         _ = try await office.provider.signIn(
             ProviderSignIn.Request(provider: .apple, idToken: token), contract: .apple, caller: office.caller)
         let notices = AppleNotices(
-            context: office.context, keys: office.providers, ways: SignInWays(passwords: true, emails: true, phones: true),
-            rule: DeletionRule())
+            context: office.context, keys: office.providers, limiter: office.limiter,
+            ways: SignInWays(passwords: true, emails: true, phones: true), rule: DeletionRule())
         let email = try EmailAddress(relay)
         for (type, sent) in [("email-disabled", 0), ("email-enabled", 2), ("a-new-kind", 4)] {
             office.clock.advance(seconds: 3_600)
@@ -157,11 +235,11 @@ import Wire
                 issuer: "https://apple.test", audience: "app", subject: "", issuedAt: office.clock.now.seconds, expiresAt: 0)
             let event = #"{"type":"\#(type)","sub":"1","email":"\#(relay)","event_time":\#(office.clock.now.seconds)}"#
             _ = claims.add("events", .string(event))
-            try await notices.take(try office.providers.key.issue(claims))
+            try await notices.take(try office.providers.key.issue(claims), caller: office.caller)
             try await office.codes.send(.recovery, to: .email(email), .holders, caller: office.caller)
             try await office.reset.forgot(email, caller: office.caller)
             #expect(office.recorder.sent.count == sent, "\(type)")
         }
-        await #expect(throws: AccountError<NoticeRefusal>.refused(.notAuthentic)) { try await notices.take("x") }
+        #expect(office.limiter.counted(.addressFailures) == 0)
     }
 }

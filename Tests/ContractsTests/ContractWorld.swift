@@ -109,7 +109,8 @@ final class ContractWorld: StoryWorld {
                 leaving: Leaving(context: context, rule: DeletionRule()),
                 merges: Merges(sessions: sessions, limiter: limiter, order: TierOrder(["free", "premium"])),
                 appleNotices: AppleNotices(
-                    context: context, keys: providers, ways: SignInWays(passwords: true, emails: true, phones: true), rule: DeletionRule())),
+                    context: context, keys: providers, limiter: limiter, ways: SignInWays(passwords: true, emails: true, phones: true),
+                    rule: DeletionRule())),
             judge: judge)
         services.life?.notices = Notices(context: context, courier: post, limiter: limiter, secret: Self.secret)
         self.context = context

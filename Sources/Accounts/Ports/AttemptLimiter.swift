@@ -12,7 +12,7 @@ package struct AttemptBucket: Sendable, Hashable {
         case newcomerFailures = "newcomer-failures"
         /// Guesses at one account from one address from which it was signed in before.
         case familiarFailures = "familiar-failures"
-        /// Wrong passwords, codes and reset tokens, and refused ID tokens, from one address.
+        /// Wrong passwords, codes and reset tokens, and refused ID tokens and notifications of Apple, from one address.
         case addressFailures = "address-failures"
         /// Refresh tokens of outside issuers from one address that no issuer judged.
         case addressUnjudged = "address-unjudged"

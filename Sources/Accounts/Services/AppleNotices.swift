@@ -4,38 +4,48 @@ internal import Wire
 /// Why a notification is not taken.
 package enum NoticeRefusal: Sendable, Equatable {
     case notAuthentic
-    /// Apple's keys cannot be fetched.
-    case keysUnavailable
 }
 
 /// The notifications that Apple sends of the users of Sign in with Apple.
 package struct AppleNotices: Sendable {
     private let context: AccountContext
     private let keys: any ProviderKeys
+    private let limiter: any AttemptLimiter
     private let ways: SignInWays
     private let rule: DeletionRule
 
-    package init(context: AccountContext, keys: any ProviderKeys, ways: SignInWays, rule: DeletionRule) {
+    package init(
+        context: AccountContext, keys: any ProviderKeys, limiter: any AttemptLimiter, ways: SignInWays, rule: DeletionRule
+    ) {
         self.context = context
         self.keys = keys
+        self.limiter = limiter
         self.ways = ways
         self.rule = rule
     }
 
-    /// Takes a notification (JWS); one of another kind, or of a user who has no account, changes nothing.
-    package func take(_ payload: String) async throws(AccountError<NoticeRefusal>) {
-        let notice: ProviderNotice?
-        switch await verify(payload) {
-        case .success(let verified): notice = verified
-        case .failure(let fault): throw .refused(fault.isForWantOfKeys ? .keysUnavailable : .notAuthentic)
-        }
-        guard let applied = notice.flatMap({ AppleNotice($0) }) else { return }
-        let audit = context.audit(by: .provider)
+    /// Takes a notification (JWS); one of another kind, or of a user who has no account, changes nothing. One that is not authentic is
+    /// charged to the address of its sender, as it may have waited for Apple's keys.
+    package func take(_ payload: String, caller: Caller) async throws(AccountError<NoticeRefusal>) {
         do throws(AccountFailure) {
-            _ = try await context.ask(await context.store.apply(applied, ways, rule, audit))
+            let isAuthentic: Void? = try await Guesses(context: context, limiter: limiter).judge(at: nil, from: caller.address) {
+                () throws(AccountFailure) -> Void? in
+                switch await verify(payload) {
+                case .success(let notice): return try await apply(notice)
+                case .failure(let fault) where fault.isForWantOfKeys: throw .unavailable(retryAfterSeconds: 60)
+                case .failure: return nil
+                }
+            }
+            if isAuthentic != nil { return }
         } catch {
             throw .failed(error)
         }
+        throw .refused(.notAuthentic)
+    }
+
+    private func apply(_ notice: ProviderNotice?) async throws(AccountFailure) {
+        guard let applied = notice.flatMap({ AppleNotice($0) }) else { return }
+        _ = try await context.ask(await context.store.apply(applied, ways, rule, context.audit(by: .provider)))
     }
 
     private func verify(_ payload: String) async -> Result<ProviderNotice?, IDTokenFault> {

@@ -35,44 +35,60 @@ package final class LeavingRounds: Sendable {
         }
     }
 
-    /// Ends the round under way before its next account.
+    /// Ends the round under way before its next account or token.
     package func stop() { task.withLock { $0 }?.cancel() }
 
-    /// One round.
+    /// Returns once the round under way has ended. Apple takes a code once, so its answer is not to be lost.
+    package func ended() async { await task.withLock { $0 }?.value }
+
+    /// One round. Each part runs whatever the part before it threw: the context has logged that, and the next round tries again.
     package func round() async {
-        do throws(AccountFailure) {
-            try await erase()
-            if let desk = apple() { try await settle(at: desk) }
-        } catch {
-            // The context has logged it; the next round tries again.
-        }
+        do throws(AccountFailure) { try await erase() } catch {}
+        do throws(AccountFailure) { try await giveUp() } catch {}
+        guard let desk = apple() else { return }
+        do throws(AccountFailure) { try await settle(at: desk) } catch {}
     }
 
     private func erase() async throws(AccountFailure) {
-        var (found, isStuck): ([UUID], Bool) = ([], false)
+        // Those that could not be erased in this round: they hold up no other one.
+        var stuck: Set<UUID> = []
+        var found: [UUID] = []
         repeat {
-            let now = context.storeTime
-            found = try await context.ask(await context.store.erasable(at: now, limit: Self.mostRead))
+            let (now, limit) = (context.storeTime, Self.mostRead + stuck.count)
+            found = try await context.ask(await context.store.erasable(at: now, limit: limit)).filter { !stuck.contains($0) }
             for user in found where !Task.isCancelled {
-                // As its user wanted it.
-                let audit = context.audit(by: .user)
                 do throws(AccountFailure) {
-                    _ = try await context.ask(await context.store.erase(user, audit))
+                    if try await !context.ask(await eraseUnlessBusy(user)) { stuck.insert(user) }
                 } catch {
-                    // One that cannot be erased holds up no other one.
                     guard error == .broken else { throw error }
-                    isStuck = true
+                    stuck.insert(user)
                 }
             }
-        } while found.count == Self.mostRead && !isStuck && !Task.isCancelled
+        } while found.count >= Self.mostRead && !Task.isCancelled
+    }
+
+    /// False if another transaction holds the account for too long.
+    private func eraseUnlessBusy(_ user: UUID) async throws(StoreFault) -> Bool {
+        do throws(StoreFault) {
+            // As its user wanted it.
+            _ = try await context.store.erase(user, context.audit(by: .user))
+            return true
+        } catch {
+            guard case .busy = error else { throw error }
+            return false
+        }
     }
 
     // MARK: Apple
 
+    /// Also without a key, which the operator may have taken away: what is kept is personal data.
+    private func giveUp() async throws(AccountFailure) {
+        let lost = try await context.ask(await context.store.giveUpAppleTokens(at: context.storeTime))
+        if lost > 0 { context.notice(.appleTokensLost(lost)) }
+    }
+
     private func settle(at desk: AppleDesk) async throws(AccountFailure) {
         let now = context.storeTime
-        let lost = try await context.ask(await context.store.giveUpAppleTokens(at: now))
-        if lost > 0 { context.notice(.appleTokensLost(lost)) }
         for token in try await context.ask(await context.store.dueAppleTokens(at: now, limit: Self.mostTokens)) {
             guard !Task.isCancelled, try await context.ask(await context.store.take(token, at: context.storeTime)) else { continue }
             guard try await settle(token, at: desk) else { return }
@@ -97,6 +113,8 @@ package final class LeavingRounds: Sendable {
                 context.notice(.appleAway(reason))
                 return false
             }
+            // Apple took it at the first try, and the gateway did not get the token.
+            if token.isCode, token.tries > 0 { context.notice(.appleTokensLost(1)) }
         }
         // Without one it was revoked, or Apple does not know it.
         guard let sealed = refresh.map({ desk.vault.seal($0, token.id) }) else {

@@ -32,10 +32,9 @@ extension AccountEndpoints {
             throw .malformed(error.message, in: dialect)
         }
         guard let payload else { throw .malformed("payload is required", in: dialect) }
-        try await call(await life.appleNotices.take(payload)) { (refused: NoticeRefusal) in
+        try await call(await life.appleNotices.take(payload, caller: request.caller)) { (refused: NoticeRefusal) in
             switch refused {
             case .notAuthentic: Failure(401, RefusalCode.unauthorized.text.description, "The notification is not authentic.")
-            case .keysUnavailable: Failure(AccountFailure.unavailable(retryAfterSeconds: 60), in: dialect)
             }
         }
         return .json { json in

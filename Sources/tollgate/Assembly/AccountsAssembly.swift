@@ -148,7 +148,7 @@ struct AccountsAssembly: Sendable {
             purchases: purchases(configuration, context, mint, stores),
             life: settings.account.map { line in
                 AccountLife(
-                    line, configuration, context, providers, limiter,
+                    line, configuration, context, providers, limiter: limiter,
                     merges: Merges(sessions: sessions, limiter: limiter, order: TierOrder(settings.tiers.names)), notices: notices)
             }, judge: judge)
         let oauth = OAuthEndpoints(

@@ -58,7 +58,7 @@ extension AppleKeyPlan {
 extension AccountLife {
     init(
         _ account: AccountDeclaration, _ configuration: GatewayConfiguration, _ context: AccountContext, _ keys: any ProviderKeys,
-        _ limiter: any AttemptLimiter, merges: Merges, notices: Notices?
+        limiter: any AttemptLimiter, merges: Merges, notices: Notices?
     ) {
         let line = configuration.settings.deletion ?? .bare
         let rule = DeletionRule(graceSeconds: line.graceSeconds, recentSeconds: line.recentSeconds)
@@ -66,7 +66,7 @@ extension AccountLife {
         self.init(
             writable: Set(account.writable.map(\.text)), own: OwnAccount(context: context, limiter: limiter, ways: ways),
             leaving: Leaving(context: context, rule: rule),
-            merges: merges, appleNotices: AppleNotices(context: context, keys: keys, ways: ways, rule: rule))
+            merges: merges, appleNotices: AppleNotices(context: context, keys: keys, limiter: limiter, ways: ways, rule: rule))
         self.notices = notices
     }
 }

@@ -207,8 +207,12 @@ final class AccountsRuntime: Part, Sendable {
     /// How long the end waits until the others are told of it, in milliseconds.
     private static let leaveMilliseconds: Int32 = 1_000
 
-    /// Finishes what was begun, after the workers have ended. Blocks for about 6 s at most.
-    func stop() {
+    /// How long the end waits for Apple's answer to a request under way, in milliseconds.
+    private static let appleMilliseconds: Int32 = 3_000
+
+    /// Finishes what was begun, after the workers have ended; `sendingLast` tries the queued mails once more. Blocks for about 10 s at most,
+    /// and for as long as `sendingLast` does.
+    func stop(sendingLast: () -> Void) {
         productAdoptions.add(1, ordering: .relaxed)
         let cluster = cluster
         reconciliation.stop()
@@ -216,13 +220,22 @@ final class AccountsRuntime: Part, Sendable {
         noticeTask.withLock { $0 }?.cancel()
         cluster.stop()
         let notices = contracts.withLock { $0 }.notices
-        // Otherwise they wait for it until its row is old, and what was sent just now would be sent again.
+        let noticeTask = noticeTask.withLock { $0 }
+        // Otherwise they wait for it until its row is old.
         _ = try? blocking(atMost: Self.leaveMilliseconds) {
             await cluster.leave()
+            await noticeTask?.value
+        }
+        sendingLast()
+        // Otherwise what was sent just now would be sent again.
+        _ = try? blocking(atMost: Self.leaveMilliseconds) {
             do throws(AccountFailure) { try await notices?.settle() } catch {}
         }
         assembly.tierClient.stop()
         assembly.purchaseStores.stop()
+        let leavingRounds = leavingRounds
+        // Otherwise Apple has taken the code of an exchange whose answer is lost.
+        _ = try? blocking(atMost: Self.appleMilliseconds) { await leavingRounds.ended() }
         assembly.appleDesk.stop()
         let delivery = delivery
         delivery.cancel()

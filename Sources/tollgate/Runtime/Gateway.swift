@@ -303,8 +303,7 @@ struct Gateway {
         threads.join()
         spans.stop()
         outsideRefreshes.stop()
-        accounts.stop()
-        courier.stop()
+        accounts.stop { courier.stop() }
         resolver.stop()
         redisDiscovery?.stop()
         keySets.stop()

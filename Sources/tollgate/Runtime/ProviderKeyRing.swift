@@ -25,9 +25,12 @@ struct ProviderKeyRing: ProviderKeys {
     var offered: [Provider] { active.configuration.settings.providers.map(\.name) }
 
     func refetch(_ provider: Provider) async {
-        guard let name = declaration(of: provider)?.keysName else { return }
+        guard let declared = declaration(of: provider) else { return }
+        let name = declared.keysName
         let before = fetches(name)
         keySets.sawUnknownKey(of: name)
+        // A file is read when it changes, and not fetched.
+        guard case .url = declared.keySource else { return }
         let deadline = EventLoop.now().monotonic.advanced(milliseconds: Self.fetchMilliseconds)
         while fetches(name) == before, EventLoop.now().monotonic < deadline { await pause(milliseconds: 20) }
     }
