@@ -83,7 +83,7 @@ enum ProcessFamily: CaseIterable {
         case .eventsPending:
             .init(
                 "events_pending", "gauge", ["subscriber", "state"],
-                "Events that wait for their next try or are parked, and entries of the log that were not looked at yet; at the gateway that sends."
+                "Accounts of which an event waits for its next try, parked events, and entries of the log that were not looked at yet; at the gateway that sends."
             )
         case .signUpHook:
             .init("signup_hook_total", "counter", ["result"], "Sign-ups that the hook was asked about.")
