@@ -211,7 +211,7 @@ extension SQLTransaction {
         for position in settled.arrived {
             let wasWaiting = try change(
                 .unlogged, "DELETE FROM event_deliveries WHERE subscriber = $1 AND position = $2", [name, .integer(position)])
-            if wasWaiting == 1 { try goOn(behind: position, settled, name) }
+            if wasWaiting == 1 { try keepNext(behind: position, settled, name) }
         }
         if settled.isBack {
             try change(
@@ -224,7 +224,7 @@ extension SQLTransaction {
             let isNew = position > settled.cursor
             if isNew, isMoved { continue }
             let isNoted = isNew ? try add(waiting, settled, name) : try note(waiting, settled, name)
-            if isNoted, waiting.next == nil { try goOn(behind: position, settled, name) }
+            if isNoted, waiting.next == nil { try keepNext(behind: position, settled, name) }
         }
     }
 
@@ -257,7 +257,7 @@ extension SQLTransaction {
     }
 
     /// Has the next event of an account be due, if there is one up to the subscriber's place.
-    private func goOn(behind position: Int64, _ settled: SettledDeliveries, _ name: SQLValue) throws(SQLFault) {
+    private func keepNext(behind position: Int64, _ settled: SettledDeliveries, _ name: SQLValue) throws(SQLFault) {
         guard !settled.kinds.isEmpty else { return }
         try change(
             .unlogged,
