@@ -72,11 +72,17 @@ extension TemplateSet {
         let files = Set(try FileBytes.names(in: folder).filter { !$0.hasPrefix(".") })
         var found = templates[language] ?? [:]
         for name in TemplateName.allCases where files.contains(name.rawValue + ".txt") {
-            do throws(ParseError) {
-                let html = files.contains(name.rawValue + ".html") && name != .sms ? try Self.text("\(folder)/\(name.rawValue).html") : nil
-                found[name] = try MessageTemplate(name, text: try Self.text("\(folder)/\(name.rawValue).txt"), html: html)
-            } catch {
-                findings.faults.append("\(folder)/\(name.rawValue), the text or its HTML, \(error.text)")
+            let hasHTML = files.contains(name.rawValue + ".html") && name != .sms
+            // The text by itself first, so that a fault is of one file.
+            for file in ["txt"] + (hasHTML ? ["html"] : []) {
+                do throws(ParseError) {
+                    let text = try Self.text("\(folder)/\(name.rawValue).txt")
+                    let html = file == "html" ? try Self.text("\(folder)/\(name.rawValue).html") : nil
+                    found[name] = try MessageTemplate(name, text: text, html: html)
+                } catch {
+                    findings.faults.append("\(folder)/\(name.rawValue).\(file) \(error.text)")
+                    break
+                }
             }
         }
         templates[language] = found

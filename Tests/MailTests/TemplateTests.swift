@@ -170,6 +170,8 @@ import Wire
             ("en/sms.txt", "hello", "DIR/en/sms.txt has no {code}, without which the message is of no use"),
             ("English/sms.txt", "{code}", "DIR/English has no name of a language, use one like fr or pt-br, or default"),
         ]
+        let html = try read(["en/code.txt": "Subject: S\n\n{code}", "en/code.html": "<p>hello</p>"]).1.faults
+        #expect(html == ["DIR/en/code.html has no {code}, without which the message is of no use"])
         for (file, text, fault) in faults { #expect(try read([file: text]).1.faults == [fault]) }
         var gone = TemplateSet.Findings()
         #expect(TemplateSet.read("/nowhere/at/all", &gone) == .builtIn && gone.faults.first?.contains("/nowhere/at/all") == true)
