@@ -18,6 +18,8 @@ let house: [SwiftSetting] =
         .strictMemorySafety(),
         .unsafeFlags(["-static-stdlib", "-Xllvm", "-min-jump-table-entries=64"], .when(configuration: .release)),
     ]
+/// The settings of targets that no request waits for: smaller code.
+let cold: [SwiftSetting] = house + [.unsafeFlags(["-Osize"], .when(configuration: .release))]
 /// Symbols are bound when the program starts, so that the table of their addresses is read-only from then on (full RELRO). Nothing loads
 /// symbols of the program, so it exports none: the names alone were a megabyte. The addresses that the loader corrects are a bitmap (RELR),
 /// a tenth of the list that they would be.
@@ -73,11 +75,11 @@ let package = Package(
             swiftSettings: house),
 
         .target(
-            name: "Settings", dependencies: ["Wire", "Credentials", "Gate", "Telemetry"], swiftSettings: house),
+            name: "Settings", dependencies: ["Wire", "Credentials", "Gate", "Telemetry"], swiftSettings: cold),
         .target(name: "Fetch", dependencies: ["Wire", "System", "Threads", "CCurl"], swiftSettings: house),
         .target(
-            name: "Mail", dependencies: ["Wire", "Credentials", "System", "Threads", "Accounts", "Fetch"], swiftSettings: house),
-        .target(name: "Purchases", dependencies: ["Wire", "Credentials", "Threads", "Accounts", "Fetch"], swiftSettings: house),
+            name: "Mail", dependencies: ["Wire", "Credentials", "System", "Threads", "Accounts", "Fetch"], swiftSettings: cold),
+        .target(name: "Purchases", dependencies: ["Wire", "Credentials", "Threads", "Accounts", "Fetch"], swiftSettings: cold),
         .target(
             name: "Issuers",
             dependencies: ["Wire", "Credentials", "Gate", "Telemetry", "System", "Threads", "Accounts", "Storage", "Fetch"],
@@ -89,7 +91,7 @@ let package = Package(
         .target(
             name: "Admin",
             dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "System", "Threads", "Accounts", "CSites"],
-            exclude: ["Console"], swiftSettings: house),
+            exclude: ["Console"], swiftSettings: cold),
 
         // Top.
         .executableTarget(
@@ -99,7 +101,7 @@ let package = Package(
                 "Accounts", "Storage",
                 "Contracts", "Settings", "Fetch", "Admin", "Issuers", "Cluster", "Mail", "Purchases", "CLinux",
             ],
-            swiftSettings: house, linkerSettings: program),
+            swiftSettings: cold, linkerSettings: program),
 
         .testTarget(name: "WireTests", dependencies: ["Wire"], swiftSettings: tests),
         .testTarget(
