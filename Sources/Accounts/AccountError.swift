@@ -19,6 +19,6 @@ package enum AccountFailure: Error, Equatable, Sendable {
     case broken
     /// The account may not sign in.
     case banned(Ban)
-    /// The operator's hook lets no account be opened, for a reason that the user is told.
+    /// The sign-up hook rejected the account. The text is its reason, which the answer shows to the user.
     case rejected(String)
 }

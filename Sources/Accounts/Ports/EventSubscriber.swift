@@ -1,6 +1,6 @@
 package import Wire
 
-/// A service that is told what happens to accounts.
+/// A service that receives account events by webhook.
 package struct EventSubscriber: Sendable {
     package let name: String
     /// The kinds that it is sent.

@@ -20,7 +20,7 @@ package struct SignUp: Sendable {
 package enum SignUpAnswer: Sendable, Equatable {
     /// The account is opened with these attributes.
     case admitted(Attributes)
-    /// It is not, for a reason that the user is told.
+    /// The account is not opened. The text is the reason, which the answer shows to the user.
     case rejected(String)
     /// The hook did not answer, and then no account is opened.
     case unavailable
@@ -53,7 +53,7 @@ extension AccountContext {
         guard let attributes, attributes != .none else { return }
         let merged = try await ask(await store.change(.merge(attributes.json), of: user, audit))
         guard case .failure? = merged else { return }
-        // There is no room for both.
+        // Together they exceed `Attributes.largest`: the hook's replace the guest's.
         _ = try await ask(await store.change(.replace(attributes), of: user, audit))
     }
 }

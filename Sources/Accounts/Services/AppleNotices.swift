@@ -24,8 +24,8 @@ package struct AppleNotices: Sendable {
         self.rule = rule
     }
 
-    /// Takes a notification (JWS); one of another kind, or of a user who has no account, changes nothing. One that is not authentic is
-    /// charged to the address of its sender, as it may have waited for Apple's keys.
+    /// Verifies and applies a notification (JWS). Unknown kinds and users without an account change nothing. A forged one counts against
+    /// the sender's address, because its verification may have waited for Apple's keys.
     package func take(_ payload: String, caller: Caller) async throws(AccountError<NoticeRefusal>) {
         do throws(AccountFailure) {
             let isAuthentic: Void? = try await Guesses(context: context, limiter: limiter).judge(at: nil, from: caller.address) {

@@ -72,8 +72,8 @@ package struct Codes: Sendable {
         }
     }
 
-    /// The address that the code goes to; nil if it goes nowhere, also because a relay forwards no mail to the holder. An email is written as the account spells it: addresses
-    /// that differ in case are equal here, but may be different mailboxes at their host.
+    /// The address that the code is sent to; nil for none, also where the holder's relay address forwards no mail. An email is written as
+    /// the account spells it: addresses that differ in case are equal here, but may be different mailboxes at their host.
     private func target(_ typed: Recipient, _ holder: Account?, _ audience: Audience) -> Recipient? {
         if case .email = typed, holder?.mailStoppedAt != nil { return nil }
         return switch (audience, typed) {

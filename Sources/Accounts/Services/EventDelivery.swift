@@ -49,7 +49,7 @@ package final class EventDelivery: Sendable {
             for (name, task) in state.tasks where state.subscribers[name] == nil { task.cancel() }
             for name in state.subscribers.keys where state.tasks[name]?.isCancelled != false {
                 let earlier = state.tasks[name]
-                // Unstructured: `cancel`, or a reload that has no such subscriber, ends it.
+                // Unstructured: `cancel` ends it, or a reload that removes the subscriber.
                 state.tasks[name] = Task {
                     // Both would have the lease: it is the process's.
                     await earlier?.value
@@ -175,7 +175,7 @@ package final class EventDelivery: Sendable {
         return settled
     }
 
-    /// Sends the events of each account one after the other, until one has not arrived: those behind it have no outcome.
+    /// Sends the events of each account in sequence, and stops at the first failure; the later ones get no outcome.
     private func send(
         _ accounts: [[Delivery]], to subscriber: EventSubscriber, until end: MonotonicTime
     ) async -> [Outcome] {

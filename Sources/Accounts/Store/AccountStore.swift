@@ -103,7 +103,7 @@ package protocol OperatorRecords: Sendable {
     func setTier(
         _ tier: String?, until: WallTime?, of user: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> Entitlement?
-    /// Changes the attributes of an account; a fault if they do not fit, and nil if there is no such account.
+    /// Changes the attributes of an account. A failure if the result is malformed or too large; nil without such an account.
     func change(
         _ attributes: AttributeChange, of user: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> Result<Attributes, Metadata.Fault>?

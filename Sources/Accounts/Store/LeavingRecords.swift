@@ -4,9 +4,9 @@ package import Wire
 package protocol LeavingRecords: Sendable {
     /// Bans an account and ends its sessions; nil if there is none. A ban before it is replaced.
     func ban(_ ban: Ban, _ user: UUID, _ audit: AuditContext) async throws(StoreFault) -> BannedAccount?
-    /// Lifts the ban of an account, if it has one; nil if there is no such account.
+    /// Lifts the ban of an account. An account without a ban stays as it is; nil without such an account.
     func unban(_ user: UUID, _ audit: AuditContext) async throws(StoreFault) -> Account?
-    /// Closes the account of a session, or erases it at once where `rule` has no grace.
+    /// Closes the account of a session; without a grace in `rule`, erases it.
     func leave(_ caller: CallerSession, _ rule: DeletionRule, _ audit: AuditContext) async throws(StoreFault) -> Leave
     /// The closed accounts whose time has come, the oldest first, at most `limit` of them.
     func erasable(at now: WallTime, limit: Int) async throws(StoreFault) -> [UUID]
@@ -50,7 +50,8 @@ package struct DeletionRule: Sendable, Equatable {
         self.recentSeconds = recentSeconds
     }
 
-    /// Whether a session may delete its account. One that continues a session of an outside issuer has no known sign-in.
+    /// Whether the sign-in of a session is recent enough to delete the account. False for a session whose sign-in time is unknown, as after a
+    /// refresh at an outside issuer.
     package func allows(_ session: Session, at now: WallTime) -> Bool {
         session.signedInAt.map { now < $0.advanced(seconds: recentSeconds) } ?? false
     }

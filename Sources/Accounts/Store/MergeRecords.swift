@@ -30,7 +30,7 @@ package struct Merging: Sendable, Equatable {
 package enum MergeOutcome: Sendable, Equatable {
     /// The account's id is `into`. `isRepeated` if the guest had been merged into it before.
     case merged(from: UUID, into: UUID, isRepeated: Bool)
-    /// The other account is no guest, is this account, or was merged into another one.
+    /// The token is not of a guest, is of the account itself, or of a guest that was merged into another account.
     case notGuest
     /// The guest's session has ended.
     case noGuest
