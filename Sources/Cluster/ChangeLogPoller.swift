@@ -163,6 +163,7 @@ final class ChangeLogPoller: Sendable {
                 return true
             }
             let new = reading.changes.filter { !position.applied.contains($0.id) }
+            if new.contains(where: { $0.change == .switches }) { events.switched(try await directory.switches(), false) }
             apply(new, since: start)
             if let fence = new.last(where: { isOfAnother($0.change) })?.id { presence.read(upTo: fence) }
             reached(Position(mark: reading.next, applied: Set(reading.changes.map(\.id)), readAt: start))
@@ -176,12 +177,13 @@ final class ChangeLogPoller: Sendable {
     private func readAll(_ start: MonotonicTime) async throws(AccountFailure) {
         // The mark first: a session that ends in between is then in the list, in the next reading, or in both.
         let end = try await directory.changes(since: nil)
-        let ended = try await directory.endedSessions()
+        let (ended, switches) = (try await directory.endedSessions(), try await directory.switches())
         if !ended.isEmpty { events.broadcast(.ended(ended.map { RevokedSession($0) })) }
         cache.evictAll()
         subjects.forgetAll()
         tiers.forgetAll()
         events.secretsChanged()
+        events.switched(switches, true)
         reached(Position(mark: end.next, readAt: start))
         presence.read(upTo: end.newest ?? 0, anew: true)
     }
@@ -209,7 +211,7 @@ final class ChangeLogPoller: Sendable {
             case .accountDeleted(let user): accounts.append((user, nil))
             case .identity(let key): identities.append(TokenUser(key.subject, of: key.source.name))
             case .secrets: hasSecrets = true
-            case .fence: break
+            case .switches, .fence: break
             }
         }
         for (user, _) in accounts { cache.evict(user) }

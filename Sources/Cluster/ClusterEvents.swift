@@ -1,3 +1,4 @@
+package import Accounts
 package import Gate
 
 /// Callbacks into the rest of the process. They are called on any thread and must not block.
@@ -8,16 +9,20 @@ package struct ClusterEvents: Sendable {
     package var confirmed: @Sendable () async -> Void
     /// The signing keys that gateways share may have changed in the store.
     package var secretsChanged: @Sendable () -> Void
+    /// The live switches as the store has them, at the start and after each change. `isAnew`: changes may have been missed.
+    package var switched: @Sendable (_ switches: [LiveSwitch], _ isAnew: Bool) -> Void
     package var report: @Sendable (ClusterReport) -> Void
 
     package init(
         broadcast: @escaping @Sendable (WorkerUpdate) -> Void, confirmed: @escaping @Sendable () async -> Void = {},
         secretsChanged: @escaping @Sendable () -> Void = {},
+        switched: @escaping @Sendable (_ switches: [LiveSwitch], _ isAnew: Bool) -> Void = { _, _ in },
         report: @escaping @Sendable (ClusterReport) -> Void = { _ in }
     ) {
         self.broadcast = broadcast
         self.confirmed = confirmed
         self.secretsChanged = secretsChanged
+        self.switched = switched
         self.report = report
     }
 }

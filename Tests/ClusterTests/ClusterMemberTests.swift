@@ -76,6 +76,34 @@ import Wire
         return (user, session)
     }
 
+    /// At the start all that stand, and from then on each change, before it is said to count.
+    @Test func liveSwitchesAreReadAgainAfterEachChange() async throws {
+        let seen = Mutex<[(values: [String], isAnew: Bool)]>([])
+        let context = AccountContext(
+            store: store, clock: AccountClock(now: { EventLoop.now() }, pause: pause), notice: { _ in })
+        let events = ClusterEvents(
+            broadcast: { _ in },
+            switched: { switches, isAnew in
+                seen.withLock { $0.append((switches.map(\.value), isAnew)) }
+            })
+        let member = try ClusterMember(
+            ClusterPlan(scale: TierScale(tiers: try TierList(["free"]), graceSeconds: 0), location: .sqlite(path: "/nonexistent")), context,
+            events, patience: 600_000)
+        _ = try await store.set("split/feed", to: "10", until: nil, after: nil)
+        try member.start()
+        defer { member.stop() }
+        #expect(await member.applied())
+        #expect(seen.withLock { $0.map(\.values) } == [["10"]] && seen.withLock { $0[0].isAnew })
+        _ = try await store.set("split/feed", to: "20", until: nil, after: nil)
+        store.failReadings(of: .unavailable("it is away"), count: 1)
+        #expect(await member.applied())
+        #expect(seen.withLock { $0.last?.values } == ["20"] && seen.withLock { $0.last?.isAnew } == false)
+        _ = try await open(1)
+        let readings = seen.withLock { $0.count }
+        #expect(await member.applied())
+        #expect(seen.withLock { $0.count } == readings, "no switch was changed")
+    }
+
     @Test func anEndedSessionIsToldOfOnceAndBeforeTheAnswer() async throws {
         let ada = try await open(1), bob = try await open(2)
         try await start()

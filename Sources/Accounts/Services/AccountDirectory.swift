@@ -30,6 +30,16 @@ package struct AccountDirectory: Sendable {
         try await context.ask(await context.store.subject(key))
     }
 
+    /// The live switches that have not ended.
+    package func switches() async throws(AccountFailure) -> [LiveSwitch] { try await context.ask(await context.store.switches()) }
+
+    /// Sets a live switch, or removes it, as `SwitchRecords.set` does.
+    package func set(
+        _ name: String, to value: String?, until: WallTime?, after version: Int64?
+    ) async throws(AccountFailure) -> Int64? {
+        try await context.ask(await context.store.set(name, to: value, until: until, after: version))
+    }
+
     /// The account's sessions that can still be refreshed, newest first.
     package func sessions(of user: UUID) async throws(AccountFailure) -> [Session] {
         let now = context.storeTime

@@ -6,7 +6,8 @@ package import Wire
 /// A store applies the verdicts of `RefreshRule`, `SignUpRule`, `CodeRule`, `ContactProofRule`, `IdentityRule` and `SubjectRule` inside its
 /// transactions and has no rules of its own. May be called from any task.
 package protocol AccountStore: AccountRecords, SessionRecords, OutsideRecords, ContactRecords, OperatorRecords, PurchaseRecords,
-    GatewayRecords, OwnAccountRecords, MergeRecords, LeavingRecords, EventRecords, NoticeRecords
+    GatewayRecords, OwnAccountRecords, MergeRecords, LeavingRecords, EventRecords, NoticeRecords,
+    SwitchRecords
 {
     /// Connects and migrates the schema. The other methods do so too, at first use.
     func prepare() async throws(StoreFault)

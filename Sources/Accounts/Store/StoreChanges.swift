@@ -10,6 +10,8 @@ package enum StoreChange: Sendable, Hashable {
     case identity(IdentityKey)
     /// The sealed signing keys that gateways share.
     case secrets
+    /// A live switch was set or removed.
+    case switches
     /// This gateway waits until the others have applied what was committed before.
     case fence(by: UUID)
 }

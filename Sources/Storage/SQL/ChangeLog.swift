@@ -12,6 +12,7 @@ private enum ChangeKind: Int64 {
     case secrets = 3
     case identity = 4
     case fence = 5
+    case switches = 6
 }
 
 extension SQLStore {
@@ -98,6 +99,7 @@ extension SQLTransaction {
         let kind = ChangeKind(rawValue: try row.integer())
         let (provider, name) = (try row.optionalText(), try row.optionalText())
         if kind == .secrets { return (.secrets, age) }
+        if kind == .switches { return (.switches, age) }
         if kind == .identity {
             guard let provider, let name else { return nil }
             return (.identity(IdentityKey(IdentitySource(stored: provider), stored: name)), age)
@@ -129,6 +131,14 @@ extension SQLTransaction {
         _ = try rows("SELECT \(dialect.notice)", [])
     }
 
+    /// Logs a change of a live switch, and tells other gateways of it; returns the id of the entry.
+    func logSwitches() throws(SQLFault) -> Int64 {
+        let entry = "INSERT INTO changes (kind, at) VALUES (\(ChangeKind.switches.rawValue), \(dialect.clock)) RETURNING id"
+        let rows = try firsts([SQLStatement("SELECT \(dialect.notice)"), SQLStatement(entry)])
+        guard var row = rows[1] else { throw .failed("the change log has not taken a switch") }
+        return try row.integer()
+    }
+
     /// Logs a fence, and tells other gateways of it.
     func logFence(by gateway: UUID, inPlaceOf former: Int64?) throws(SQLFault) -> Int64 {
         let fence =
@@ -151,6 +161,7 @@ extension SQLTransaction {
         let oldest = "(SELECT \(dialect.clock) - $1)"
         try change(.unlogged, "DELETE FROM changes WHERE at < \(oldest)", [.integer(Self.keptMicroseconds)])
         try change(.unlogged, "DELETE FROM gateways WHERE seen_at < \(oldest)", [.integer(Self.keptMicroseconds)])
+        try sweepSwitches()
         guard !dialect.commitMarks.isEmpty else { return }
         try change(.unlogged, "DELETE FROM commit_marks WHERE at < \(oldest)", [.integer(Self.keptMicroseconds)])
     }
@@ -164,6 +175,8 @@ enum WrittenRows {
     /// Adds an ended session.
     case endedSession
     case sealedSecret
+    /// Sets or removes a live switch.
+    case liveSwitch
     /// Links or unlinks an identity.
     case identity
     /// Rows that no gateway caches: other tables, new accounts, and expired rows that are removed.
@@ -181,7 +194,7 @@ struct TouchedRows: Sendable {
         case .account(let user):
             isLogged = true
             if !accounts.contains(user) { accounts.append(user) }
-        case .endedSession, .sealedSecret, .identity: isLogged = true
+        case .endedSession, .sealedSecret, .liveSwitch, .identity: isLogged = true
         case .unlogged: break
         }
     }

@@ -22,6 +22,7 @@ enum Schema {
         { _ in appleTokens },
         { _ in notices },
         { _ in accountDevices },
+        { _ in liveSwitches },
     ]
     static var newest: Int64 { Int64(steps.count) }
 
@@ -194,6 +195,10 @@ enum Schema {
         "CREATE TABLE purchase_sources (source TEXT PRIMARY KEY, newest_event_at BIGINT)",
         "INSERT INTO purchase_sources (source) VALUES ('apple'), ('google'), ('stripe'), ('revenuecat')",
         "CREATE TABLE leases (name TEXT PRIMARY KEY, holder BYTEA NOT NULL, ends_at BIGINT NOT NULL)",
+    ]
+
+    private static let liveSwitches = [
+        "CREATE TABLE live_switches (name TEXT PRIMARY KEY, value TEXT NOT NULL, version BIGINT NOT NULL, expires_at BIGINT)"
     ]
 
     /// Gateways that serve requests, and the highest entry of the change log that each has acknowledged (`GatewayRecords`).

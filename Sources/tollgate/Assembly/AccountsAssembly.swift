@@ -40,6 +40,7 @@ struct AccountsAssembly: Sendable {
     let purchaseStores = PurchaseStores()
     let appleDesk = AppleDeskHolder()
     let webhooks = Webhooks()
+    let switches = SwitchBoard()
     let health: ConditionLog
     let context: AccountContext
     /// The stores of the configuration in force.
@@ -87,7 +88,7 @@ struct AccountsAssembly: Sendable {
             try ClusterPlan(configuration, primary: primary, redisDiscovery, tierClient), context,
             ClusterEvents(
                 broadcast: { workers.post(WorkerMessage($0)) }, confirmed: { await workers.confirmed() },
-                secretsChanged: { readings?.changed() },
+                secretsChanged: { readings?.changed() }, switched: { [switches] in switches.read($0, isAnew: $1) },
                 report: { health.report($0) }))
         commits.follow(cluster)
         let (tiers, subjects, worker) = (cluster.tiers, cluster.subjects, workers.first)

@@ -90,6 +90,22 @@ final class AccountsRuntime: Part, Sendable {
         let description: String
     }
 
+    // MARK: live switches
+
+    var switches: SwitchBoard { assembly.switches }
+
+    /// Sets a live switch at every gateway of the store, or removes it with nil; `after` as in `SwitchRecords.set`.
+    func set(
+        _ name: String, to value: String?, until: WallTime? = nil, after version: Int64? = nil
+    ) async throws(AccountFailure) -> SwitchOutcome {
+        guard isStarted.withLock({ $0 }) else {
+            return switches.setOwn(name, to: value, until: until, after: version) ? .everywhere : .superseded
+        }
+        let directory = AccountDirectory(context: assembly.context)
+        guard try await directory.set(name, to: value, until: until, after: version) != nil else { return .superseded }
+        return await cluster.everywhere() ? .everywhere : .stored
+    }
+
     // MARK: service
 
     /// For tasks of this client that call the store.
