@@ -10,6 +10,8 @@ let tests: [SwiftSetting] = [
     .enableUpcomingFeature("MemberImportVisibility"),
     .enableExperimentalFeature("Lifetimes"),
 ]
+/// Every file imports the module of regular expressions otherwise, which with its tables is a sixteenth of the program.
+let withoutRegex = SwiftSetting.unsafeFlags(["-Xfrontend", "-disable-implicit-string-processing-module-import"])
 /// The settings of shipped targets: also strict memory safety (the test library's macros do not build under it), and fewer
 /// indirect jumps, which cost 10 ns each where the processor may not predict them (IBRS): no jump tables, and a statically
 /// linked standard library.
@@ -17,6 +19,7 @@ let house: [SwiftSetting] =
     tests + [
         .strictMemorySafety(),
         .unsafeFlags(["-static-stdlib", "-Xllvm", "-min-jump-table-entries=64"], .when(configuration: .release)),
+        withoutRegex,
     ]
 /// The settings of targets that no request waits for: smaller code.
 let cold: [SwiftSetting] = house + [.unsafeFlags(["-Osize"], .when(configuration: .release))]
@@ -103,7 +106,7 @@ let package = Package(
             ],
             swiftSettings: cold, linkerSettings: program),
 
-        .testTarget(name: "WireTests", dependencies: ["Wire"], swiftSettings: tests),
+        .testTarget(name: "WireTests", dependencies: ["Wire"], swiftSettings: tests + [withoutRegex]),
         .testTarget(
             name: "CredentialsTests", dependencies: ["Credentials", "Wire"],
             resources: [.copy("Vectors")], swiftSettings: tests),

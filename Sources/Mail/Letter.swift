@@ -1,3 +1,5 @@
+internal import Wire
+
 /// The content of a mail: subject, blocks and signature, rendered as plain text and HTML.
 package struct Letter: Sendable, Equatable {
     /// A block of the body, from top to bottom.

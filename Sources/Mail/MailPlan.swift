@@ -1,3 +1,5 @@
+internal import Wire
+
 /// The plan of mail and SMS: mail server, SMS webhook, sender and reset link.
 package struct MailPlan: Sendable, Equatable {
     /// The mail server and sender; nil: mail goes to the development outbox.

@@ -1,3 +1,5 @@
+internal import Wire
+
 /// The reference of settings, generated from their table.
 package enum SettingsReference {
     /// The table of `docs/settings.md`.

@@ -1,6 +1,7 @@
 internal import CSites
 internal import Gate
 package import HTTP
+internal import Wire
 
 /// `/web/`: a page to register, sign in, and show the account and its sessions. It calls the `password` contract and
 /// `WebAccount`, and loads nothing from elsewhere.

@@ -1,5 +1,6 @@
 internal import CPostgres
 internal import Glibc
+internal import Wire
 
 /// A connection to a PostgreSQL server.
 @safe final class PostgresConnection: SQLConnection {

@@ -1,3 +1,5 @@
+internal import Wire
+
 /// The PostgreSQL schema of an installation (`TOLLGATE_DATABASE_SCHEMA`), and what keeps two installations in one database apart.
 ///
 /// Installations from before the setting have their tables in a schema of the default search path and stay there.

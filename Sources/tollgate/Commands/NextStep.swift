@@ -1,3 +1,5 @@
+internal import Wire
+
 /// The command to run next after a failure, by the reason in its message. Messages that say themselves what would be right have none.
 enum NextStep {
     private static let asItsUser = "run it as the user of the gateway, to whom its files belong: sudo -u tollgate COMMAND"
