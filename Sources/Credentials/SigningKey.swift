@@ -1,5 +1,5 @@
 import COpenSSL
-import Wire
+package import Wire
 
 /// A private key or secret with which the gateway signs tokens. Any thread.
 package struct SigningKey: Sendable {
@@ -69,9 +69,27 @@ package struct SigningKey: Sendable {
         return token.rawBytes.text
     }
 
+    /// A token by which the holder of this key proves to another server who it is (RFC 7523 §2), with one claim that the server asks for.
+    /// `keyID` is the server's name of the key.
+    package func assertion(
+        by issuer: String, for audience: String, keyID: String, _ claim: StaticString, _ value: String, seconds: Int64, now: WallTime
+    ) throws(KeyFault) -> String {
+        var claims = JSONWriter()
+        claims.beginObject()
+        claims.field("iss", issuer)
+        claims.field(claim, value)
+        claims.field("aud", audience)
+        claims.field("iat", Int(now.seconds))
+        claims.field("exp", Int(now.seconds + seconds))
+        claims.endObject()
+        let payload = claims.finish()
+        let token = try sign(payload.readable, header: headerJSON("JWT", keyID).readable)
+        return token.rawBytes.text
+    }
+
     /// The token with this payload, which is JSON; `type` becomes its `typ`.
     func sign(_ payload: RawSpan, type: StaticString) throws(KeyFault) -> [UInt8] {
-        try sign(payload, header: headerJSON(type).readable)
+        try sign(payload, header: headerJSON(type, kid).readable)
     }
 
     /// The token with this payload and header, which are JSON; the header must name the key's algorithm.
@@ -88,7 +106,7 @@ package struct SigningKey: Sendable {
         return token.readable.array
     }
 
-    private func headerJSON(_ type: StaticString) -> ByteBuffer {
+    private func headerJSON(_ type: StaticString, _ kid: String?) -> ByteBuffer {
         var json = JSONWriter()
         json.beginObject()
         json.field("alg", algorithm.name)

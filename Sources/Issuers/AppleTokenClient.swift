@@ -35,7 +35,7 @@ package final class AppleTokenClient: Sendable {
 
     private struct Server: AppleTokens {
         /// Apple takes client secrets of at most six months.
-        private static let secretSeconds = 300
+        private static let secretSeconds: Int64 = 300
 
         let plan: AppleKeyPlan
         let transfers: TransferThread
@@ -72,25 +72,10 @@ package final class AppleTokenClient: Sendable {
         }
 
         private func secret(for client: String) throws(AppleTokenFault) -> String {
-            let now = SystemClock.now().wall.seconds
-            var header = JSONWriter()
-            header.beginObject()
-            header.field("alg", "ES256" as StaticString)
-            header.field("kid", plan.keyID)
-            header.endObject()
-            var claims = JSONWriter()
-            claims.beginObject()
-            claims.field("iss", plan.team)
-            claims.field("iat", Int(now))
-            claims.field("exp", Int(now) + Self.secretSeconds)
-            claims.field("aud", "https://appleid.apple.com" as StaticString)
-            claims.field("sub", client)
-            claims.endObject()
-            let head = header.finish()
-            let body = claims.finish()
             do throws(KeyFault) {
-                let token = try plan.key.sign(body.readable, header: head.readable)
-                return token.rawBytes.text
+                return try plan.key.assertion(
+                    by: plan.team, for: "https://appleid.apple.com", keyID: plan.keyID, "sub", client, seconds: Self.secretSeconds,
+                    now: SystemClock.now().wall)
             } catch {
                 throw .unavailable(error.message)
             }

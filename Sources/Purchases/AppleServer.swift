@@ -22,7 +22,7 @@ package struct AppleServerPlan: Sendable {
 /// The App Store Server API.
 struct AppleServer: Sendable {
     /// Apple accepts tokens of at most 20 minutes.
-    private static let tokenSeconds = 300
+    private static let tokenSeconds: Int64 = 300
 
     let plan: AppleServerPlan
     let requests: StoreRequests
@@ -50,25 +50,9 @@ struct AppleServer: Sendable {
     }
 
     private func token(for bundle: String, now: WallTime) throws(StorefrontFault) -> String {
-        var header = JSONWriter()
-        header.beginObject()
-        header.field("alg", "ES256" as StaticString)
-        header.field("kid", plan.keyID)
-        header.field("typ", "JWT" as StaticString)
-        header.endObject()
-        var claims = JSONWriter()
-        claims.beginObject()
-        claims.field("iss", plan.issuerID)
-        claims.field("iat", Int(now.seconds))
-        claims.field("exp", Int(now.seconds) + Self.tokenSeconds)
-        claims.field("aud", "appstoreconnect-v1" as StaticString)
-        claims.field("bid", bundle)
-        claims.endObject()
-        let head = header.finish()
-        let body = claims.finish()
         do throws(KeyFault) {
-            let token = try plan.key.sign(body.readable, header: head.readable)
-            return token.rawBytes.text
+            return try plan.key.assertion(
+                by: plan.issuerID, for: "appstoreconnect-v1", keyID: plan.keyID, "bid", bundle, seconds: Self.tokenSeconds, now: now)
         } catch { throw .unavailable(reason: error.message, retryAfterSeconds: 60) }
     }
 }

@@ -62,23 +62,7 @@ package struct GoogleServiceAccount: Sendable, Equatable {
 
     /// The JWT that is exchanged for an access token (RFC 7523 §2.1).
     func assertion(for tokenURL: String, now: WallTime) throws(KeyFault) -> String {
-        var header = JSONWriter()
-        header.beginObject()
-        header.field("alg", key.algorithm.name)
-        header.field("typ", "JWT" as StaticString)
-        header.field("kid", keyID)
-        header.endObject()
-        var claims = JSONWriter()
-        claims.beginObject()
-        claims.field("iss", email)
-        claims.field("scope", "https://www.googleapis.com/auth/androidpublisher" as StaticString)
-        claims.field("aud", tokenURL)
-        claims.field("iat", Int(now.seconds))
-        claims.field("exp", Int(now.seconds + 3_600))
-        claims.endObject()
-        let head = header.finish()
-        let payload = claims.finish()
-        let token = try key.sign(payload.readable, header: head.readable)
-        return token.rawBytes.text
+        try key.assertion(
+            by: email, for: tokenURL, keyID: keyID, "scope", "https://www.googleapis.com/auth/androidpublisher", seconds: 3_600, now: now)
     }
 }

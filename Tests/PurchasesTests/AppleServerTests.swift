@@ -75,7 +75,7 @@ private typealias World = AppleWorld
         for (transfer, bundle) in zip(store.asked, ["test.app", "test.other"]) {
             let token = Array(transfer.fields[0].dropFirst("Authorization: Bearer ".count).utf8)
             let header = String(decoding: Base64URL.decode(Array(token.prefix { $0 != 0x2E }).rawBytes) ?? [], as: UTF8.self)
-            #expect(header == #"{"alg":"ES256","kid":"KEY1","typ":"JWT"}"#)
+            #expect(header == #"{"alg":"ES256","typ":"JWT","kid":"KEY1"}"#)
             let claims = UnverifiedClaims(token.rawBytes, userClaim: "bid")
             #expect(claims?.user == bundle && claims?.issuer == "issuer-1" && claims?.audiences == ["appstoreconnect-v1"])
         }
