@@ -95,6 +95,12 @@ import Wire
         #expect(try await due(3).again.map(\.event.kind) == [.tierChanged], "the one behind a parked one goes on")
         let parked = try await store.subscriptions()
         #expect(parked.map { [$0.waiting, $0.parked] } == [[1, 1]] && parked[0].failure == "the answer has the status 500")
+        for (seconds, isKept) in [(Subscription.parkedSeconds + 2, true), (Subscription.parkedSeconds + 3, false)] {
+            // It is seen again, so that it is not forgotten itself.
+            _ = try await due(seconds)
+            _ = try await store.sweep(now: at(seconds).now, stride: anyStride)
+            #expect(try await store.subscriptions().map(\.parked) == [isKept ? 1 : 0])
+        }
         #expect(try await store.replay(to: "crm", after: failed.event.position - 1))
         #expect(try await !store.replay(to: "none", after: 0))
         let again = try await due(4)

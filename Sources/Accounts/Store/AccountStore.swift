@@ -132,8 +132,8 @@ package protocol OperatorRecords: Sendable {
     /// The events of one account, or of all with nil, that are older than the event `before`; newest first.
     func auditEvents(of user: UUID?, before: UUID?, limit: Int) async throws(StoreFault) -> [AuditEvent]
     /// Removes expired sessions, codes and reset tokens, ended sessions whose access tokens have all expired, old entries of the
-    /// change log, the addresses of audit events that are older than `AuditEvent.addressSeconds`, and store events that are older than
-    /// `KeptStoreEvent.keptSeconds`, by `now` or the database's clock if that is earlier. Where gateways and database share a machine and
+    /// change log, the addresses of audit events that are older than `AuditEvent.addressSeconds`, store events that are older than
+    /// `KeptStoreEvent.keptSeconds`, and events that were parked before `Subscription.parkedSeconds`, by `now` or the database's clock if that is earlier. Where gateways and database share a machine and
     /// its clock, no sweep goes further than `stride` seconds beyond the last one.
     ///
     /// Ends the announcements of merges that are over, and the ids of merged accounts; returns the merges that no service has taken.

@@ -93,6 +93,9 @@ package struct SettledDeliveries: Sendable, Equatable {
 
 /// The state of a subscriber.
 package struct Subscription: Sendable, Equatable {
+    /// How long it is kept that an event is parked: as long as the log keeps addresses.
+    package static let parkedSeconds = AuditEvent.addressSeconds
+
     package let name: String
     /// How many entries of the log are behind its place.
     package let behind: Int64

@@ -89,28 +89,31 @@ extension SQLStore {
     /// A subscriber that no gateway has sent anything for so long is forgotten.
     private static let keptSeconds: Int64 = 7 * 86_400
 
-    /// Forgets subscribers that were taken out.
+    /// Forgets subscribers that were taken out, and old parked events; numbers what no request has asked for.
     func sweepEvents(now: WallTime) async throws(StoreFault) {
-        try await database.write { sql throws(SQLFault) in
+        let numbersLater = try await database.write { sql throws(SQLFault) in
+            try sql.change(
+                .unlogged, "DELETE FROM event_deliveries WHERE parked_at <= $1",
+                [.time(now.advanced(seconds: -Subscription.parkedSeconds))])
             let oldest = SQLValue.time(now.advanced(seconds: -Self.keptSeconds))
             try sql.change(
                 .unlogged,
                 "DELETE FROM event_deliveries WHERE subscriber IN (SELECT name FROM event_subscribers WHERE seen_at <= $1)", [oldest])
             try sql.change(.unlogged, "DELETE FROM event_subscribers WHERE seen_at <= $1", [oldest])
+            return sql.dialect.numbersEventsLater
         }
+        if numbersLater { try await numberEvents() }
     }
-
-    /// How many entries get their places in one transaction.
-    private static let maxNumbered = 1_000
 
     /// Gives committed entries of the log their places, where the dialect does not do it at once.
     private func numberEvents() async throws(StoreFault) {
         let isDue = try await database.read(isBrief: true) { sql throws(SQLFault) in
             guard sql.dialect.numbersEventsLater else { return false }
-            return try sql.first("SELECT id FROM audit_events WHERE position = 0 LIMIT 1", []) != nil
+            // In the order of the index: without it the planner may read the whole log, where many entries had no place when it was analysed.
+            return try sql.first("SELECT sequence FROM audit_events WHERE position = 0 ORDER BY sequence LIMIT 1", []) != nil
         }
         guard isDue else { return }
-        while try await database.write({ sql throws(SQLFault) in try sql.numberEvents(limit: Self.maxNumbered) }) == Self.maxNumbered {}
+        while try await database.write({ sql throws(SQLFault) in try sql.numberEvents() }) == SQLTransaction.maxNumbered {}
     }
 }
 
@@ -121,9 +124,12 @@ extension SQLTransaction {
         "COALESCE((SELECT e.position FROM audit_events e WHERE e.position > 0 ORDER BY e.position DESC LIMIT 1), 0)"
     fileprivate static let eventColumns = "e.position, e.id, e.kind, e.at, e.account, e.session, e.detail, e.new_device"
 
+    /// How many entries get their places in one transaction. In the statement's text, by which the planner knows it.
+    fileprivate static let maxNumbered = 1_000
+
     /// An entry whose commit is seen gets its place behind those that had one. The entries of one account are committed in the order of
     /// `sequence`, as each transaction holds the account's row from before its first entry until its end.
-    fileprivate func numberEvents(limit: Int) throws(SQLFault) -> Int {
+    fileprivate func numberEvents() throws(SQLFault) -> Int {
         guard var row = try locked("SELECT position FROM event_numbers WHERE id = 1", []) else {
             throw .failed("the places of events are not counted")
         }
@@ -133,9 +139,9 @@ extension SQLTransaction {
             """
             UPDATE audit_events SET position = n.place FROM (
                 SELECT o.id, $1 + row_number() OVER (ORDER BY o.sequence) AS place FROM (
-                    SELECT id, sequence FROM audit_events WHERE position = 0 ORDER BY sequence LIMIT $2) o
+                    SELECT id, sequence FROM audit_events WHERE position = 0 ORDER BY sequence LIMIT \(Self.maxNumbered)) o
             ) n WHERE audit_events.id = n.id
-            """, [.integer(newest), .integer(Int64(limit))])
+            """, [.integer(newest)])
         try change(.unlogged, "UPDATE event_numbers SET position = $1 WHERE id = 1", [.integer(newest + Int64(count))])
         return count
     }
