@@ -92,6 +92,13 @@ public struct FieldTable: ~Copyable {
         count = other.count
     }
 
+    /// Keeps the fields that pass, in order.
+    package mutating func keep(where passes: (Field) -> Bool) {
+        let former = count
+        removeAll()
+        for index in 0..<former where passes(entries[index]) { append(entries[index]) }
+    }
+
     /// Adds a field; there must be room.
     @inline(__always)
     mutating func append(_ field: Field) {

@@ -23,7 +23,17 @@ extension FieldTable {
         }
     }
 
-    /// Reads one field line; answers the offset of the next line.
+    /// Adds the field lines, each with its CRLF, that stand at the end of `bytes` from `start` on. They are of the gateway's own writing.
+    package mutating func add(linesFrom start: Int, _ bytes: RawSpan) {
+        var offset = start
+        do throws(HeadStop) {
+            while offset < bytes.byteCount { offset = try addLine(bytes, offset) }
+        } catch {
+            preconditionFailure("a line of the gateway's own that is no field")
+        }
+    }
+
+    /// Reads one field line into a table with room; answers the offset of the next line.
     @inline(__always)
     private mutating func readLine(_ bytes: RawSpan, _ start: Int) throws(HeadStop) -> Int {
         let colon = bytes.firstOffset(of: UInt8(ascii: ":"), from: start)
@@ -35,6 +45,12 @@ extension FieldTable {
         let last = bytes.endOfText(from: first, before: stop)
         append(Field(name: Slice(from: start, to: colon), value: Slice(from: first, to: last), known: known))
         return next
+    }
+
+    @inline(never)
+    private mutating func addLine(_ bytes: RawSpan, _ start: Int) throws(HeadStop) -> Int {
+        if count == entries.count { entries.append(Field(name: Slice(), value: Slice(), known: .other)) }
+        return try readLine(bytes, start)
     }
 
     /// Tells which field the `length` bytes from `start` on name.

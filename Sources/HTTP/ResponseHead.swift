@@ -26,6 +26,14 @@ package struct ResponseHead: ~Copyable {
     /// 1xx: another head follows.
     package var isInterim: Bool { status < 200 }
 
+    /// Changes the fields: those that do not pass leave, and `lines` follow the others, also behind `bytes`, which the head was parsed from.
+    package mutating func change(_ bytes: inout ByteBuffer, adding lines: RawSpan, keeping passes: (Field, RawSpan) -> Bool) {
+        fields.keep { passes($0, bytes.readable) }
+        let start = bytes.count
+        bytes.append(lines)
+        fields.add(linesFrom: start, bytes.readable)
+    }
+
     /// Parses the head at the start of `bytes`, the answer to a `requestMethod` request. Its faults are 502; so is a 101, unless the
     /// request asked to change protocols (`mayUpgrade`).
     package mutating func parse(

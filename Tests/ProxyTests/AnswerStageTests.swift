@@ -122,25 +122,38 @@ import Wire
         chain.rest.begin(Self.plan(["tier"], isStrict: false), .lowest)
         try begin(&chain, "Content-Type: text/html\r\n")
         #expect([chain.role == .watches, chain.mayRefuse] == [true, false])
-        let bytes = Array("HTTP/1.1 200 OK\r\nETag: \"a\"\r\nX-Watched: 1\r\nX-Other: 2\r\n\r\n".utf8)
-        var head = ResponseHead()
-        let outcome = head.parse(bytes.rawBytes, requestMethod: .get, limits: HeadLimits())
-        try #require(outcome == .complete)
-        let passes = (0..<head.fields.count).map { chain.passes(head.fields[$0], bytes.rawBytes) }
-        #expect(passes == [false, false, true])
-        var out = ByteBuffer()
-        chain.writeFields(head.fields, bytes.rawBytes, into: &out)
-        #expect(out.readable.text.hasPrefix("X-Watched: tee\r\nETag: W/\"a~free."))
+    }
+
+    @Test func eachStageSeesTheHeadThatThoseBeforeItHaveLeft() throws {
+        let fields = "Content-Type: application/json\r\nContent-Encoding: gzip\r\nETag: \"a\"\r\nX-Watched: 1\r\nVary: Accept\r\n"
+        var chain = StageChain(Tee(), StageChain(TierFilter(), Tee()))
+        chain.rest.first.begin(Self.plan, .lowest)
+        let lines = try begin(&chain, fields)
+        #expect(chain.first.head.count == 6)
+        #expect(chain.rest.rest.head.prefix(2) == ["Content-Type: application/json", "Vary: Accept"])
+        #expect(lines.prefix(3) == ["Content-Type: application/json", "Vary: Accept", "Transfer-Encoding: chunked"])
+        #expect(lines[3].hasPrefix("ETag: W/\"a~free."))
+        #expect(lines.dropFirst(4) == ["Vary: Authorization", "Cache-Control: private", "X-Watched: tee"])
+        // A full table takes what stages add.
+        chain.reset()
+        chain.rest.first.begin(Self.plan, .lowest)
+        let many = (0..<94).map { "X-\($0): \($0)\r\n" }.joined()
+        let full = try begin(&chain, fields + many)
+        #expect(full.count == 101 && full.last == "X-Watched: tee")
     }
 
     // MARK: driving a stage as the pump does
 
-    private func begin<Stage: AnswerStage & ~Copyable>(_ stage: inout Stage, _ fields: String) throws {
-        let bytes = Array("HTTP/1.1 200 OK\r\n\(fields)Transfer-Encoding: chunked\r\n\r\n".utf8)
+    /// Begins an answer, and returns the lines of its head as the stage leaves it.
+    @discardableResult
+    private func begin<Stage: AnswerStage & ~Copyable>(_ stage: inout Stage, _ fields: String) throws -> [String] {
+        var bytes = ByteBuffer()
+        bytes.append("HTTP/1.1 200 OK\r\n\(fields)Transfer-Encoding: chunked\r\n\r\n")
         var head = ResponseHead()
-        let outcome = head.parse(bytes.rawBytes, requestMethod: .get, limits: HeadLimits())
+        let outcome = head.parse(bytes.readable, requestMethod: .get, limits: HeadLimits())
         try #require(outcome == .complete)
-        try stage.head(head, bytes.rawBytes, isForHead: false)
+        try stage.head(&head, &bytes, isForHead: false)
+        return head.lines(bytes.readable)
     }
 
     /// The content that the stage hands on, if it receives these pieces; nil if it refuses them.
@@ -208,7 +221,7 @@ private struct Uppercase: AnswerStage {
 
     static func of(_ content: [UInt8]) -> [UInt8] { content.map { 97...122 ~= $0 ? $0 - 32 : $0 } }
 
-    mutating func head(_ head: borrowing ResponseHead, _ bytes: RawSpan, isForHead: Bool) { role = .changes }
+    mutating func head(_ head: inout ResponseHead, _ bytes: inout ByteBuffer, isForHead: Bool) { role = .changes }
     func content(_ content: RawSpan, into out: inout ByteBuffer) { out.append(Self.of(content.array)) }
     func end(into out: inout ByteBuffer) {}
     mutating func reset() { role = .none }
@@ -225,7 +238,7 @@ private struct Backwards: AnswerStage {
         stride(from: 0, to: content.count, by: 8).flatMap { content[$0..<min($0 + 8, content.count)].reversed() }
     }
 
-    mutating func head(_ head: borrowing ResponseHead, _ bytes: RawSpan, isForHead: Bool) { role = .changes }
+    mutating func head(_ head: inout ResponseHead, _ bytes: inout ByteBuffer, isForHead: Bool) { role = .changes }
 
     mutating func content(_ content: RawSpan, into out: inout ByteBuffer) {
         held += content.array
@@ -245,19 +258,27 @@ private struct Backwards: AnswerStage {
     }
 }
 
-/// Keeps a copy of what passes.
+extension ResponseHead {
+    /// The fields, as lines.
+    fileprivate func lines(_ bytes: RawSpan) -> [String] {
+        (0..<fields.count).map { "\(bytes[fields[$0].name].text): \(bytes[fields[$0].value].text)" }
+    }
+}
+
+/// Keeps a copy of what passes, and puts a field of its own in the place of another.
 private struct Tee: AnswerStage {
     private(set) var role = StageRole.none
     private(set) var seen: [UInt8] = []
+    private(set) var head: [String] = []
     var heldBytes: Int { 0 }
 
-    mutating func head(_ head: borrowing ResponseHead, _ bytes: RawSpan, isForHead: Bool) {
+    mutating func head(_ head: inout ResponseHead, _ bytes: inout ByteBuffer, isForHead: Bool) {
         role = .watches
         seen = []
+        self.head = head.lines(bytes.readable)
+        head.change(&bytes, adding: Array("X-Watched: tee\r\n".utf8).rawBytes) { !$1[$0.name].equalsIgnoringCase("x-watched") }
     }
 
-    func passes(_ field: Field, _ bytes: RawSpan) -> Bool { !bytes[field.name].equalsIgnoringCase("x-watched") }
-    func writeFields(_ fields: borrowing FieldTable, _ bytes: RawSpan, into out: inout ByteBuffer) { out.append("X-Watched: tee\r\n") }
     mutating func content(_ content: RawSpan, into out: inout ByteBuffer) { seen += content.array }
     func end(into out: inout ByteBuffer) {}
     mutating func reset() { role = .none }

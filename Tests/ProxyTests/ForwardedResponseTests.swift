@@ -145,7 +145,7 @@ import Wire
             ForwardedResponse.write(
                 head, bytes.rawBytes, framing: framing, requestID: id.rawBytes, edits: edits, persistence: .implied, into: &text)
             ForwardedResponse.writeBlock(
-                head, bytes.rawBytes, framing: framing, requestID: id.rawBytes, edits: edits, stages: nil, lines: &lines, into: &fields)
+                head, bytes.rawBytes, framing: framing, requestID: id.rawBytes, edits: edits, lines: &lines, into: &fields)
             HPACKEncoder().status(head.status, into: &block)
             block.append(fields.readable)
             HPACKEncoder().lines(lines.readable, into: &block)

@@ -95,8 +95,7 @@ extension Worker {
                     if exchanges[exchange].attempt.asksForTunnel, seemsAccepted(exchange, scratch.response.status) {
                         return lost(upstream, .badAnswer, &scratch)
                     }
-                    try startAnswer(exchange, input.readable, &scratch)
-                    let form = followAnswer(exchange, input.readable, scratch.response)
+                    let form = try startAnswer(exchange, input.readable, &scratch)
                     input.discard(scratch.response.length)
                     if form == .events, exchanges[exchange].answer.live == nil, !openStream(exchange, .sse, &scratch) { return }
                 case .upgraded: return tunnelBegan(exchange, upstream, &input, &scratch)
@@ -133,7 +132,7 @@ extension Worker {
         let client = exchanges[exchange].client.index
         guard !downstream.clients[client].isStream else {
             ForwardedResponse.encodeFields(
-                scratch.response.fields, bytes, hasLength: false, exchanges[exchange].buffers.answerEdits, nil, lines: &scratch.lines,
+                scratch.response.fields, bytes, hasLength: false, exchanges[exchange].buffers.answerEdits, lines: &scratch.lines,
                 into: &scratch.block)
             scratch.encodeLines()
             return downstream.sendHead(scratch.response.status, scratch.block.readable, isFinal: false, to: client)
@@ -143,18 +142,31 @@ extension Worker {
         sendToClient(client, hint.count, of: &hint, &scratch)
     }
 
-    /// Leads the head through the stages, which may refuse the answer, and writes it for the client.
+    /// Leads the head through the stages, which may refuse the answer, and writes it for the client. Returns the form of the content, if
+    /// its frames are followed.
     private mutating func startAnswer(
         _ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch
-    ) throws(FilterFault) {
+    ) throws(FilterFault) -> FrameScan.ContentForm? {
         noteHead(exchange, bytes, scratch)
         if let announced = exchanges[exchange].request.announced { noteMergesDone(announced, bytes, scratch) }
         exchanges[exchange].record.status = scratch.response.status
         telemetry.attemptEnded(&exchanges[exchange].record, status: scratch.response.status, at: now.monotonic)
-        if exchanges[exchange].answer.stages != nil {
-            try exchanges[exchange].answer.head(scratch.response, bytes, isForHead: exchanges[exchange].request.method == .head)
-            noteLapse(exchange)
-        }
+        guard exchanges[exchange].answer.stages != nil else { return writeHead(exchange, bytes, &scratch) }
+        var changed = ByteBuffer()
+        swap(&changed, &scratch.changedHead)
+        defer { swap(&changed, &scratch.changedHead) }
+        changed.removeAll()
+        changed.append(bytes.extracting(0..<scratch.response.length))
+        try exchanges[exchange].answer.head(&scratch.response, &changed, isForHead: exchanges[exchange].request.method == .head)
+        noteLapse(exchange)
+        return writeHead(exchange, changed.readable, &scratch)
+    }
+
+    /// Writes the head for the client, or for the time when it is no longer held back. Returns the form of the content, if its frames are
+    /// followed.
+    private mutating func writeHead(
+        _ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch
+    ) -> FrameScan.ContentForm? {
         let isHeld = exchanges[exchange].answer.holdsHead
         exchanges[exchange].state.answerBegan(isHeld: isHeld)
         let isChanged = exchanges[exchange].answer.course == .changed
@@ -165,18 +177,16 @@ extension Worker {
         guard downstream.clients[client].isStream else {
             ForwardedResponse.write(
                 scratch.response, bytes, framing: framing, requestID: exchanges[exchange].buffers.requestID.readable,
-                edits: exchanges[exchange].buffers.answerEdits, persistence: persistence, stages: exchanges[exchange].answer.stages,
-                into: &scratch.output)
+                edits: exchanges[exchange].buffers.answerEdits, persistence: persistence, into: &scratch.output)
             if isHeld {
                 exchanges[exchange].answer.stages?.heldHead.append(scratch.output.readable)
                 scratch.output.removeAll()
             }
-            return
+            return followAnswer(exchange, bytes, scratch.response)
         }
         ForwardedResponse.writeBlock(
             scratch.response, bytes, framing: framing, requestID: exchanges[exchange].buffers.requestID.readable,
-            edits: exchanges[exchange].buffers.answerEdits, stages: exchanges[exchange].answer.stages, lines: &scratch.lines,
-            into: &scratch.block)
+            edits: exchanges[exchange].buffers.answerEdits, lines: &scratch.lines, into: &scratch.block)
         scratch.encodeLines()
         if isHeld {
             exchanges[exchange].answer.stages?.heldHead.append(scratch.block.readable)
@@ -184,6 +194,7 @@ extension Worker {
             downstream.sendHead(scratch.response.status, scratch.block.readable, isFinal: true, to: client)
             downstream.sendOnStream(client, 0, of: &scratch.output, at: now.monotonic, timeout: settings.sendTimeout)
         }
+        return followAnswer(exchange, bytes, scratch.response)
     }
 
     /// The upstream may say that it has moved what was a merged account's. Ids that it was not told of for this user count for nothing.

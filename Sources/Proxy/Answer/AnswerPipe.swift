@@ -39,9 +39,10 @@ struct AnswerPipe {
 
     // MARK: events
 
-    /// The upstream's answer begins. `isForHead`: as the answer to HEAD it has no content, and describes that of GET.
-    mutating func head(_ head: borrowing ResponseHead, _ bytes: RawSpan, isForHead: Bool) throws(FilterFault) {
-        try stages?.chain.head(head, bytes, isForHead: isForHead)
+    /// An answer begins with this head, whose fields the stages change. `isForHead`: as the answer to HEAD it has no content, and describes
+    /// that of GET.
+    mutating func head(_ head: inout ResponseHead, _ bytes: inout ByteBuffer, isForHead: Bool) throws(FilterFault) {
+        try stages?.chain.head(&head, &bytes, isForHead: isForHead)
         chooseCourse()
     }
 

@@ -12,8 +12,8 @@ enum StageRole: Comparable {
     case changes
 }
 
-/// A step of an answer on its way to the client: it sees the head, may look at the content or change it, and may refuse the answer. It
-/// knows no socket, no protocol and no other stage; `AnswerStages` lists them, and drivers ask the pipe.
+/// A step of an answer on its way to the client: it sees the head as the stages before it have left it, may change it, may look at the
+/// content or change that, and may refuse the answer. It knows no socket, no protocol and no other stage; `AnswerStages` lists them, and drivers ask the pipe.
 protocol AnswerStage: ~Copyable {
     /// Set by `head`. Without a role a stage gets no content; with `watches` it adds nothing to `out`, waits for nothing, and does not throw.
     var role: StageRole { get }
@@ -24,12 +24,9 @@ protocol AnswerStage: ~Copyable {
     /// Bytes that it holds.
     var heldBytes: Int { get }
 
-    /// The upstream's answer begins. `isForHead`: as the answer to HEAD it has no content, and describes that of GET.
-    mutating func head(_ head: borrowing ResponseHead, _ bytes: RawSpan, isForHead: Bool) throws(FilterFault)
-    /// Whether the client gets a field of the head unchanged.
-    func passes(_ field: Field, _ bytes: RawSpan) -> Bool
-    /// Writes the fields that it adds to the head.
-    func writeFields(_ fields: borrowing FieldTable, _ bytes: RawSpan, into out: inout ByteBuffer)
+    /// An answer begins with this head, whose fields it may change. `isForHead`: as the answer to HEAD it has no content, and describes
+    /// that of GET.
+    mutating func head(_ head: inout ResponseHead, _ bytes: inout ByteBuffer, isForHead: Bool) throws(FilterFault)
     /// Takes content and appends to `out` what may go on, of a bounded amount of it.
     mutating func content(_ content: RawSpan, into out: inout ByteBuffer) throws(FilterFault)
     /// The content is complete: appends all that may still go on.
@@ -42,8 +39,6 @@ extension AnswerStage where Self: ~Copyable {
     var mayRefuse: Bool { false }
     var isWaiting: Bool { false }
 
-    func passes(_ field: Field, _ bytes: RawSpan) -> Bool { true }
-    func writeFields(_ fields: borrowing FieldTable, _ bytes: RawSpan, into out: inout ByteBuffer) {}
     func end(into out: inout ByteBuffer) {}
 }
 
@@ -63,16 +58,9 @@ struct StageChain<First: AnswerStage & ~Copyable, Rest: AnswerStage & ~Copyable>
     var isWaiting: Bool { first.isWaiting || rest.isWaiting }
     var heldBytes: Int { first.heldBytes + between.count + rest.heldBytes }
 
-    mutating func head(_ head: borrowing ResponseHead, _ bytes: RawSpan, isForHead: Bool) throws(FilterFault) {
-        try first.head(head, bytes, isForHead: isForHead)
-        try rest.head(head, bytes, isForHead: isForHead)
-    }
-
-    func passes(_ field: Field, _ bytes: RawSpan) -> Bool { first.passes(field, bytes) && rest.passes(field, bytes) }
-
-    func writeFields(_ fields: borrowing FieldTable, _ bytes: RawSpan, into out: inout ByteBuffer) {
-        first.writeFields(fields, bytes, into: &out)
-        rest.writeFields(fields, bytes, into: &out)
+    mutating func head(_ head: inout ResponseHead, _ bytes: inout ByteBuffer, isForHead: Bool) throws(FilterFault) {
+        try first.head(&head, &bytes, isForHead: isForHead)
+        try rest.head(&head, &bytes, isForHead: isForHead)
     }
 
     mutating func content(_ content: RawSpan, into out: inout ByteBuffer) throws(FilterFault) {
@@ -119,7 +107,7 @@ struct NoStage: AnswerStage {
     var role: StageRole { .none }
     var heldBytes: Int { 0 }
 
-    func head(_ head: borrowing ResponseHead, _ bytes: RawSpan, isForHead: Bool) {}
+    func head(_ head: inout ResponseHead, _ bytes: inout ByteBuffer, isForHead: Bool) {}
     func content(_ content: RawSpan, into out: inout ByteBuffer) {}
     func reset() {}
 }

@@ -8,16 +8,15 @@ enum ForwardedResponse {
     ///   - framing: how the content is framed for the client.
     ///   - edits: fields of the gateway's own, such as rate limits, and the upstream's fields that they replace.
     ///   - persistence: from the connection's machine; nil if it and the empty line are written later.
-    ///   - stages: change the fields, as they may change the content.
     static func write(
         _ head: borrowing ResponseHead, _ bytes: RawSpan, framing: BodyFraming, requestID: RawSpan,
-        edits: borrowing FieldEdits, persistence: Persistence?, stages: AnswerStages? = nil, into out: inout ByteBuffer
+        edits: borrowing FieldEdits, persistence: Persistence?, into out: inout ByteBuffer
     ) {
         out.appendStatusLine(head.status, bytes[head.reason])
         // A 204 has no length (RFC 9110 §8.6), whatever its sender thinks.
         let hasLength = framing.mayHaveLength && head.status != 204
-        copyFields(head.fields, bytes, hasLength: hasLength, edits, stages, &out)
-        writeOwn(head.fields, bytes, requestID: requestID, edits, stages, &out)
+        copyFields(head.fields, bytes, hasLength: hasLength, edits, &out)
+        writeOwn(requestID: requestID, edits, &out)
         if framing == .chunked { out.append("Transfer-Encoding: chunked\r\n") }
         guard let persistence else { return }
         out.append(persistence)
@@ -27,19 +26,17 @@ enum ForwardedResponse {
     /// Writes the fields of the same head for HTTP/2: the upstream's as a block, the gateway's own as lines, which complete it.
     static func writeBlock(
         _ head: borrowing ResponseHead, _ bytes: RawSpan, framing: BodyFraming, requestID: RawSpan, edits: borrowing FieldEdits,
-        stages: AnswerStages?, lines: inout ByteBuffer, into block: inout ByteBuffer
+        lines: inout ByteBuffer, into block: inout ByteBuffer
     ) {
         let hasLength = framing.mayHaveLength && head.status != 204
-        encodeFields(head.fields, bytes, hasLength: hasLength, edits, stages, lines: &lines, into: &block)
-        writeOwn(head.fields, bytes, requestID: requestID, edits, stages, &lines)
+        encodeFields(head.fields, bytes, hasLength: hasLength, edits, lines: &lines, into: &block)
+        writeOwn(requestID: requestID, edits, &lines)
     }
 
     /// Writes the fields of the gateway's own.
     private static func writeOwn(
-        _ fields: borrowing FieldTable, _ bytes: RawSpan, requestID: RawSpan, _ edits: borrowing FieldEdits, _ stages: AnswerStages?,
-        _ out: inout ByteBuffer
+        requestID: RawSpan, _ edits: borrowing FieldEdits, _ out: inout ByteBuffer
     ) {
-        stages?.chain.writeFields(fields, bytes, into: &out)
         out.append("X-Request-Id: ")
         out.append(requestID)
         out.append("\r\n")
@@ -77,7 +74,7 @@ enum ForwardedResponse {
             out.append(accept)
             out.append("\r\n")
         }
-        writeOwn(head.fields, bytes, requestID: requestID, edits, nil, &out)
+        writeOwn(requestID: requestID, edits, &out)
         out.append("\r\n")
     }
 
@@ -86,13 +83,13 @@ enum ForwardedResponse {
         _ head: borrowing ResponseHead, _ bytes: RawSpan, edits: borrowing FieldEdits, into out: inout ByteBuffer
     ) {
         out.appendStatusLine(head.status, bytes[head.reason])
-        copyFields(head.fields, bytes, hasLength: false, edits, nil, &out)
+        copyFields(head.fields, bytes, hasLength: false, edits, &out)
         out.append("\r\n")
     }
 
     /// Writes the upstream's fields as a block of HTTP/2, those of an interim answer alone. A `Vary` that loses a name goes to `lines`.
     static func encodeFields(
-        _ fields: borrowing FieldTable, _ bytes: RawSpan, hasLength: Bool, _ edits: borrowing FieldEdits, _ stages: AnswerStages?,
+        _ fields: borrowing FieldTable, _ bytes: RawSpan, hasLength: Bool, _ edits: borrowing FieldEdits,
         lines: inout ByteBuffer, into block: inout ByteBuffer
     ) {
         lines.removeAll()
@@ -100,7 +97,7 @@ enum ForwardedResponse {
         let firstLength = hasLength ? fields.first(.contentLength) ?? -1 : -1
         for index in 0..<fields.count {
             let field = fields[index]
-            if passes(field, bytes, isFirstLength: index == firstLength, edits, stages) {
+            if passes(field, bytes, isFirstLength: index == firstLength, edits) {
                 HPACKEncoder.field(bytes[field.name], bytes[field.value], known: field.known, into: &block)
             }
             if edits.removesCORS, field.known == .vary, !field.endsHere { writeVary(bytes[field.value], &lines) }
@@ -108,14 +105,14 @@ enum ForwardedResponse {
     }
 
     private static func copyFields(
-        _ fields: borrowing FieldTable, _ bytes: RawSpan, hasLength: Bool, _ edits: borrowing FieldEdits, _ stages: AnswerStages?,
+        _ fields: borrowing FieldTable, _ bytes: RawSpan, hasLength: Bool, _ edits: borrowing FieldEdits,
         _ out: inout ByteBuffer
     ) {
         var run = FieldRun()
         let firstLength = hasLength ? fields.first(.contentLength) ?? -1 : -1
         for index in 0..<fields.count {
             let field = fields[index]
-            run.add(field, bytes, &out, if: passes(field, bytes, isFirstLength: index == firstLength, edits, stages))
+            run.add(field, bytes, &out, if: passes(field, bytes, isFirstLength: index == firstLength, edits))
             if edits.removesCORS, field.known == .vary, !field.endsHere { writeVary(bytes[field.value], &out) }
         }
         run.flush(bytes, &out)
@@ -124,10 +121,9 @@ enum ForwardedResponse {
     /// Whether the client gets a field unchanged.
     @inline(__always)
     private static func passes(
-        _ field: Field, _ bytes: RawSpan, isFirstLength: Bool, _ edits: borrowing FieldEdits, _ stages: AnswerStages?
+        _ field: Field, _ bytes: RawSpan, isFirstLength: Bool, _ edits: borrowing FieldEdits
     ) -> Bool {
         !(edits.removesCORS && isOfCORS(field, bytes)) && field.isForwarded(edits) && passes(field, bytes, isFirstLength: isFirstLength)
-            && (stages == nil || stages!.chain.passes(field, bytes))
     }
 
     private static func isOfCORS(_ field: Field, _ bytes: RawSpan) -> Bool {

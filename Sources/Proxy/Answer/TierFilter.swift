@@ -15,6 +15,9 @@ struct TierFilter: AnswerStage, ~Copyable {
     /// Of an error's head, the lines that stay if its content is replaced: those that tell the client how to go on.
     private var guidance = ByteBuffer()
 
+    /// Fields that it adds to the head.
+    private var lines = ByteBuffer()
+
     /// Judges the content while it is JSON.
     private var json = JSONFilter()
     private var isJSON = false
@@ -49,6 +52,7 @@ struct TierFilter: AnswerStage, ~Copyable {
         isJSON = false
         refusesContent = nil
         guidance.reuse()
+        lines.reuse()
         stopDecoding()
         piece.reuse()
         passed.reuse()
@@ -75,8 +79,19 @@ struct TierFilter: AnswerStage, ~Copyable {
 
     // MARK: the head
 
-    mutating func head(_ head: borrowing ResponseHead, _ bytes: RawSpan, isForHead: Bool) throws(FilterFault) {
+    mutating func head(_ head: inout ResponseHead, _ bytes: inout ByteBuffer, isForHead: Bool) throws(FilterFault) {
         guard let plan else { return }
+        try prepare(plan, head, bytes.readable, isForHead)
+        guard !plan.isShadow else { return }
+        writeFields(plan, head.fields, bytes.readable)
+        head.change(&bytes, adding: lines.readable) { passes($0, $1) }
+        lines.removeAll()
+    }
+
+    /// Chooses what becomes of the content.
+    private mutating func prepare(
+        _ plan: FilterPlan, _ head: borrowing ResponseHead, _ bytes: RawSpan, _ isForHead: Bool
+    ) throws(FilterFault) {
         let status = head.status
         if status >= 400 { keepGuidance(head.fields, bytes) }
         let form = ContentForm(head.fields, bytes)
@@ -126,8 +141,7 @@ struct TierFilter: AnswerStage, ~Copyable {
         "cdn-cache-control",
     ]
 
-    func passes(_ field: Field, _ bytes: RawSpan) -> Bool {
-        guard let plan, !plan.isShadow else { return true }
+    private func passes(_ field: Field, _ bytes: RawSpan) -> Bool {
         switch field.known {
         case .etag, .lastModified, .acceptRanges, .contentRange, .cacheControl: return false
         case .contentLength, .contentEncoding, .trailer: return !isRewritten
@@ -139,24 +153,22 @@ struct TierFilter: AnswerStage, ~Copyable {
     }
 
     /// Writes an entity tag of the tier's own, and that no cache may share the answer.
-    func writeFields(_ fields: borrowing FieldTable, _ bytes: RawSpan, into out: inout ByteBuffer) {
-        guard let plan, !plan.isShadow else { return }
+    private mutating func writeFields(_ plan: FilterPlan, _ fields: borrowing FieldTable, _ bytes: RawSpan) {
         if let index = fields.first(.etag), !fields.isRepeated(.etag) {
-            let start = out.count
-            out.append("ETag: ")
-            let name = out.count
-            plan.write(bytes[fields[index].value], for: tier, into: &out)
-            if out.count > name { out.append("\r\n") } else { out.truncate(to: start) }
+            lines.append("ETag: ")
+            let name = lines.count
+            plan.write(bytes[fields[index].value], for: tier, into: &lines)
+            if lines.count > name { lines.append("\r\n") } else { lines.removeAll() }
         }
-        out.append("Vary: Authorization\r\nCache-Control: private")
-        for index in 0..<fields.count where fields[index].known == .cacheControl { writeCaching(bytes[fields[index].value], &out) }
-        out.append("\r\n")
+        lines.append("Vary: Authorization\r\nCache-Control: private")
+        for index in 0..<fields.count where fields[index].known == .cacheControl { writeCaching(bytes[fields[index].value]) }
+        lines.append("\r\n")
     }
 
     /// Writes the upstream's cache directives, without those for shared caches.
-    private func writeCaching(_ value: RawSpan, _ out: inout ByteBuffer) {
+    private mutating func writeCaching(_ value: RawSpan) {
         // A quoted string, which holds names of fields, may contain commas. It is rare and not parsed.
-        guard value.firstIndex(of: UInt8(ascii: "\"")) == nil else { return out.append(", no-store") }
+        guard value.firstIndex(of: UInt8(ascii: "\"")) == nil else { return lines.append(", no-store") }
         var directives = ListElements(value)
         while let directive = directives.next() {
             let isShared =
@@ -164,8 +176,8 @@ struct TierFilter: AnswerStage, ~Copyable {
                 || directive.equalsIgnoringCase("proxy-revalidate")
                 || directive.byteCount > 8 && directive.extracting(0..<9).equalsIgnoringCase("s-maxage=")
             if !isShared {
-                out.append(", ")
-                out.append(directive)
+                lines.append(", ")
+                lines.append(directive)
             }
         }
     }

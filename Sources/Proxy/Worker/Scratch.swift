@@ -22,6 +22,8 @@ struct Scratch: ~Copyable {
     /// of those that were read, it need not be parsed again.
     var heldResponse = ResponseHead()
     var heldEnd = Handle<UpstreamConnection>.none
+    /// The bytes of `response` while stages change it: those that it was parsed from, and the lines that were added.
+    var changedHead = ByteBuffer(capacity: 1_024)
     /// The field block of an answer's head for a client of HTTP/2, and lines of the gateway's own for it, while it is written.
     var block = ByteBuffer(capacity: 1_024)
     var lines = ByteBuffer(capacity: 512)
