@@ -98,6 +98,7 @@ package struct Admission: ~Copyable {
         guard let route = found else { return false }
         let gate = policy.gates[route]
         decision.routeIndex = route
+        decision.changesFields = gate.changesFields
         decision.use(isCall && gate.upstreamSpeaksHTTP2 ? .grpc : gate.dialect)
         guard !isShedding else {
             decision.refuse(.unavailable(.overload, retryAfterSeconds: 1))

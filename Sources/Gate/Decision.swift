@@ -120,6 +120,8 @@ package struct Decision: ~Copyable {
     package internal(set) var requestEdits = FieldEdits()
     /// Fields of every answer: CORS, new tokens, limits.
     package internal(set) var answerEdits = FieldEdits()
+    /// Whether the route sets or removes fields: then `Admission.changeFields` is to be called once the request's id is known.
+    package internal(set) var changesFields = false
     /// `kid` of the key that verified the token.
     var keyBytes = ByteBuffer()
     /// `alg` of a token that had to be verified.
@@ -181,6 +183,7 @@ package struct Decision: ~Copyable {
         effects = DecisionEffects()
         requestEdits.removeAll()
         answerEdits.removeAll()
+        changesFields = false
         keyBytes.removeAll()
         tierKey = nil
         accountKey = nil

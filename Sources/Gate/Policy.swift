@@ -53,6 +53,9 @@ package final class Policy: Sendable {
     let foldsEveryPath: Bool
     /// The compiled filters of each rule.
     let filters: [FilterPlan?]
+    /// The compiled field changes of each rule.
+    let requestFields: [FieldPlan?]
+    let answerFields: [FieldPlan?]
     /// The attributes that the rules look at.
     let attributes: AttributeTable
     /// Prefixes to strip and tier fields, referenced by slices.
@@ -108,6 +111,8 @@ package final class Policy: Sendable {
         self.ownOrigin = Array((ownOrigin ?? "").utf8)
         self.gates = gates
         filters = rules.map { FilterPlan($0, tiers: tiers) }
+        requestFields = rules.map { FieldPlan($0.requestFields, of: $0) }
+        answerFields = rules.map { FieldPlan($0.answerFields, of: $0) }
         tierLines = tiers.names.indices.map { tier in
             let lines = IdentityHeaders.tierFields(Tier(rawValue: UInt8(tier)), tiers)
             texts += lines
@@ -146,6 +151,8 @@ package final class Policy: Sendable {
         original = other
         gates = other.gates
         filters = other.filters
+        requestFields = other.requestFields
+        answerFields = other.answerFields
         attributes = other.attributes
         self.texts = texts
         tierLines = other.tierLines
@@ -269,6 +276,8 @@ struct RouteGate: Sendable {
     let forwardsEmail: Bool
     let forwardsName: Bool
     let keptFields: KeptFields
+    /// Whether requests or answers gain or lose fields.
+    let changesFields: Bool
     /// Index in `Policy.cors`; -1 for none.
     let corsNumber: Int
     let encodedSlashPasses: Bool
@@ -311,6 +320,7 @@ struct RouteGate: Sendable {
         forwardsEmail = rule.forwardsEmail
         forwardsName = rule.forwardsName
         keptFields = rule.keptFields
+        changesFields = !rule.requestFields.isEmpty || !rule.answerFields.isEmpty
         self.corsNumber = corsNumber
         encodedSlashPasses = rule.encodedSlashPasses
         upstreamSpeaksHTTP2 = rule.upstreamSpeaksHTTP2

@@ -87,6 +87,9 @@ package struct RouteRule: Sendable {
     package var forwardsName: Bool
     /// Client fields that are forwarded although they are removed by default (`keep=`).
     package var keptFields: KeptFields
+    /// Fields that requests and answers gain and lose.
+    package var requestFields = FieldChanges()
+    package var answerFields = FieldChanges()
     /// Prefix to remove from the path, at a segment's end.
     package var strip: String?
     package var timeoutMilliseconds: UInt32?

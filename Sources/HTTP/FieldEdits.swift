@@ -10,6 +10,7 @@ public struct FieldEdits: ~Copyable {
     @usableFromInline var lines = ByteBuffer()
     @usableFromInline var removed: UInt64 = 0
     @usableFromInline var losesCORS = false
+    @usableFromInline var names: FieldNames?
 
     /// No changes.
     @inlinable public init() {}
@@ -21,6 +22,7 @@ public struct FieldEdits: ~Copyable {
         if lines.capacity > Self.maxKept { lines = ByteBuffer() } else { lines.removeAll() }
         removed = 0
         losesCORS = false
+        if names != nil { names = nil }
     }
 
     // MARK: adding
@@ -68,6 +70,7 @@ public struct FieldEdits: ~Copyable {
         lines.append(other.http1)
         removed |= other.removed
         losesCORS = losesCORS || other.losesCORS
+        if let others = other.names { names = others }
     }
 
     /// Adds a field whose value is `id`; returns the slice of the value, for the subscript.
@@ -110,6 +113,30 @@ public struct FieldEdits: ~Copyable {
     @inlinable @inline(__always) public mutating func remove(_ name: FieldName) { removed |= name.bit & ~FieldName.other.bit }
 
     @inlinable @inline(__always) public func removes(_ name: FieldName) -> Bool { removed & name.bit != 0 }
+
+    /// Removes every field with one of these names, in any spelling; those that were given before are forgotten.
+    package mutating func remove(_ names: FieldNames) {
+        self.names = names
+        for name in names.names { remove(name.withRawBytes { FieldName.recognise($0) }) }
+    }
+
+    /// Whether a field of this name is removed.
+    @inlinable @inline(__always) public func removes(_ known: FieldName, _ name: RawSpan) -> Bool {
+        removes(known) || names != nil && names!.contains(name)
+    }
+
+    /// Takes back the lines of a field that were added, because the message has one of its own. The name is in lower case.
+    package mutating func withdraw(_ name: StaticString) {
+        var kept = ByteBuffer()
+        forEach { own, value in
+            guard !own.equalsIgnoringCase(name) else { return }
+            kept.append(own)
+            kept.append(": " as StaticString)
+            kept.append(value)
+            kept.append("\r\n" as StaticString)
+        }
+        swap(&kept, &lines)
+    }
 
     /// Removes the fields of CORS that the message has: every `Access-Control-…`, and `Origin` from its `Vary`.
     @inlinable public mutating func removeCORS() { losesCORS = true }

@@ -87,9 +87,12 @@ extension Worker {
         if exchanges[exchange].request.dialect == .grpc { noteGRPCStatus(exchange, scratch.trailers, input.readable) }
         let passes = downstream.clients[client].http.mayHaveTrailers && exchanges[exchange].answer.course != .changed
         if passes, downstream.clients[client].isStream {
-            Trailers.writeLines(scratch.trailers, input.readable, into: &downstream.clients[client].trailers)
+            var lines = ByteBuffer()
+            swap(&lines, &downstream.clients[client].trailers)
+            Trailers.writeLines(scratch.trailers, input.readable, edits: exchanges[exchange].buffers.answerEdits, into: &lines)
+            swap(&lines, &downstream.clients[client].trailers)
         } else if passes {
-            Trailers.writeEnd(scratch.trailers, input.readable, into: &scratch.output)
+            Trailers.writeEnd(scratch.trailers, input.readable, edits: exchanges[exchange].buffers.answerEdits, into: &scratch.output)
         }
         input.discard(length)
         return passes

@@ -58,7 +58,7 @@ enum ForwardedResponse {
             let field = head.fields[index]
             let isReplaced = edits.removesCORS && isOfCORS(field, bytes)
             let passes =
-                !isReplaced && field.isForwarded(edits) && passes(field, bytes, isFirstLength: false)
+                !isReplaced && field.isForwarded(edits, bytes) && passes(field, bytes, isFirstLength: false)
                 && !WebSocketAcceptance.owns(bytes[field.name])
             run.add(field, bytes, &out, if: passes)
             if isReplaced, field.known == .vary, !field.endsHere { writeVary(bytes[field.value], &out) }
@@ -123,7 +123,8 @@ enum ForwardedResponse {
     private static func passes(
         _ field: Field, _ bytes: RawSpan, isFirstLength: Bool, _ edits: borrowing FieldEdits
     ) -> Bool {
-        !(edits.removesCORS && isOfCORS(field, bytes)) && field.isForwarded(edits) && passes(field, bytes, isFirstLength: isFirstLength)
+        !(edits.removesCORS && isOfCORS(field, bytes)) && field.isForwarded(edits, bytes)
+            && passes(field, bytes, isFirstLength: isFirstLength)
     }
 
     private static func isOfCORS(_ field: Field, _ bytes: RawSpan) -> Bool {

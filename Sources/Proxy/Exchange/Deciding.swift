@@ -73,10 +73,13 @@ extension Worker {
             exchanges[exchange].request.version = scratch.request.version
         }
         exchanges[exchange].request.dialect = scratch.decision.dialect
-        exchanges[exchange].buffers.answerEdits.append(scratch.decision.answerEdits)
         telemetry.identify(
             scratch.request, bytes, trusted: scratch.decision.client.peerIsTrusted, at: now.wall, &exchanges[exchange].buffers.requestID,
             &scratch.traceparent)
+        if scratch.decision.changesFields {
+            admission.changeFields(requestID: exchanges[exchange].buffers.requestID.readable, &scratch.decision)
+        }
+        exchanges[exchange].buffers.answerEdits.append(scratch.decision.answerEdits)
         if let sampler = settings.sampler { beginTrace(exchange, bytes, sampler, &scratch) }
     }
 

@@ -90,7 +90,7 @@ enum ForwardedRequest {
         for index in 0..<head.fields.count {
             let field = head.fields[index]
             let passes =
-                field.isForwarded(decision.requestEdits) && passes(field, bytes, decision)
+                field.isForwarded(decision.requestEdits, bytes) && passes(field, bytes, decision)
                 && !(wantsPlainContent && field.known == .acceptEncoding)
                 && (filtered == nil || filtered!.passesRequest(field, bytes, method: head.method))
             run.add(field, bytes, &out, if: passes)
@@ -172,7 +172,7 @@ enum ForwardedRequest {
 
 extension Field {
     /// Whether the field may be forwarded: it is not hop-by-hop (RFC 9110 §7.6.1), and the gateway does not remove it.
-    func isForwarded(_ edits: borrowing FieldEdits) -> Bool { !endsHere && !edits.removes(known) }
+    func isForwarded(_ edits: borrowing FieldEdits, _ bytes: RawSpan) -> Bool { !endsHere && !edits.removes(known, bytes[name]) }
 }
 
 /// Copies adjacent fields in one piece: most heads have one or two runs of lines that pass unchanged.

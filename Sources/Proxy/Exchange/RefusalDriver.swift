@@ -99,6 +99,10 @@ extension Worker {
         let envelope = admission.policy.envelopes[dialect]
         envelope.writeBody(
             refusal, requestID: exchanges[exchange].buffers.requestID.readable, upgrade: admission.policy.upgrade, into: &body)
+        // `response-set=Cache-Control:…` is about the upstream's answers: no cache may keep a refusal.
+        if exchanges[exchange].buffers.answerEdits.removes(.cacheControl) {
+            exchanges[exchange].buffers.answerEdits.withdraw("cache-control")
+        }
         refusal.addFields(admission.policy, in: dialect, to: &exchanges[exchange].buffers.answerEdits)
         if refusal == .upgradeRequired, exchanges[exchange].request.version != .http2 {
             // RFC 9110 §15.5.22. HTTP/2 has no such fields.

@@ -45,6 +45,8 @@ struct ExplainedWalk {
                 admission.revoke(diagnosis.revoked, at: now.wall.seconds)
                 admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, limiter: limiter, &decision)
             }
+            let requestID: StaticString = "(request-id)"
+            if decision.changesFields { admission.changeFields(requestID: requestID.rawBytes, &decision) }
             note.record(decision, head, request.head.rawBytes, policyVersion: policy.version, at: now.wall)
             if decision.refusal == nil, case .forward = decision.verdict {
                 found.append(Explanation.Step("bearer", Self.bearer(policy.rules[decision.routeIndex])))

@@ -1,0 +1,39 @@
+internal import Gate
+internal import Wire
+
+/// The options of a route about the fields of its messages.
+extension RouteDeclaration {
+    static func fields(
+        _ key: String, _ path: LineOption<Self>.Path<[FieldSetting]>, _ owner: FieldOwner, _ doc: String
+    ) -> LineOption<Self> {
+        LineOption(
+            key, list: path, "NAME:value,NAME:value", "\(doc); a value may name `{user}`, `{tier}`, `{request-id}` and `{route}`",
+            part: { text throws(ParseError) in try FieldSetting(parsing: text, of: owner) }, join: { $0 }, show: { $0.map(\.text) })
+    }
+
+    static func fields(
+        _ key: String, _ path: LineOption<Self>.Path<[String]>, _ owner: FieldOwner, _ doc: String
+    ) -> LineOption<Self> {
+        LineOption(key, list: path, "NAME,NAME", doc) { text throws(ParseError) in
+            try owner.check(text, isSet: false)
+            return text
+        }
+    }
+
+    static func checkFields(_ line: inout OptionLine, _ rule: RouteRule) {
+        for (side, changes) in [("request", rule.requestFields), ("response", rule.answerFields)] {
+            let names = (changes.set.map(\.name) + changes.removed).map { $0.lowercased() }
+            if Set(names).count < names.count {
+                line.fault("\(side)-set= and \(side)-remove= name a field twice, keep one of them")
+            }
+            let asksIdentity = changes.set.contains { !Set($0.placeholders).isDisjoint(with: [.user, .tier]) }
+            if rule.auth == .none, asksIdentity {
+                line.fault("\(side)-set= does not go with auth=none where it names {user} or {tier}, write auth=optional")
+            }
+            for (own, name) in [("request", "accept"), ("response", "cache-control")]
+            where side == own && !rule.filters.isEmpty && names.contains(name) {
+                line.fault("\(side)-set= and \(side)-remove= cannot name \(name) beside filter=, which sets it, leave it out")
+            }
+        }
+    }
+}
