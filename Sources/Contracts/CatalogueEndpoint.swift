@@ -14,7 +14,7 @@ package enum EndpointOwner: Hashable, Sendable {
     case account
 
     /// Whether it answers in the dialect of the bearer's contract.
-    fileprivate var isForAllContracts: Bool {
+    var isForAllContracts: Bool {
         switch self {
         case .contract, .page: false
         case .purchases, .account: true
@@ -85,8 +85,8 @@ package struct CatalogueEndpoint: Sendable {
 
     /// Answers a request that the gate let through. Any thread.
     package func answer(_ request: LocalRequest, _ services: ContractServices) async -> LocalResponse {
-        var dialect = dialect
-        if owner.isForAllContracts { dialect = await services.dialect(of: request.caller) ?? dialect }
+        let contract = owner.isForAllContracts ? request.caller.flatMap { ContractID(rawValue: $0.contract) } : nil
+        let dialect = contract.map(Dialect.init) ?? dialect
         do throws(Failure) {
             return try await handler(services, ContractRequest(request, in: dialect, readsBody: !isForServers))
         } catch {

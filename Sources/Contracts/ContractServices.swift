@@ -49,18 +49,6 @@ package struct ContractServices: Sendable {
         self.judge = judge
     }
 
-    /// That of the contract whose session the caller has; nil if that cannot be known.
-    func dialect(of caller: LocalCaller?) async -> Dialect? {
-        guard let caller, caller.isOwn, let user = UUID(parsing: caller.userID), let session = UUID(parsing: caller.sessionID) else {
-            return nil
-        }
-        do throws(AccountFailure) {
-            return try await sessions.open(CallerSession(user: user, session: session))?.session.map { Dialect($0.contract) }
-        } catch {
-            return nil
-        }
-    }
-
     /// The tier in force; a tier that the gateway no longer has counts as the lowest.
     func tier(of account: Account) -> Tier { grant(of: account).flatMap { tiers.rank(of: $0.tier) } ?? .lowest }
 

@@ -145,6 +145,7 @@ package struct MountedEndpoint: Sendable {
             name: endpoint.name, methods: endpoint.methods, path: endpoint.isPrefix ? path + "/" : path,
             isPrefix: endpoint.isPrefix, target: .local(endpoint.number), auth: endpoint.auth)
         rule.errors = endpoint.dialect
+        rule.errorsAreOfToken = endpoint.owner.isForAllContracts
         rule.bodyLimit = endpoint.isForServers ? 262_144 : 65_536
         rule.isEndpoint = !endpoint.isPrefix
         return rule

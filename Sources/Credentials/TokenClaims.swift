@@ -20,6 +20,8 @@ package struct TokenClaims: Sendable {
     package var authenticatedAt: Int64?
     package var tokenID: String?
     package var sessionID: String?
+    /// `client_id` (RFC 9068, 2.2): the contract that issued it; if nil, a claim of that name may be added with `add`.
+    package var contract: ContractID?
     package var email: String?
     /// `email_verified`; if nil, a claim of that name may be added with `add`.
     package var isEmailVerified: Bool?
@@ -44,6 +46,7 @@ package struct TokenClaims: Sendable {
     package mutating func add(_ name: String, _ value: Value) -> Bool {
         guard !Self.ownNames.contains(name), !others.contains(where: { $0.name == name }) else { return false }
         guard name != "email_verified" || isEmailVerified == nil, name != "name" || self.name == nil else { return false }
+        guard name != "client_id" || contract == nil else { return false }
         others.append((name, value))
         return true
     }
@@ -63,6 +66,7 @@ package struct TokenClaims: Sendable {
         if let authenticatedAt { json.field("auth_time", Int(authenticatedAt)) }
         write("jti", tokenID, &json)
         write("sid", sessionID, &json)
+        write("client_id", contract?.name, &json)
         write("email", email, &json)
         if let isEmailVerified { json.field("email_verified", isEmailVerified) }
         write("name", name, &json)

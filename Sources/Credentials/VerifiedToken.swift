@@ -20,6 +20,8 @@ package struct VerifiedToken: Sendable {
     package let requirementMask: UInt64
     /// Whether the gateway issued the token.
     package let isOwn: Bool
+    /// The contract that issued an own token; nil for a minted one.
+    package let contract: ContractID?
     /// Whether `actor_type` or `actor_id` has a value of any type. `actorType` and `actorID` hold strings only.
     package let hasActor: Bool
     /// Whether the token has an email that counts as verified: for own tokens if `email_verified` is true, for outside issuers
@@ -71,12 +73,19 @@ package struct VerifiedToken: Sendable {
         authenticatedAt = times.authenticatedAt
         requirementMask = trust.requirementMask(claims)
         isOwn = rules.isOwn
+        contract = rules.isOwn ? claims.contract : nil
         hasActor = claims.hasValue("actor_type") || claims.hasValue("actor_id")
         isEmailProven = !texts.email.isEmpty && claims.isEmailVerified(ifAbsent: !rules.isOwn)
     }
 }
 
 extension JSONMembers {
+    fileprivate var contract: ContractID? {
+        guard case .string(let name)? = self["client_id"] else { return nil }
+        for contract in ContractID.allCases where text(name, equals: Array(contract.name.utf8).rawBytes) { return contract }
+        return nil
+    }
+
     /// Whether the member exists and is neither `null` nor an empty string.
     fileprivate func hasValue(_ name: StaticString) -> Bool {
         switch self[name] {

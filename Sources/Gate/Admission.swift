@@ -168,11 +168,11 @@ package struct Admission: ~Copyable {
                 decision.refuse(.badRequest(.severalAuthorizations), .refused, .severalAuthorizations)
                 return false
             }
-            return verify(bytes[token], refresh, now, &decision)
+            return verify(bytes[token], gate, refresh, now, &decision)
         }
         let value = bytes[head.authorization]
         if head.authorizationCount == 1, let start = Bearer.tokenStart(value) {
-            return verify(value.dropping(start), refresh, now, &decision)
+            return verify(value.dropping(start), gate, refresh, now, &decision)
         }
         decision.auth = .anonymous
         // A refresh token is useless without the expired token, so the request is refused even where identity is optional.
@@ -182,7 +182,7 @@ package struct Admission: ~Copyable {
     }
 
     private mutating func verify(
-        _ token: RawSpan, _ refresh: RefreshAnswer?, _ now: WallTime, _ decision: inout Decision
+        _ token: RawSpan, _ gate: RouteGate, _ refresh: RefreshAnswer?, _ now: WallTime, _ decision: inout Decision
     ) -> Bool {
         let seconds = now.seconds
         let entry = cache.lookup(token, at: seconds)
@@ -193,13 +193,15 @@ package struct Admission: ~Copyable {
             cache.append(entry, to: &decision.identityLines, key: &decision.keyBytes)
         } else {
             decision.tokenSource = .miss
-            switch verifyAnew(token, now, seconds, &decision) {
+            switch verifyAnew(token, gate, now, seconds, &decision) {
             case .accepted: break
             case .expired(let expired): return applyRefresh(expired, refresh, now, &decision)
             case .refused: return false
             }
         }
-        guard let identity = decision.identity, isLive(identity, now, &decision) else { return false }
+        guard let identity = decision.identity else { return false }
+        gate.useDialect(of: identity.contract, &decision)
+        guard isLive(identity, now, &decision) else { return false }
         if entry >= 0, let session = identity.ownSession, cache.notesUse(entry, at: seconds) {
             decision.effects.deliveredToken = TokenDelivery(session: session.text, token: "")
         }
@@ -215,7 +217,7 @@ package struct Admission: ~Copyable {
     }
 
     private mutating func verifyAnew(
-        _ token: RawSpan, _ now: WallTime, _ seconds: Int64, _ decision: inout Decision
+        _ token: RawSpan, _ gate: RouteGate, _ now: WallTime, _ seconds: Int64, _ decision: inout Decision
     ) -> Verification {
         let key = refusedTokens.key(of: token)
         if let algorithm = refusedTokens.find(key) {
@@ -224,10 +226,14 @@ package struct Admission: ~Copyable {
             return .refused
         }
         let mayRefresh = !decision.refreshToken.isEmpty
-        let result = verifier.verify(token, trust: policy.trust, now: now, takesExpired: mayRefresh)
+        let result = verifier.verify(token, trust: policy.trust, now: now, takesExpired: mayRefresh || gate.dialectIsOfToken)
         decision.verifiedAlgorithm = verifier.lastAlgorithm
         switch result {
-        case .success(let verified) where verified.isExpired: return .expired(verified)
+        case .success(let verified) where verified.isExpired:
+            gate.useDialect(of: verified.contract, &decision)
+            if mayRefresh { return .expired(verified) }
+            _ = refuse(.expired, &decision)
+            return .refused
         case .success(let verified):
             let identity = Identity(
                 verified, token, trust: policy.trust, tiers: policy.tiers, hash: hash, edits: &decision.identityLines)

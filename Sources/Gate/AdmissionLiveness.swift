@@ -162,6 +162,14 @@ extension Admission {
     private var ownIssuer: String { policy.trust.ownIssuer }
 }
 
+extension RouteGate {
+    /// At an endpoint for all contracts, refusals from here on have the format of the contract that issued the caller's token.
+    @inline(__always)
+    func useDialect(of contract: ContractID?, _ decision: inout Decision) {
+        if dialectIsOfToken, let contract { decision.use(Dialect(contract)) }
+    }
+}
+
 extension Trust {
     /// The issuer of the gateway's own tokens, as identities name it; empty if there is none.
     var ownIssuer: String { issuers.first(where: \.isOwn).map { $0.issuer ?? $0.name } ?? "" }

@@ -21,6 +21,8 @@ package struct Identity: Sendable {
     let tierClaim: TierClaim
     /// Whether the gateway issued the token.
     package let isOwn: Bool
+    /// The contract that issued an own token; nil for a minted one.
+    let contract: ContractID?
     /// Whether the token names an actor.
     let hasActor: Bool
     /// nil unless the issuer's subjects stand for accounts.
@@ -40,6 +42,9 @@ package struct Identity: Sendable {
     /// Key of the email that an own token claims as proven; nil if it claims none.
     let email: LimitKey?
     var fields: IdentityFields
+
+    /// Number of the contract that issued an own token; 0 if none did.
+    package var contractNumber: UInt8 { contract?.rawValue ?? 0 }
 
     /// Writes the fields of `token` into `edits`, which is emptied first. An unknown tier becomes the lowest. nil if a value cannot be a
     /// header value. `text` is the token as it was sent.
@@ -63,6 +68,7 @@ package struct Identity: Sendable {
         tier = rank ?? .lowest
         tierClaim = rank != nil ? .known : token.tier.byteCount == 0 ? .missing : .unknown
         isOwn = token.isOwn
+        contract = token.contract
         hasActor = token.hasActor
         mayHaveAccount = token.isOwn && UUID(parsing: token.userID) != nil
         claims = token.requirementMask

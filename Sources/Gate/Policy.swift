@@ -295,6 +295,7 @@ struct RouteGate: Sendable {
     /// Of one subject; 0 for no maximum.
     let maxWebSockets: UInt32
     let dialect: Dialect
+    let dialectIsOfToken: Bool
 
     init(_ rule: RouteRule, corsNumber: Int, trust: Trust, _ table: AttributeTable, texts: inout [UInt8]) throws(RouteFault) {
         let looksAtIdentity =
@@ -335,6 +336,7 @@ struct RouteGate: Sendable {
         takesWebSockets = rule.takesWebSockets
         maxWebSockets = rule.maxWebSockets ?? 0
         dialect = rule.errors
+        dialectIsOfToken = rule.errorsAreOfToken
     }
 
     /// Whether a request needs the details of its account.

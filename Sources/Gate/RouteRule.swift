@@ -97,6 +97,8 @@ package struct RouteRule: Sendable {
     package var bodyLimit: UInt64
     package var retries: UInt8?
     package var errors: Dialect
+    /// Whether refusals have the format of the contract that issued the caller's token, if it is known; an endpoint for all contracts.
+    package var errorsAreOfToken: Bool
     package var encodedSlashPasses: Bool
     /// Whether the upstream tells paths apart by case, last slash and blanks at the end (`paths=exact` of the upstream).
     package var upstreamPathsAreExact: Bool
@@ -153,6 +155,7 @@ package struct RouteRule: Sendable {
         bodyLimit = 10 << 20
         retries = nil
         errors = Dialect(.password)
+        errorsAreOfToken = false
         encodedSlashPasses = false
         upstreamPathsAreExact = false
         upstreamSpeaksHTTP2 = false

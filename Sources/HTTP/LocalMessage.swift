@@ -49,13 +49,16 @@ package struct LocalCaller: Sendable, Equatable {
     package var sessionID: String
     /// Whether the gateway itself issued the token.
     package var isOwn: Bool
+    /// The number of the contract that issued an own token; 0 if none did.
+    package var contract: UInt8
     /// Set if an outside issuer issued it and its subject stands for an account.
     package var outside: OutsideCaller?
 
-    package init(userID: String, sessionID: String, isOwn: Bool, outside: OutsideCaller? = nil) {
+    package init(userID: String, sessionID: String, isOwn: Bool, contract: UInt8 = 0, outside: OutsideCaller? = nil) {
         self.userID = userID
         self.sessionID = sessionID
         self.isOwn = isOwn
+        self.contract = contract
         self.outside = outside
     }
 }

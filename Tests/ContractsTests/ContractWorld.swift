@@ -262,7 +262,8 @@ extension ContractWorld {
             let outside = account.flatMap { account in
                 identity.outside.map { OutsideCaller(account: account, tokenID: $0.tokenID, expiresAt: identity.expiresAt) }
             }
-            return LocalCaller(userID: user, sessionID: session, isOwn: identity.isOwn, outside: outside)
+            return LocalCaller(
+                userID: user, sessionID: session, isOwn: identity.isOwn, contract: identity.contractNumber, outside: outside)
         }
         var fields: [(name: String, value: String)] = []
         for index in 0..<head.fields.count {

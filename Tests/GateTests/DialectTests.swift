@@ -39,6 +39,54 @@ let everyRefusal: [Refusal] =
     }
 }
 
+/// At endpoints for all contracts, refusals have the format of the contract that issued the token.
+@Suite struct TokenDialectTests {
+    private static let session = "0193a1b2-0000-7000-8000-0000000000aa"
+
+    @Test func refusalsHaveTheFormatOfTheTokensContract() throws {
+        var own = AdmissionHarness.trusted(name: "tollgate")
+        own.isOwn = true
+        let outside = AdmissionHarness.trusted(AdmissionHarness.otherKey, name: "outside", issuer: "https://outside.test")
+        var account = RouteRule(name: "account", path: "/account", isPrefix: false, target: .local(64))
+        (account.errors, account.errorsAreOfToken, account.bodyLimit) = (.problem, true, 10)
+        let harness = AdmissionHarness(
+            try Policy(rules: [account, rule("route", "/route")], trust: AdmissionHarness.trust([own, outside]), hasAccounts: true))
+        harness.admission.revoke([RevokedSession(id: Self.session, until: .max)], at: harness.now.wall.seconds)
+
+        func token(_ change: (inout TokenClaims) -> Void) -> String {
+            AdmissionHarness.token("service") {
+                $0.contract = .dlauth
+                change(&$0)
+            }
+        }
+        let old = harness.now.wall.seconds - 31
+        let foreign = AdmissionHarness.token("x", lifetime: -31, issuer: "https://outside.test", key: AdmissionHarness.otherKey) {
+            $0.contract = .dlauth
+        }
+        let cases: [(String, String?, String, Dialect)] = [
+            ("no token", nil, "UNAUTHORIZED", .problem), ("no JWT", "x", "UNAUTHORIZED", .problem),
+            ("expired", token { $0.expiresAt = old }, "TOKEN_EXPIRED", .dlauth),
+            ("expired, of another contract", token { ($0.expiresAt, $0.contract) = (old, .apple) }, "TOKEN_EXPIRED", .apple),
+            ("expired, minted", token { ($0.expiresAt, $0.contract) = (old, nil) }, "TOKEN_EXPIRED", .problem),
+            ("of an ended session", token { $0.sessionID = Self.session }, "TOKEN_REVOKED", .dlauth),
+            ("of an actor", token { $0.actorType = "merchant" }, "FORBIDDEN", .dlauth),
+            ("too large", token { _ in }, "PAYLOAD_TOO_LARGE", .dlauth),
+            ("not signed by us", token { _ in } + "AA", "UNAUTHORIZED", .problem),
+            ("of an outside issuer", foreign, "TOKEN_EXPIRED", .problem),
+        ]
+        for (what, token, code, dialect) in cases {
+            // The second time it is in the cache, if ever.
+            for _ in 0..<2 {
+                let judged = harness.get("/account", token: token, "Content-Length: 11")
+                #expect(judged.code == code && judged.dialect == dialect, "\(what)")
+            }
+            let onRoute = harness.get("/route", token: token).dialect
+            #expect(onRoute == .password, "\(what)")
+        }
+        #expect(harness.get("/account", token: token { ($0.expiresAt, $0.tokenType) = (old, "refresh") }).dialect == .problem)
+    }
+}
+
 /// The string members of a JSON text by their paths: `error.code`.
 func members(of json: String) throws -> [String: String] {
     try json.withRawBytes { bytes in

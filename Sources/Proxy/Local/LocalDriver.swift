@@ -89,6 +89,7 @@ extension LocalCaller {
             identity.outside.map { OutsideCaller(account: account, tokenID: $0.tokenID, expiresAt: identity.expiresAt) }
         }
         self.init(
-            userID: decision.userID.text, sessionID: decision.sessionID.text, isOwn: identity.isOwn, outside: outside)
+            userID: decision.userID.text, sessionID: decision.sessionID.text, isOwn: identity.isOwn,
+            contract: identity.contractNumber, outside: outside)
     }
 }
