@@ -48,13 +48,16 @@ import Wire
         LeavingRounds(context: office.context) { [apple, vault] in AppleDesk(tokens: apple, vault: vault) }
     }
 
-    private func signIn(code: String?, vault: AppleVault? = nil) async throws -> SignedIn {
+    private func signIn(code: String?, vault: AppleVault? = nil, guest: CallerSession? = nil) async throws -> SignedIn {
         let token = try office.providers.token(.apple, subject: "1", at: office.clock.now)
         var request = ProviderSignIn.Request(provider: .apple, idToken: token)
-        request.authorizationCode = code
-        let service = ProviderSignIn(
+        (request.authorizationCode, request.guest) = (code, guest)
+        return try await provider(vault).signIn(request, contract: .apple, caller: office.caller)
+    }
+
+    private func provider(_ vault: AppleVault? = nil) -> ProviderSignIn {
+        ProviderSignIn(
             context: office.context, mint: office.mint, keys: office.providers, limiter: office.limiter, vault: vault ?? self.vault)
-        return try await service.signIn(request, contract: .apple, caller: office.caller)
     }
 
     private func leave(_ signedIn: SignedIn, _ rule: DeletionRule = DeletionRule()) async throws -> WallTime? {
@@ -74,6 +77,45 @@ import Wire
         #expect(apple.news == ["revoke refresh of c1 of app"])
         await rounds.round()
         #expect(apple.news == [])
+    }
+
+    /// However the identity comes to the account.
+    @Test(arguments: [true, false])
+    func aCodeOfALinkOrOfAGuestIsExchangedToo(_ isLink: Bool) async throws {
+        let anonymous = AnonymousAccounts(context: office.context, mint: office.mint, limiter: office.limiter)
+        let opened = try await anonymous.open(contract: .anonymous, caller: office.caller)
+        let guest = CallerSession(user: opened.account.id, session: opened.grant.session.id)
+        if isLink {
+            var request = ProviderSignIn.Request(
+                provider: .apple, idToken: try office.providers.token(.apple, subject: "1", at: office.clock.now))
+            request.authorizationCode = "c1"
+            _ = try await provider().link(request, to: guest, caller: office.caller)
+        } else {
+            #expect(try await signIn(code: "c1", guest: guest).account.id == guest.user)
+        }
+        await rounds.round()
+        _ = try await Leaving(context: office.context, rule: DeletionRule()).leave(guest, caller: office.caller)
+        await rounds.round()
+        #expect(apple.news == ["redeem c1 of app", "revoke refresh of c1 of app"])
+    }
+
+    /// Apple takes a code once: what it gave is kept as soon as the store is back.
+    @Test(arguments: [4, 5])
+    func aTokenThatTheStoreDoesNotTakeIsWrittenAgain(_ failures: Int) async throws {
+        let signedIn = try await signIn(code: "c1")
+        let store = office.store
+        apple.whenAsked.withLock { $0 = { store.fail(Array(repeating: .unavailable("away"), count: failures)) } }
+        await rounds.round()
+        apple.whenAsked.withLock { $0 = {} }
+        apple.fault.withLock { $0 = .refused }
+        office.clock.advance(seconds: 60)
+        await rounds.round()
+        apple.fault.withLock { $0 = nil }
+        _ = try await leave(signedIn)
+        await rounds.round()
+        let isKept = failures < 5
+        #expect(apple.news == ["redeem c1 of app", isKept ? "revoke refresh of c1 of app" : "redeem c1 of app"])
+        #expect(office.recorder.notices.contains(.appleTokensLost(1)) == !isKept)
     }
 
     @Test func appleIsAskedAgainUntilItAnswers() async throws {

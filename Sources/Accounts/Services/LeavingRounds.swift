@@ -10,6 +10,8 @@ package final class LeavingRounds: Sendable {
 
     /// Tokens of Apple that are taken in one round.
     private static let mostTokens = 50
+    /// Between the attempts to write a token that Apple gave; together less than the time for which the code is taken.
+    private static let writePauses: [UInt64] = [1_000, 2_000, 4_000, 8_000]
 
     private let context: AccountContext
     private let apple: @Sendable () -> AppleDesk?
@@ -121,7 +123,20 @@ package final class LeavingRounds: Sendable {
             try await context.ask(await context.store.drop(token))
             return true
         }
-        try await context.ask(await context.store.replaceCode(token, by: sealed, at: context.storeTime))
+        try await keep(sealed, inPlaceOf: token)
         return true
+    }
+
+    /// Apple takes a code once, so a token that the store does not take is written again for some seconds. After that it is lost: Apple
+    /// refuses the code at the next try.
+    private func keep(_ sealed: [UInt8], inPlaceOf token: AppleToken) async throws(AccountFailure) {
+        for milliseconds in Self.writePauses {
+            do throws(AccountFailure) {
+                return try await context.ask(await context.store.replaceCode(token, by: sealed, at: context.storeTime))
+            } catch {
+                await context.clock.pause(milliseconds)
+            }
+        }
+        try await context.ask(await context.store.replaceCode(token, by: sealed, at: context.storeTime))
     }
 }

@@ -91,7 +91,7 @@ package struct ProviderSignIn: Sendable {
         }
         let audit = context.audit(caller)
         do throws(AccountFailure) {
-            let proof = proof(token, request)
+            let proof = proof(token, request, audit)
             let signUp = SignUp(.anonymous, email: proof.verifiedEmail, address: caller.address)
             let attributes = try await context.admitGuest(session, signUp)
             outcome = try await attempt(by: token, request) { () throws(AccountFailure) in
@@ -131,10 +131,14 @@ package struct ProviderSignIn: Sendable {
         return try await Attempts(limiter, [AttemptBucket(.identitySignIns, name)]).make(body)
     }
 
-    private func proof(_ token: IDToken, _ request: Request) -> IdentityProof {
-        IdentityProof(
+    private func proof(_ token: IDToken, _ request: Request, _ audit: AuditContext) -> IdentityProof {
+        var proof = IdentityProof(
             provider: request.provider, subject: token.subject, verifiedEmail: verifiedEmail(token), name: request.name,
             nameRule: request.nameRule)
+        if request.provider == .apple, let code = request.authorizationCode {
+            proof.appleCode = vault?.token(code, client: token.client, id: context.newID(audit.now))
+        }
+        return proof
     }
 
     /// nil if the token does not verify; a failure if the keys to judge it are missing. A token that names an unknown key is
@@ -158,11 +162,8 @@ package struct ProviderSignIn: Sendable {
         _ token: IDToken, _ request: Request, _ contract: ContractID, _ caller: Caller
     ) async throws(AccountFailure) -> SignedIn {
         let audit = context.audit(caller)
-        var proof = proof(token, request)
+        var proof = proof(token, request, audit)
         proof.guest = request.guest
-        if request.provider == .apple, let code = request.authorizationCode {
-            proof.appleCode = vault?.token(code, client: token.client, id: context.newID(audit.now))
-        }
         let newUser = context.newID(audit.now)
         var opened = context.newSession(contract, caller, audit.now)
         // A token that is sent again is no newer sign-in.

@@ -129,6 +129,7 @@ struct AccountEndpoints: AccountCalls {
         }
         var sent = ProviderSignIn.Request(provider: provider, idToken: token)
         sent.nonce = try request.text("nonce")
+        sent.authorizationCode = try request.text("authorization_code")
         let account = try await call(await services.providers.link(sent, to: session, caller: request.caller)) { (refused: LinkRefusal) in
             switch refused {
             case .provider(.providerOff): .isOff(provider)

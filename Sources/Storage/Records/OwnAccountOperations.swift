@@ -14,6 +14,7 @@ extension SQLStore {
             case _?: return .ofOtherAccount
             case nil: try sql.link(proof.key, to: account.id, carrying: open.carried, audit)
             }
+            if let code = proof.appleCode { try sql.put(code, of: account.id, proof.subject, at: audit.now) }
             try sql.complete(&account, by: proof, emailIsFree: try sql.holder(of: proof.verifiedEmail) == nil, audit)
             return .linked(account)
         }
