@@ -24,6 +24,13 @@ enum BuiltInTemplates {
         .passwordChanged: notice(
             "Your password for {app} was changed", "The password of your account was changed, and all other sessions have ended.",
             "If that was you, there is nothing to do. If not, ask for a new password at once."),
+        .identityLinked: notice(
+            "A new way to sign in to {app}", "Your account can be signed in to with a new provider: {provider}.",
+            "If that was you, there is nothing to do. If not, remove it from your account, and choose a new password at once."),
+        .identityUnlinked: notice(
+            "A way to sign in to {app} was removed",
+            "Your account can no longer be signed in to with {provider}, and all other sessions have ended.",
+            "If that was you, there is nothing to do. If not, choose a new password at once."),
         .emailChanged: notice(
             "Your email for {app} was changed", "This is now the address of your account.",
             "It was confirmed by a code that was sent here."),
@@ -100,6 +107,13 @@ enum BuiltInTemplates {
             "Dein Passwort für {app} wurde geändert",
             "Das Passwort deines Kontos wurde geändert, und alle anderen Sitzungen sind beendet.",
             "Falls du das warst, ist nichts zu tun. Falls nicht, fordere sofort ein neues Passwort an."),
+        .identityLinked: germanNotice(
+            "Neue Anmeldemöglichkeit bei {app}", "Bei deinem Konto kann man sich jetzt auch mit {provider} anmelden.",
+            "Falls du das warst, ist nichts zu tun. Falls nicht, entferne das aus deinem Konto, und wähle sofort ein neues Passwort."),
+        .identityUnlinked: germanNotice(
+            "Eine Anmeldemöglichkeit bei {app} wurde entfernt",
+            "Bei deinem Konto kann man sich nicht mehr mit {provider} anmelden, und alle anderen Sitzungen sind beendet.",
+            "Falls du das warst, ist nichts zu tun. Falls nicht, wähle sofort ein neues Passwort."),
         .emailChanged: germanNotice(
             "Deine E-Mail-Adresse für {app} wurde geändert", "Dies ist jetzt die Adresse deines Kontos.",
             "Sie wurde durch einen Code bestätigt, der hierher geschickt wurde."),

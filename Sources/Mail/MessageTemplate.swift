@@ -16,15 +16,20 @@ enum TemplateName: String, CaseIterable, Sendable {
     case emailChanged = "email-changed"
     /// To the address that the account had before.
     case emailLeft = "email-left"
+    case identityLinked = "identity-linked"
+    case identityUnlinked = "identity-unlinked"
 
     /// The placeholder without which the message is of no use; nil if there is none.
     var demanded: String? {
         switch self {
         case .signUp, .code, .emailCode, .recovery, .sms, .resetToken: "code"
         case .reset: "link"
-        case .newDevice, .passwordChanged, .emailChanged, .emailLeft: nil
+        case .newDevice, .passwordChanged, .emailChanged, .emailLeft, .identityLinked, .identityUnlinked: nil
         }
     }
+
+    /// The placeholder of a notice's detail.
+    var detail: String { self == .identityLinked || self == .identityUnlinked ? "provider" : "device" }
 
     /// The values of its placeholders in an example.
     var example: [String: String] {
@@ -35,6 +40,7 @@ enum TemplateName: String, CaseIterable, Sendable {
             values["minutes"] = "10"
             values[demanded ?? "code"] = "123456"
         case .emailLeft: (values["link"], values["until"]) = ("https://example.org/return?token=x", "2027-01-18 08:00 UTC")
+        case .identityLinked, .identityUnlinked: values["provider"] = "google"
         case .newDevice, .passwordChanged, .emailChanged: break
         }
         if demanded == nil { (values["device"], values["address"], values["time"]) = ("iPhone", "192.0.2.7", "2027-01-15 08:00 UTC") }

@@ -35,10 +35,14 @@ struct MessageTemplates: Sendable, Equatable {
             case .passwordChanged: .passwordChanged
             case .emailChanged: .emailChanged
             case .emailLeft: .emailLeft
+            case .identityLinked: .identityLinked
+            case .identityUnlinked: .identityUnlinked
             }
         let link = token.flatMap { token in plan.wayBackURL.map { Self.link($0, token) } }
+        // A provider's name is stored in lower case.
+        let detail = notice.detail.map { name.detail == "provider" ? $0.prefix(1).uppercased() + $0.dropFirst() : $0 }
         let values = [
-            "app": plan.signature, "device": notice.device, "address": notice.address?.text, "time": Self.minute(notice.at), "link": link,
+            "app": plan.signature, name.detail: detail, "address": notice.address?.text, "time": Self.minute(notice.at), "link": link,
             "until": link == nil ? nil : Self.minute(notice.until),
         ].compactMapValues(\.self)
         var outgoing = outgoing(

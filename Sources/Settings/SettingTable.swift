@@ -222,23 +222,23 @@ extension Setting {
     )
     package static let account = Setting(
         "TOLLGATE_ACCOUNT", .line(\.account),
-        "The base path of the endpoints of [accounts](accounts.md) for the users of all contracts, like `/account`; `writable=name,locale` names the attributes that users may write. Empty: there are none."
+        "The base path of the endpoints of [accounts](accounts.md#what-users-see-and-change) for the users of all contracts, like `/account`; `writable=name,locale` names the attributes that users may write. Empty: there are none."
     )
     package static let deletion = Setting(
         "TOLLGATE_DELETION", .line(\.deletion), shown: "`grace=0s recent=10m`",
-        "When users delete [their accounts](accounts.md): `recent=10m` is how old their sign-in may be, `grace=14d` keeps a closed account for that time, and a sign-in opens it again. Without a grace it is erased at once."
+        "When users delete [their accounts](accounts.md#leaving): `recent=10m` is how old their sign-in may be, `grace=14d` keeps a closed account for that time, and a sign-in opens it again. Without a grace it is erased at once."
     )
     package static let appleKey = Setting(
         "TOLLGATE_APPLE_KEY", .line(\.appleKey),
-        "The key of Sign in with Apple, by which the `authorizationCode` of a sign-in is exchanged and the token [revoked](accounts.md) when the account is deleted or unlinked: `team=T key-id=K key-file=F client-id=com.example.app`; `url=URL` is for tests."
+        "The key of Sign in with Apple, by which the `authorizationCode` of a sign-in is exchanged and the token [revoked](accounts.md#apples-tokens) when the account is deleted or unlinked: `team=T key-id=K key-file=F client-id=com.example.app`; `url=URL` is for tests."
     )
     package static let events = Setting(
         "TOLLGATE_EVENTS_", .lines(\.events),
-        "A service that is told what happens to [accounts](accounts.md): `url=URL secret-file=F kinds=account.*,tier.changed`, signed as Standard Webhooks has it; `private=on` lets its host have a private address."
+        "A service that is told what happens to [accounts](accounts.md#events): `url=URL secret-file=F kinds=account.*,tier.changed`, signed as Standard Webhooks has it; `private=on` lets its host have a private address."
     )
     package static let signUpHook = Setting(
         "TOLLGATE_HOOK_SIGNUP", .line(\.signUpHook),
-        "A service that is asked before an [account](accounts.md) is opened: `url=URL secret-file=F timeout=2s failure=closed|open`."
+        "A service that is asked before an [account](accounts.md#sign-ups) is opened: `url=URL secret-file=F timeout=2s failure=closed|open`."
     )
     package static let appleStore = Setting(
         "TOLLGATE_PURCHASES_APPLE", .line(\.appleStore),
@@ -304,7 +304,7 @@ extension Setting {
 
     package static let mailTemplates = Setting(
         "TOLLGATE_MAIL_TEMPLATES", .value(ifSet: \.mailTemplates, .path),
-        "A folder with texts of mails and SMS in place of the gateway's own in English and German: a folder for each language (`fr`, `pt-br`; `default` for readers of other languages) with `NAME.txt` and `NAME.html`. See [accounts](accounts.md). `check` renders each."
+        "A folder with texts of mails and SMS in place of the gateway's own in English and German: a folder for each language (`fr`, `pt-br`; `default` for readers of other languages) with `NAME.txt` and `NAME.html`. See [accounts](accounts.md#mails-and-their-languages). `check` renders each."
     )
     package static let smsDomain = Setting(
         "TOLLGATE_SMS_DOMAIN", .value(ifSet: \.smsDomain, .plain(TypedText.hostName)),
@@ -316,7 +316,7 @@ extension Setting {
 
     package static let notices = Setting(
         "TOLLGATE_NOTICES", .words(\.notices, allowingCommas: true, TypedText.noticeTopic).emptyIsNone,
-        "The changes of an account of which its user is told by mail, separated by commas or spaces: `new-device` (a sign-in on a device that the account was not used on before), `password`, `email` (also to the address before, with a way back for 72 h, which needs `TOLLGATE_ACCOUNT`). See [accounts](accounts.md)."
+        "The changes of an account of which its user is told by mail, separated by commas or spaces: `new-device` (a sign-in on a device that the account was not used on before), `password` (also a provider that is linked or unlinked), `email` (also to the address before, with a way back for 72 h, which needs `TOLLGATE_ACCOUNT`). See [accounts](accounts.md#notices)."
     )
 
     private static let plain = PlainSettings.rows

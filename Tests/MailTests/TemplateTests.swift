@@ -88,18 +88,25 @@ import Wire
     }
 
     @Test func aNoticeNamesWhatIsKnownAndLinksTheWayBack() throws {
-        func notice(_ kind: Notice.Kind, device: String? = nil, address: String? = "192.0.2.7") throws -> Notice {
+        func notice(_ kind: Notice.Kind, _ detail: String? = nil, address: String? = "192.0.2.7") throws -> Notice {
             Notice(
-                id: UUID(high: 1, low: 2), kind: kind, recipient: try EmailAddress("ada@example.org"), language: nil, device: device,
+                id: UUID(high: 1, low: 2), kind: kind, recipient: try EmailAddress("ada@example.org"), language: nil, detail: detail,
                 address: address.flatMap { IPAddress(parsing: $0) }, at: WallTime(seconds: 1_800_000_000))
         }
         let plan = plan { $0.wayBackURL = "https://h/account/email/return" }
-        let device = try letter(.notice(try notice(.newDevice, device: "<iPhone>"), wayBack: nil), by: plan)
+        let device = try letter(.notice(try notice(.newDevice, "<iPhone>"), wayBack: nil), by: plan)
         #expect(device.subject == "A new sign-in to Example")
         #expect(device.blocks[1] == .text("Device: <iPhone>\nAddress: 192.0.2.7\nTime: 2027-01-15 08:00 UTC"))
         #expect(device.html.contains("Device: &lt;iPhone&gt;<br>\r\nAddress: 192.0.2.7<br>\r\n"))
         let password = try letter(.notice(try notice(.passwordChanged, address: nil), wayBack: nil), "de", by: plan)
         #expect(password.blocks[1] == .text("Zeit: 2027-01-15 08:00 UTC"))
+        let linked = try letter(.notice(try notice(.identityLinked, "google"), wayBack: nil), by: plan)
+        #expect(linked.blocks[0] == .text("Your account can be signed in to with a new provider: Google."))
+        #expect(linked.blocks[1] == .text("Address: 192.0.2.7\nTime: 2027-01-15 08:00 UTC"))
+        let unlinked = try letter(.notice(try notice(.identityUnlinked, "apple"), wayBack: nil), "de", by: plan)
+        #expect(
+            unlinked.blocks[0]
+                == .text("Bei deinem Konto kann man sich nicht mehr mit Apple anmelden, und alle anderen Sitzungen sind beendet."))
         let left = try letter(.notice(try notice(.emailLeft), wayBack: "T"), by: plan)
         #expect(
             left.blocks[2] == .text("If that was you, there is nothing to do. If not, take the account back until 2027-01-18 08:00 UTC:"))

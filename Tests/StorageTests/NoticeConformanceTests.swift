@@ -59,7 +59,7 @@ import Wire
         }
         let told = try await claimed(store, at: 10)
         let expected = Notice(
-            id: told.first?.id ?? newID(), kind: .passwordChanged, recipient: try email("A@x"), language: "de", device: nil,
+            id: told.first?.id ?? newID(), kind: .passwordChanged, recipient: try email("A@x"), language: "de", detail: nil,
             address: IPAddress(parsing: "192.0.2.7"), at: at(10).now)
         #expect(told == [expected])
         #expect(try await claimed(store, at: 609) == [], "a gateway sends it")
@@ -67,6 +67,29 @@ import Wire
         try await store.settleNotices([expected.id])
         #expect(try await claimed(store, at: 10_000) == [])
         #expect(try await store.wayBack(by: expected.id, now: at(20).now) == nil)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func aProviderThatIsLinkedOrUnlinkedIsTold(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        func proof(_ provider: Provider, subject: String = "1", email text: String? = nil) throws -> IdentityProof {
+            IdentityProof(provider: provider, subject: subject, verifiedEmail: try text.map { try email($0) }, name: nil, nameRule: .first)
+        }
+        let (user, session) = try await proven("a@x", store)
+        let caller = CallerSession(user: user, session: session)
+        for _ in 0..<2 { _ = try await store.link(try proof(.google), by: caller, audit(1)) }
+        // A sign-in links to the account that has the proven email, and is its own sign-up without one.
+        for (time, address) in [(2, "a@x"), (3, "a@x"), (4, "new@x")] as [(Int64, String)] {
+            let proof = try proof(.apple, subject: address, email: address)
+            _ = try await store.signIn(proof, newUser: newID(), session: newSession(.apple), audit(time))
+        }
+        let ways = SignInWays(passwords: true, emails: true, phones: true)
+        #expect(try await store.unlink(IdentitySource(.google), by: caller, ways, audit(5)) == .unlinked)
+        let told = try await claimed(store, at: 10)
+        #expect(told.map(\.kind) == [.identityLinked, .identityLinked, .identityUnlinked])
+        #expect(told.map(\.detail) == ["google", "apple", "google"] && told.allSatisfy { $0.recipient.text == "a@x" })
     }
 
     @Test(arguments: Backend.allCases)
@@ -162,11 +185,11 @@ import Wire
         let audit = audit(10)
         for number in 0..<25 {
             try await sql.database.write { transaction throws(SQLFault) in
-                try transaction.notify(.newDevice, account, device: "Phone \(number)", audit)
+                try transaction.notify(.newDevice, account, detail: "Phone \(number)", audit)
             }
         }
         let told = try await claimed(store, at: 10)
-        #expect(told.count == 20 && Set(told.map(\.device)) == Set((0..<20).map { "Phone \($0)" }))
+        #expect(told.count == 20 && Set(told.map(\.detail)) == Set((0..<20).map { "Phone \($0)" }))
         // They go with their account.
         _ = try await store.delete(user, at(20))
         #expect(try await claimed(store, at: 1_000) == [])

@@ -80,7 +80,11 @@ import Wire
         #expect(try await unlink(.apple, ways, by: caller) == .notLinked)
         #expect(try await unlink(.google, ways, by: caller) == .last)
         _ = try await store.link(identity(.apple, subject: "2", email: nil), by: caller, at(2))
+        let other = try #require(try await store.openSession(newSession(.provider), of: caller.user, at(4))?.session)
         #expect(try await unlink(.google, none, by: caller) == .unlinked)
+        #expect(try await store.sessions(of: caller.user, now: at(5).now).map(\.id) == [caller.session])
+        let ended = try await store.endedSessions()
+        #expect(ended.map(\.id) == [other.id] && ended.map(\.reason) == [.identityUnlinked])
         #expect(try await store.account(of: IdentityKey(IdentitySource(.google), stored: "1")) == nil)
         #expect(try await unlink(.apple, none, by: caller) == .last)
         // Its email is a way where codes are sent.

@@ -1,6 +1,7 @@
 package import Wire
 
-/// A kind of change of which users are told by mail, as `TOLLGATE_NOTICES` names it.
+/// A kind of change of which users are told by mail, as `TOLLGATE_NOTICES` names it. Providers come with `password`: they are ways to
+/// sign in, too.
 package enum NoticeTopic: String, CaseIterable, Sendable {
     case newDevice = "new-device"
     case password
@@ -17,11 +18,13 @@ package struct Notice: Sendable, Equatable {
         case emailChanged = "email-changed"
         /// To the address that the account had before. It has the way back.
         case emailLeft = "email-left"
+        case identityLinked = "identity-linked"
+        case identityUnlinked = "identity-unlinked"
 
         package var topic: NoticeTopic {
             switch self {
             case .newDevice: .newDevice
-            case .passwordChanged: .password
+            case .passwordChanged, .identityLinked, .identityUnlinked: .password
             case .emailChanged, .emailLeft: .email
             }
         }
@@ -37,20 +40,20 @@ package struct Notice: Sendable, Equatable {
     package let recipient: EmailAddress
     /// A language tag.
     package let language: String?
-    /// The device that signed in.
-    package let device: String?
+    /// The device that signed in, or the provider that was linked or unlinked.
+    package let detail: String?
     /// The client's address.
     package let address: IPAddress?
     package let at: WallTime
 
     package init(
-        id: UUID, kind: Kind, recipient: EmailAddress, language: String?, device: String?, address: IPAddress?, at: WallTime
+        id: UUID, kind: Kind, recipient: EmailAddress, language: String?, detail: String?, address: IPAddress?, at: WallTime
     ) {
         self.id = id
         self.kind = kind
         self.recipient = recipient
         self.language = language
-        self.device = device
+        self.detail = detail
         self.address = address
         self.at = at
     }

@@ -129,6 +129,7 @@ package enum EndReason: String, CaseIterable, Sendable {
     /// A spent refresh token came back after its successor was delivered: it was stolen.
     case refreshReuse = "refresh-reuse"
     case passwordChanged = "password-changed"
+    case identityUnlinked = "identity-unlinked"
     /// The owner of the account's unproven email proved it, without a session of the account.
     case accountTaken = "account-taken"
     case accountDeleted = "account-deleted"

@@ -83,6 +83,7 @@ extension SQLTransaction {
         case .link(let user):
             let account = try present(user)
             try link(proof.key, to: user, carrying: account.carried.email, audit)
+            try notify(.identityLinked, account, detail: proof.key.source.name, audit)
             return SignIn(account: account, session: nil)
         case .takeOver(let user):
             var account = try present(user)

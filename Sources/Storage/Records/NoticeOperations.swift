@@ -60,11 +60,11 @@ extension SQLTransaction {
         var row = row
         return Notice(
             id: try row.id(), kind: try row.word(Notice.Kind.self), recipient: EmailAddress(stored: try row.text()),
-            language: try row.optionalText(), device: try row.optionalText(), address: try row.optionalAddress(), at: try row.time())
+            language: try row.optionalText(), detail: try row.optionalText(), address: try row.optionalAddress(), at: try row.time())
     }
 
     /// Has a mail sent after the commit that tells of a change of `account`. To proven addresses alone: any other may be a stranger's.
-    mutating func notify(_ kind: Notice.Kind, _ account: Account, device: String? = nil, _ audit: AuditContext) throws(SQLFault) {
+    mutating func notify(_ kind: Notice.Kind, _ account: Account, detail: String? = nil, _ audit: AuditContext) throws(SQLFault) {
         guard audit.notices.contains(kind.topic), account.emailConfirmedAt != nil, account.mailStoppedAt == nil,
             let email = account.email
         else { return }
@@ -81,7 +81,7 @@ extension SQLTransaction {
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)
             """,
             [
-                .id(id), .id(account.id), .text(kind.rawValue), .text(email.text), .text(account.language), .text(device),
+                .id(id), .id(account.id), .text(kind.rawValue), .text(email.text), .text(account.language), .text(detail),
                 .text(audit.address?.text), .time(audit.now),
             ])
     }

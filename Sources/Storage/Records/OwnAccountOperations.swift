@@ -12,7 +12,9 @@ extension SQLStore {
             switch try sql.account(of: proof.key) {
             case account.id?: break
             case _?: return .ofOtherAccount
-            case nil: try sql.link(proof.key, to: account.id, carrying: open.carried, audit)
+            case nil:
+                try sql.link(proof.key, to: account.id, carrying: open.carried, audit)
+                try sql.notify(.identityLinked, account, detail: proof.key.source.name, audit)
             }
             if let code = proof.appleCode { try sql.put(code, of: account.id, proof.subject, at: audit.now) }
             try sql.complete(&account, by: proof, emailIsFree: try sql.holder(of: proof.verifiedEmail) == nil, audit)
@@ -30,6 +32,9 @@ extension SQLStore {
             guard !leaving.isEmpty else { return .notLinked }
             guard ways.lead(to: account, identities: linked.filter { $0.source != source }) else { return .last }
             for key in leaving { try sql.unlink(key, from: account.id, audit) }
+            // Sessions do not know by which identity they were opened.
+            _ = try sql.endSessions(of: account.id, keeping: session.session, .identityUnlinked, audit)
+            try sql.notify(.identityUnlinked, account, detail: source.name, audit)
             return .unlinked
         }
     }

@@ -66,7 +66,7 @@ extension SQLTransaction {
             ])
         if session.isNewDevice {
             newDevice = session.id
-            try notify(.newDevice, account, device: session.deviceLabel, audit)
+            try notify(.newDevice, account, detail: session.deviceLabel, audit)
         }
         return session
     }
