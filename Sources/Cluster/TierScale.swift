@@ -47,7 +47,11 @@ package struct TierScale: Sendable {
         of user: TokenUser, standing: AccountStanding?, _ source: UserTier.Source, at now: WallTime
     ) -> UserTier {
         var status = status(of: user, standing?.entitlement, source, at: now)
-        guard let standing else { return status }
+        guard let standing else {
+            // A push without a standing tells of an erasure.
+            if source == .pushed { status.marks = AccountMarks(.erased) }
+            return status
+        }
         status.email = standing.email?.text ?? ""
         status.marks = AccountMarks(standing)
         return status

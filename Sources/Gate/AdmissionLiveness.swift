@@ -40,6 +40,8 @@ extension Admission {
         decision.replaceUser()
         if let claimed = identity.email, known.contradicts(claimed, issuedAt: identity.issuedAt) { decision.hidesEmail = true }
         switch known.status {
+        // A contract issues tokens for accounts alone. One that is newer than the look-up may be of an account that is, too.
+        case .noAccount where identity.contract != nil && known.learnedAt > identity.issuedAt: return refuse(.closed, &decision)
         case .noAccount where source == .ownAccount: setClaimed(identity, &decision)
         case .noAccount:
             decision.tierOrigin = .noAccount(at: known.learnedAt)

@@ -316,6 +316,13 @@ import Wire
         let now = WallTime(microseconds: 1_700_000_000_900_000)
         #expect(scale.status(of: TokenUser("42"), nil, .pushed, at: now).freshUntil == WallTime(seconds: 1_700_000_010))
         #expect(scale.status(of: TokenUser("42"), Entitlement.none, .pushed, at: now).freshUntil == nil)
+        // Tokens without a session name it still.
+        for source in [UserTier.Source.pushed, .lookedUp] {
+            let gone = scale.status(of: TokenUser("42"), standing: source == .pushed ? nil : .erased, source, at: now)
+            let back = scale.status(of: TokenUser("42"), standing: AccountStanding(.none), .pushed, at: now)
+            #expect(gone.marks.bar == .closed && back.marks.bar == nil && (gone.freshUntil != nil || gone.version < back.version))
+        }
+        #expect(scale.status(of: TokenUser("42"), standing: nil, .lookedUp, at: now).marks.bar == nil, "there never was one")
     }
 
     /// The highest grant is sent with its end, in whole seconds rounded up and with the grace; where a lower one goes on, it is asked for again then.

@@ -76,6 +76,26 @@ import Testing
         #expect(try third.command(["user", "show", ada.user]).code == 1)
     }
 
+    /// It has no session that could end with the account.
+    @Test func aMintedTokenIsRefusedOnceItsAccountIsErased() throws {
+        let settings = settings() + "\nTOLLGATE_ROUTE_OPEN=\"/* upstream=apple\"\nTOLLGATE_UPSTREAM_APPLE=\(apple.url)"
+        let gateway = try Gateway(settings, folder: folder)
+        let ada = try gateway.signUp("ada@example.org")
+        func mint(_ subject: String) throws -> String { try gateway.command(["token", "mint", "--sub", subject]).output }
+        let (minted, foreign) = (
+            try mint(try #require(try claims(of: ada.access)["sub"].text)), try mint("0193a1b2-0000-7000-8000-000000000001")
+        )
+        #expect(try gateway.send("GET /", bearer: minted).status == 200)
+        #expect(try gateway.send("DELETE /account", bearer: ada.access).status == 204)
+        try eventually("its end") { try gateway.send("GET /", bearer: minted).status == 401 }
+        gateway.process.kill()
+        let second = try Gateway(settings, folder: folder)
+        #expect(try second.send("GET /", bearer: minted).status == 401)
+        #expect(try second.send("GET /", bearer: foreign).status == 200, "there never was such an account")
+        let explained = try second.command(["explain", "GET", "/", "--token", minted]).output
+        #expect(explained.contains("it was erased") && explained.contains("refused: 401 TOKEN_REVOKED"), "\(explained)")
+    }
+
     @Test func aClosedAccountIsErasedSoonAfterItsGrace() throws {
         let gateway = try Gateway(settings("grace=1s recent=1m"), folder: folder)
         let ada = try gateway.signUp("ada@example.org")

@@ -63,6 +63,19 @@ import Wire
 
     // MARK: bans
 
+    /// The database was restored from an older backup. Minted tokens need no account, and one that was opened after the look-up is not known.
+    @Test func aContractsTokenWithoutItsAccountIsRefused() throws {
+        for (contract, learned, status) in [(nil, 0, 0), (.dlauth, 0, 401), (.dlauth, -61, 0), (.dlauth, -60, 0)]
+            as [(ContractID?, Int64, UInt16)]
+        {
+            let harness = AdmissionHarness(try Self.policy())
+            let learnedAt = harness.now.wall.seconds + learned
+            harness.admission.learn([UserTier(user: TokenUser(Self.ada.text), status: .noAccount, version: -1, learnedAt: learnedAt)])
+            let judged = harness.get("/plain/x", token: AdmissionHarness.token(Self.ada.text) { $0.contract = contract })
+            #expect(judged.status == status && (status == 0 || judged.reason == .closed), "\(String(describing: contract)) \(learned)")
+        }
+    }
+
     /// Also where no session names the token. The end of a ban needs no news.
     @Test func tokensOfABannedOrClosedAccountAreRefused() throws {
         let harness = AdmissionHarness(try Self.policy())

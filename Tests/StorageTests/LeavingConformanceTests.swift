@@ -108,6 +108,8 @@ import Wire
         let caller = CallerSession(user: ada.account.id, session: try #require(ada.session).id)
         #expect(try await store.leave(caller, DeletionRule(), at(1)) == .erased)
         #expect(try await store.account(ada.account.id) == nil)
+        #expect(try await store.standing(of: ada.account.id) == .erased)
+        #expect(try await store.standing(of: newID()) == nil)
         #expect(try await store.endedSessions().map(\.reason) == [.accountDeleted])
         #expect(try await store.leave(caller, DeletionRule(), at(1)) == .sessionEnded)
     }

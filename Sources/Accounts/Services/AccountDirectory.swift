@@ -46,7 +46,7 @@ package struct AccountDirectory: Sendable {
         return try await context.ask(await context.store.sessions(of: user, now: now))
     }
 
-    /// nil if there is no such account.
+    /// nil if there never was such an account.
     package func standing(of user: UUID) async throws(AccountFailure) -> AccountStanding? {
         try await context.ask(await context.store.standing(of: user))
     }

@@ -75,7 +75,7 @@ package struct AccountStanding: Sendable, Hashable {
     package var attributes = Attributes.none
     /// Also one that is over.
     package var ban: Ban?
-    /// Whether its user has closed it.
+    /// Whether its user has closed it, or it was erased.
     package var isClosed = false
     package var merges: [Merge] = []
 
@@ -83,6 +83,13 @@ package struct AccountStanding: Sendable, Hashable {
         self.entitlement = entitlement
         self.email = email
     }
+
+    /// That of an account that was erased, or merged into another one. An import may make it again, which is newer.
+    package static let erased = {
+        var standing = Self(Entitlement(tier: nil, until: nil, version: -1))
+        standing.isClosed = true
+        return standing
+    }()
 
     package init(_ account: Account) {
         self.init(account.entitlement, email: account.emailConfirmedAt == nil ? nil : account.email)

@@ -21,8 +21,8 @@ extension SQLStore {
                 SELECT tier_version, tier, tier_until, grants, email, email_confirmed_at, \(SQLTransaction.standingColumns)
                 FROM accounts WHERE id = $1
                 """
-            guard var row = try sql.first(query, [.id(user)]) else { return nil }
-            return try row.standing(version: try row.integer())
+            if var row = try sql.first(query, [.id(user)]) { return try row.standing(version: try row.integer()) }
+            return try sql.wasDeleted(.ofID(user)) ? .erased : nil
         }
     }
 

@@ -125,8 +125,9 @@ struct AccountDiagnosis: Sendable {
             let answer = accounts.operator.view(account)
             self.account = "\(answer.name), tier \(answer.tierText), as the store has it now"
         } else {
-            status = UserTier(user: name, status: .noAccount, version: -1)
-            account = "there is none, the token's own tier counts"
+            let erased = try await accounts.operator.directory.standing(of: user)
+            status = TierScale(configuration).status(of: name, standing: erased, .lookedUp, at: accounts.operator.now)
+            account = erased == nil ? "there is none, the token's own tier counts" : "it was erased"
         }
         guard let session else {
             self.session = nil
