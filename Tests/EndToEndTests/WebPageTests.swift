@@ -190,7 +190,7 @@ import Testing
         #expect(try page.complaints() == [])
     }
 
-    @Test func aSessionNamesTheProvider() throws {
+    @Test func aSessionNamesTheProviderWhoseUnlinkingEndsAllOthers() throws {
         let providers = try Providers.shared.get()
         let gateway = try Gateway("\(Gateway.contracts)\nTOLLGATE_ACCOUNT=/account\n\(providers.settings())")
         let ada = try gateway.signUp("ada@example.org")
@@ -203,6 +203,12 @@ import Testing
         try waitForAccount()
         let ways = try page.run("[...document.querySelectorAll('.how')].map((way) => way.textContent).sort().join()").text
         #expect(ways == ", with Apple,, with a password,, with a password")
+        try page.click("#identities button[aria-label='Unlink Apple']")
+        try page.wait("document.getElementById('status').innerText === 'Unlinked: Apple. All other sessions have ended.'")
+        #expect(try page.run("document.querySelectorAll('#sessions li').length").int == 1)
+        #expect(try page.text("#identities").contains("Apple") == false && page.text("#sessions").contains("This device"))
+        try eventually("the other token is refused") { try gateway.send("GET /account", bearer: ada.access).status == 401 }
+        #expect(try page.complaints() == [])
     }
 
     @Test func anotherSessionIsListedAndCanBeEnded() throws {

@@ -210,8 +210,9 @@ function showWays(account) {
     return way(name, `Since ${shortDate.format(new Date(linked))}`, async () => {
       await session.unlink(provider);
       showWays(await session.details());
+      showSessions(await session.sessions());
       find("ways-title").focus();
-      tell(`Unlinked: ${name}.`);
+      tell(`Unlinked: ${name}. All other sessions have ended.`);
     });
   });
   find("identities").replaceChildren(...contacts, ...identities);
