@@ -239,6 +239,59 @@ import Testing
         #expect(try page.complaints() == [])
     }
 
+    @Test func anAccountIsBannedGetsAttributesAndHasTheEndOfItsMergeSaid() throws {
+        try gateway.folder.write("secret", "a secret of the service")
+        let events = "TOLLGATE_EVENTS_CRM=\"url=\(upstream.url)/events secret-file=\(gateway.folder.file("secret")) private=on\""
+        try gateway.reload("\(Self.settings(upstream))\nTOLLGATE_ACCOUNT=/account\n\(events)")
+        let ada = try gateway.register("ada@example.org")
+        let guest = try JSON(try gateway.send("POST /auth/user", "{}").text)
+        let from = try must(guest["userId"])
+        let merge = try gateway.send("POST /account/merge", #"{"guest_token":"\#(try must(guest["refreshToken"]))"}"#, bearer: ada.access)
+        #expect(merge.status == 200)
+        try signIn("people/\(ada.user)")
+
+        try wait("#account", has: "\(from) announced until")
+        try page.click("#account .rules button")
+        try wait("dialog", has: "the account \(from) was merged into ada@example.org")
+        try agree()
+        try wait("#toast", has: "announced no longer")
+        try page.wait("!document.querySelector('#account .rules')")
+
+        try page.click("#change-attributes")
+        for (text, complaint) in [("{", "This is no JSON."), ("[1]", "This is no object")] {
+            try page.run("document.getElementById('attributes-json').value = \(quotedJSON(text))")
+            try agree()
+            try wait("dialog [role=alert]", has: complaint)
+        }
+        try page.run("document.getElementById('attributes-json').value = \(quotedJSON(#"{"role":"<b>editor</b>"}"#))")
+        try agree()
+        try wait("#attributes pre", has: #""role": "<b>editor</b>""#)
+
+        try page.click("#ban")
+        try page.wait("document.querySelector('dialog #ban-until')")
+        try page.run("document.getElementById('ban-until').value = '2001-01-01T00:00'")
+        try agree()
+        try wait("dialog [role=alert]", has: "is past")
+        try page.run("document.getElementById('ban-until').value = '2099-12-31T12:00'")
+        try page.fill("#ban-reason", "fraud")
+        try agree()
+        try wait("#account", has: "Dec 2099")
+        #expect(try page.text("#account").contains(", fraud") && page.text("#sessions").contains("No open session"))
+        #expect(try page.run("document.activeElement.innerText").text == "Lift the ban")
+        let signIn = credentials("ada@example.org")
+        #expect(try gateway.send("POST /api/v1/auth/login", signIn).text.contains(#""code":"ACCOUNT_BANNED""#))
+        try page.click("#ban")
+        try wait("dialog", has: "may sign in again")
+        try agree()
+        try wait("#ban", has: "Ban the account")
+        #expect(try gateway.send("POST /api/v1/auth/login", signIn).status == 200)
+
+        try go("people/audit")
+        try wait("#events tbody", has: "crm")
+        try wait("#audit tbody", has: "Account unbanned")
+        #expect(try page.complaints() == [])
+    }
+
     @Test func theAxisOfTimeIsTheChosenOne() throws {
         try signIn()
         try page.wait("document.querySelector('#requests .grid text')")
