@@ -116,7 +116,7 @@ class AuthManager(
     private val lock = Any()
     /** Held by the one refresh, for which all requests with an expired token wait. */
     private val flight = Any()
-    private var session = store.load()?.let(Session::of) ?: Session()
+    private var session = store.load()?.let { Session.of(it) } ?: Session()
 
     /** For requests to the gateway. Requests to other hosts go without the token. */
     val client: OkHttpClient = network.newBuilder().addInterceptor(this).build()

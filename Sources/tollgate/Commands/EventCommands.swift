@@ -23,7 +23,7 @@ extension Command {
         },
         Command.overAccounts(
             "events replay SUBSCRIBER", "sends a service all events behind one again; SUBSCRIBER is the NAME of TOLLGATE_EVENTS_NAME",
-            options: [CommandOption("after", "ID", "the last event that is not sent again")]
+            options: [CommandOption("after", "ID", "the last event that is not sent again", isRequired: true)]
         ) { call throws(UsageFault) in
             let after = try call.value("after") { text throws(UsageFault) in
                 guard let id = UUID(parsing: text) else { throw UsageFault("--after \(quoted(text)) is not the id of an event") }
