@@ -4,8 +4,8 @@ import Testing
 
 /// The pages whose examples are promised to run.
 private let pagesWithExamples: Set<String> = [
-    "README.md", "docs/admin-api.md", "docs/cors.md", "docs/filtering.md", "docs/identity.md", "docs/limits.md", "docs/operations.md",
-    "docs/purchases.md", "docs/sessions.md",
+    "README.md", "docs/accounts.md", "docs/admin-api.md", "docs/cors.md", "docs/filtering.md", "docs/identity.md", "docs/limits.md",
+    "docs/operations.md", "docs/purchases.md", "docs/sessions.md",
     "docs/contracts/anonymous.md", "docs/contracts/apple.md", "docs/contracts/dlauth.md", "docs/contracts/password.md",
     "docs/contracts/provider.md",
 ]
