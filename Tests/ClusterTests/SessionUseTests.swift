@@ -5,7 +5,6 @@ import MemoryStore
 import Storage
 import Testing
 import Threads
-import Transport
 import Wire
 
 @testable import Cluster
@@ -16,16 +15,7 @@ import Wire
     private let uses: SessionUses
     private let user = UUID(high: 1, low: 1)
 
-    init() throws {
-        let clock = AccountClock(now: { EventLoop.now() }, pause: pause)
-        let key = try SigningKey.generate(.ES256)
-        let secret = [UInt8](repeating: 9, count: 32)
-        let mint = TokenMint(
-            issuer: "i", audience: "a", signingKey: { key }, refreshKeys: RefreshTokenKeys(secret: secret),
-            refreshJWTs: try RefreshJWTs(secret: secret, issuer: "i"))
-        uses = SessionUses(
-            sessions: Sessions(context: AccountContext(store: store, clock: clock, notice: { _ in }), mint: mint), batchMilliseconds: 20)
-    }
+    init() throws { uses = SessionUses(sessions: try Sessions(over: store), batchMilliseconds: 20) }
 
     private func open(_ count: UInt64) async throws -> [UUID] {
         let ids = (1...count).map { UUID(high: 2, low: $0) }

@@ -15,16 +15,7 @@ import Wire
     private let store = MemoryStore()
     private let confirmations: TokenConfirmations
 
-    init() throws {
-        let clock = AccountClock(now: { EventLoop.now() }, pause: pause)
-        let key = try SigningKey.generate(.ES256)
-        let secret = [UInt8](repeating: 9, count: 32)
-        let mint = TokenMint(
-            issuer: "i", audience: "a", signingKey: { key }, refreshKeys: RefreshTokenKeys(secret: secret),
-            refreshJWTs: try RefreshJWTs(secret: secret, issuer: "i"))
-        confirmations = TokenConfirmations(
-            sessions: Sessions(context: AccountContext(store: store, clock: clock, notice: { _ in }), mint: mint))
-    }
+    init() throws { confirmations = TokenConfirmations(sessions: try Sessions(over: store)) }
 
     /// The token of the pair `counter`.
     private func see(_ counter: UInt64, session: UInt64 = 1) {
@@ -94,5 +85,18 @@ import Wire
         confirmations.saw(TokenDelivery(session: "none", token: "none"))
         await pause(milliseconds: 300)
         #expect(store.calls == 0)
+    }
+}
+
+extension Sessions {
+    /// Sessions in a store of a test.
+    init(over store: MemoryStore) throws {
+        let key = try SigningKey.generate(.ES256)
+        let secret = [UInt8](repeating: 9, count: 32)
+        let mint = TokenMint(
+            issuer: "i", audience: "a", signingKey: { key }, refreshKeys: RefreshTokenKeys(secret: secret),
+            refreshJWTs: try RefreshJWTs(secret: secret, issuer: "i"))
+        let clock = AccountClock(now: { EventLoop.now() }, pause: pause)
+        self.init(context: AccountContext(store: store, clock: clock, notice: { _ in }), mint: mint)
     }
 }
