@@ -24,7 +24,6 @@ package final class Reconciliation: Sendable {
         var asked: [UUID: WallTime] = [:]
         /// All purchases up to this one were looked at for their acknowledgement.
         var acknowledged: UUID?
-        var task: Task<Void, Never>?
     }
 
     private let context: AccountContext
@@ -35,6 +34,7 @@ package final class Reconciliation: Sendable {
     private let holder: UUID
     private let report: @Sendable (PurchaseReport) -> Void
     private let state = Mutex(State())
+    private let rounds = Rounds()
 
     /// `records`: those of the context's store, unless a test has others.
     package init(
@@ -51,23 +51,16 @@ package final class Reconciliation: Sendable {
 
     /// Begins the passes, one a minute; where no store is configured they do nothing.
     package func start() {
-        state.withLock { state in
-            guard state.task == nil else { return }
-            // Gateways that start together do not go for the lease together.
-            let first = UInt64(context.random(2).reduce(0) { Int($0) << 8 | Int($1) }) * Self.passMilliseconds / 65_536
-            // Unstructured: `stop` cancels it.
-            state.task = Task {
-                await context.clock.pause(first)
-                while !Task.isCancelled {
-                    await pass()
-                    await context.clock.pause(Self.passMilliseconds)
-                }
-            }
+        // Gateways that start together do not go for the lease together.
+        let first = UInt64(context.random(2).reduce(0) { Int($0) << 8 | Int($1) }) * Self.passMilliseconds / 65_536
+        rounds.start(context.clock, after: first) { [self] _ in
+            await pass()
+            return Self.passMilliseconds
         }
     }
 
     /// Ends the pass under way before its next question.
-    package func stop() { state.withLock { $0.task }?.cancel() }
+    package func stop() { rounds.stop() }
 
     /// One pass: takes the lease, and asks for the purchases that are due.
     func pass() async {

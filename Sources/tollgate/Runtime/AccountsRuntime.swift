@@ -30,7 +30,7 @@ final class AccountsRuntime: Part, Sendable {
     private let contracts: Mutex<MountedContracts>
     /// Whether the store was opened: a gateway without accounts leaves it alone until a reload mounts some.
     private let isStarted = Mutex(false)
-    private let noticeTask = Mutex<Task<Void, Never>?>(nil)
+    private let noticeRounds = Rounds()
     /// The adoptions of product lines that were begun: only the newest goes on.
     private let productAdoptions = Atomic<UInt64>(0)
     /// Before a store that is away is asked again, in milliseconds.
@@ -209,15 +209,11 @@ final class AccountsRuntime: Part, Sendable {
 
     /// Begins to send notices, until `stop`; without `TOLLGATE_NOTICES` there is nothing to do.
     private func startNotices() {
-        // Unstructured: `stop` cancels it.
-        let task = Task(executorPreference: assembly.store.executor()) { [self] in
-            while !Task.isCancelled {
-                // A store that is away has been logged; the next look is soon.
-                do throws(AccountFailure) { try await contracts.withLock { $0 }.notices?.sendDue() } catch {}
-                await pause(milliseconds: Notices.pauseMilliseconds)
-            }
+        noticeRounds.start(assembly.context.clock, on: assembly.store.executor()) { [self] _ in
+            // A store that is away has been logged; the next look is soon.
+            do throws(AccountFailure) { try await contracts.withLock { $0 }.notices?.sendDue() } catch {}
+            return Notices.pauseMilliseconds
         }
-        noticeTask.withLock { $0 = task }
     }
 
     /// How long the end waits until the others are told of it, in milliseconds.
@@ -233,14 +229,14 @@ final class AccountsRuntime: Part, Sendable {
         let cluster = cluster
         reconciliation.stop()
         leavingRounds.stop()
-        noticeTask.withLock { $0 }?.cancel()
+        noticeRounds.stop()
         cluster.stop()
         let notices = contracts.withLock { $0 }.notices
-        let noticeTask = noticeTask.withLock { $0 }
+        let noticeRounds = noticeRounds
         // Otherwise they wait for it until its row is old.
         _ = try? blocking(atMost: Self.leaveMilliseconds) {
             await cluster.leave()
-            await noticeTask?.value
+            await noticeRounds.ended()
         }
         sendingLast()
         // Otherwise what was sent just now would be sent again.
