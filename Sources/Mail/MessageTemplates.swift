@@ -26,7 +26,7 @@ struct MessageTemplates: Sendable, Equatable {
     }
 
     /// How long one gateway tries to send a notice, in seconds: any may try again when its claim is over.
-    private static let noticeSeconds = Notices.leaseSeconds - 60
+    private static let noticeSeconds = OutgoingSchedule.notices.pauses[0] - 60
 
     private func outgoing(_ message: Message, _ notice: Notice, wayBack token: String?) -> OutgoingMessage {
         let name: TemplateName =

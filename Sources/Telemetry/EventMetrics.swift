@@ -1,17 +1,24 @@
-import Wire
+package import Wire
 
 /// Metrics of what services are told and asked about accounts; part of the process's metrics.
 package struct EventMetrics: Sendable {
     /// By the values of their labels.
-    private var sent: [[String]: UInt64] = [:]
-    private var pending: [[String]: Int64] = [:]
-    private var answers: [String: UInt64] = [:]
+    fileprivate typealias Samples = [[String]: Int64]
+
+    private var sent: Samples = [:]
+    private var pending: Samples = [:]
+    private var answers: Samples = [:]
+    /// Those that an alert looks at are there from the start.
+    private var outgoing: Samples = [["apple_tokens", "given_up"]: 0, ["notices", "given_up"]: 0]
+    private var waiting: Samples = [:]
+    /// In microseconds.
+    private var oldest: Samples = [:]
 
     package init() {}
 
     /// `result`: `arrived`, `failed` or `parked`.
     package mutating func sent(to subscriber: String, result: String, _ count: Int) {
-        if count > 0 { sent[[subscriber, result], default: 0] += UInt64(count) }
+        if count > 0 { sent[[subscriber, result], default: 0] += Int64(count) }
     }
 
     package mutating func pending(_ subscriber: String, waiting: Int64, parked: Int64, behind: Int64) {
@@ -21,24 +28,32 @@ package struct EventMetrics: Sendable {
     /// Another gateway sends to it now, or none does.
     package mutating func forget(_ subscriber: String) { pending = pending.filter { $0.key[0] != subscriber } }
 
-    package mutating func answered(_ result: String) { answers[result, default: 0] += 1 }
+    package mutating func settled(_ queue: String, result: String, _ count: Int) { outgoing[[queue, result], default: 0] += Int64(count) }
+
+    package mutating func waiting(_ queue: String, _ count: Int64, since: WallTime?) {
+        waiting[[queue]] = count
+        oldest[[queue]] = since?.microseconds
+    }
+
+    package mutating func answered(_ result: String) { answers[[result], default: 0] += 1 }
+
+    fileprivate func write(_ writer: inout ExpositionWriter) {
+        writer.write(.events, ["subscriber", "result"], sent)
+        writer.write(.eventsPending, ["subscriber", "state"], pending)
+        writer.write(.outgoing, ["queue", "result"], outgoing)
+        writer.write(.outgoingWaiting, ["queue"], waiting)
+        writer.write(.outgoingOldest, ["queue"], oldest, decimals: 6)
+        writer.write(.signUpHook, ["result"], answers)
+    }
 }
 
 extension ExpositionWriter {
     mutating func write(_ events: EventMetrics) { events.write(&self) }
-}
 
-extension EventMetrics {
-    fileprivate func write(_ writer: inout ExpositionWriter) {
-        let events = writer.family(.events)
-        for (labels, count) in sent.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
-            writer.sample(events, [("subscriber", labels[0]), ("result", labels[1])], Int64(clamping: count))
+    fileprivate mutating func write(_ metric: ProcessFamily, _ names: [String], _ samples: EventMetrics.Samples, decimals: Int = 0) {
+        let name = family(metric)
+        for (labels, value) in samples.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+            sample(name, Array(zip(names, labels)), value, decimals: decimals)
         }
-        let waiting = writer.family(.eventsPending)
-        for (labels, count) in pending.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
-            writer.sample(waiting, [("subscriber", labels[0]), ("state", labels[1])], count)
-        }
-        let hook = writer.family(.signUpHook)
-        for (result, count) in answers.sorted(by: { $0.key < $1.key }) { writer.sample(hook, [("result", result)], Int64(clamping: count)) }
     }
 }

@@ -10,7 +10,7 @@ enum ProcessFamily: CaseIterable {
     case limitEvictions, refusedAttempts
     case purchases, storeEvents, storeEventLag, storeEventNewest, purchaseFence, incompleteFences
     case merges
-    case events, eventsPending, signUpHook
+    case events, eventsPending, outgoing, outgoingWaiting, outgoingOldest, signUpHook
     case overloadActive, overloadLimit
     case spansExported, spansDropped, spansQueued
 
@@ -85,6 +85,18 @@ enum ProcessFamily: CaseIterable {
                 "events_pending", "gauge", ["subscriber", "state"],
                 "Accounts of which an event waits for its next try, parked events, and entries of the log that were not looked at yet; at the gateway that sends."
             )
+        case .outgoing:
+            .init(
+                "outgoing_total", "counter", ["queue", "result"],
+                "Apple's tokens that were exchanged, revoked or given up, and notices to users that were given up.")
+        case .outgoingWaiting:
+            .init(
+                "outgoing_waiting", "gauge", ["queue"],
+                "Tokens that Apple is to exchange or revoke, and notices that are to be sent to users, at all gateways.")
+        case .outgoingOldest:
+            .init(
+                "outgoing_oldest_timestamp_seconds", "gauge", ["queue"],
+                "Since when the oldest of them waits, in seconds since 1970; not there while none waits.")
         case .signUpHook:
             .init("signup_hook_total", "counter", ["result"], "Sign-ups that the hook was asked about.")
         case .overloadActive:

@@ -77,6 +77,7 @@ import Wire
         #expect(apple.news == ["revoke refresh of c1 of app"])
         await rounds.round()
         #expect(apple.news == [])
+        #expect(office.recorder.notices == [.outgoing(.appleTokens, .exchanged, 1), .outgoing(.appleTokens, .revoked, 1)])
     }
 
     /// However the identity comes to the account.
@@ -148,7 +149,7 @@ import Wire
         office.clock.advance(seconds: AppleToken.revocationSeconds)
         // Also if the key was taken away.
         await LeavingRounds(context: office.context).round()
-        #expect(office.recorder.notices == [.appleTokensLost(1)])
+        #expect(office.recorder.notices == [.outgoing(.appleTokens, .exchanged, 1), .outgoing(.appleTokens, .givenUp, 1)])
     }
 
     @Test func anExchangeThatIsUnderWayAtTheEndIsKept() async throws {
@@ -170,7 +171,7 @@ import Wire
             await rounds.round()
             office.clock.advance(seconds: 60)
         }
-        #expect(office.recorder.notices == [.appleAway("down"), .appleTokensLost(1)])
+        #expect(office.recorder.notices == [.appleAway("down"), .outgoing(.appleTokens, .givenUp, 1)])
     }
 
     @Test func whatAppleDoesNotKnowIsDropped() async throws {

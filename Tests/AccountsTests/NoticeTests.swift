@@ -37,7 +37,7 @@ import Wire
         try await notices.sendDue()
         let notice = try #require(told(office).first)
         #expect(told(office).count == 1 && notice.kind == .passwordChanged && notice.recipient.text == "a@x")
-        office.clock.advance(seconds: Notices.leaseSeconds)
+        office.clock.advance(seconds: OutgoingSchedule.notices.pauses[0])
         try await notices.sendDue()
         #expect(told(office) == [notice, notice])
         office.recorder.settle(notice.id)
@@ -46,7 +46,7 @@ import Wire
         #expect(office.recorder.settledNotices == [notice.id], "the store does not know it yet")
         try await notices.sendDue()
         #expect(office.recorder.settledNotices.isEmpty)
-        office.clock.advance(seconds: Notices.leaseSeconds)
+        office.clock.advance(seconds: OutgoingSchedule.notices.pauses[0])
         try await notices.sendDue()
         #expect(told(office).count == 2)
     }

@@ -134,25 +134,28 @@ import Wire
         let (store, other) = (bench.store, try bench.another())
         let code = code()
         let user = try await signIn(store, code: code).account.id
-        let due = try await store.dueAppleTokens(at: at(0).now, limit: 9)
-        #expect(due == [code])
-        // Two gateways see it, and one takes it.
-        #expect(try await store.take(due[0], at: at(0).now))
-        #expect(try await !other.take(due[0], at: at(0).now))
-        #expect(try await store.dueAppleTokens(at: at(59).now, limit: 9).isEmpty)
-        #expect(try await store.dueAppleTokens(at: at(60).now, limit: 9).map(\.tries) == [1], "the one that took it has stopped")
+        // The first gateway claims it, and stops; the pauses become longer.
+        let times: [Int64] = [0, 60, 180, 420, 900, 1_860, 3_780, 7_620, 15_300, 30_660, 52_260, 73_860]
+        for (tries, seconds) in times.enumerated() {
+            #expect(try await other.claimAppleTokens(at: at(seconds - 1).now, limit: 9).isEmpty)
+            #expect(try await store.claimAppleTokens(at: at(seconds).now, limit: 9).map(\.tries) == [Int64(tries + 1)])
+        }
+        #expect(
+            try await store.outgoing() == [
+                OutgoingState(.notices, waiting: 0, since: nil), OutgoingState(.appleTokens, waiting: 1, since: at(0).now),
+            ])
         try await store.replaceCode(code, by: [1], at: at(1).now)
-        #expect(try await store.dueAppleTokens(at: at(10_000).now, limit: 9).isEmpty, "it is in use")
+        #expect(try await store.claimAppleTokens(at: at(10_000).now, limit: 9).isEmpty, "it is in use")
         // A newer one takes its place.
         let newer = self.code("newer")
         _ = try await signIn(store, code: newer)
         try await store.replaceCode(newer, by: [2], at: at(2).now)
         _ = try await store.delete(user, at(3))
-        let revoked = try await store.dueAppleTokens(at: at(3).now, limit: 9)
+        let revoked = try await store.claimAppleTokens(at: at(3).now, limit: 9)
         #expect(revoked.map(\.sealed) == [[2]] && revoked.allSatisfy { $0.isRevoked && !$0.isCode })
-        #expect(try await store.giveUpAppleTokens(at: at(3 + AppleToken.revocationSeconds - 1).now) == 0)
-        #expect(try await store.giveUpAppleTokens(at: at(3 + AppleToken.revocationSeconds).now) == 1)
-        #expect(try await store.dueAppleTokens(at: at(100 * 86_400).now, limit: 9).isEmpty)
+        #expect(try await store.giveUp(at: at(3 + AppleToken.revocationSeconds - 1).now) == [:])
+        #expect(try await store.giveUp(at: at(3 + AppleToken.revocationSeconds).now) == [.appleTokens: 1])
+        #expect(try await store.claimAppleTokens(at: at(100 * 86_400).now, limit: 9).isEmpty)
     }
 
     @Test(arguments: Backend.allCases)
@@ -164,19 +167,19 @@ import Wire
         let ada = try await signIn(store, code: code)
         let caller = CallerSession(user: ada.account.id, session: try #require(ada.session).id)
         #expect(try await store.leave(caller, DeletionRule(graceSeconds: 100), at(1)) == .closed(until: at(101).now))
-        let due = try await store.dueAppleTokens(at: at(1).now, limit: 9)
+        let due = try await store.claimAppleTokens(at: at(1).now, limit: 9)
         #expect(due.map(\.isCode) == [true] && due.map(\.isRevoked) == [true])
         try await store.replaceCode(code, by: [1], at: at(1).now)
-        #expect(try await store.dueAppleTokens(at: at(1).now, limit: 9).map(\.sealed) == [[1]])
+        #expect(try await store.claimAppleTokens(at: at(1).now, limit: 9).map(\.sealed) == [[1]])
         // The sign-in that opens the account again brings another code, which the erasure revokes.
         let next = self.code("next")
         _ = try await signIn(store, code: next, at: 2)
         try await store.drop(code)
         try await store.replaceCode(next, by: [3], at: at(2).now)
-        #expect(try await store.dueAppleTokens(at: at(1_000).now, limit: 9).isEmpty)
+        #expect(try await store.claimAppleTokens(at: at(1_000).now, limit: 9).isEmpty)
         // A code that Apple never took.
         _ = try await signIn(store, code: self.code("lost"), at: 3)
-        #expect(try await store.giveUpAppleTokens(at: at(3 + 600).now) == 1)
+        #expect(try await store.giveUp(at: at(3 + 600).now) == [.appleTokens: 1])
     }
 
     @Test(arguments: Backend.allCases)
@@ -190,13 +193,13 @@ import Wire
         let caller = CallerSession(user: ada.account.id, session: try #require(ada.session).id)
         guard case .linked = try await store.link(proof, by: caller, at(1)) else { throw Fault("it was not linked") }
         _ = try await signIn(store, code: second, subject: "2", at: 1)
-        #expect(try await store.dueAppleTokens(at: at(1).now, limit: 9).map(\.id) == [first.id, second.id])
+        #expect(try await store.claimAppleTokens(at: at(1).now, limit: 9).map(\.id).sorted() == [first.id, second.id].sorted())
         try await store.replaceCode(first, by: [1], at: at(1).now)
         try await store.replaceCode(second, by: [2], at: at(1).now)
         _ = try await signIn(store, code: newer, subject: "2", at: 2)
         try await store.replaceCode(newer, by: [3], at: at(2).now)
         _ = try await store.delete(ada.account.id, at(3))
-        #expect(Set(try await store.dueAppleTokens(at: at(3).now, limit: 9).map(\.sealed)) == [[1], [3]])
+        #expect(Set(try await store.claimAppleTokens(at: at(3).now, limit: 9).map(\.sealed)) == [[1], [3]])
     }
 
     @Test(arguments: Backend.allCases)
@@ -216,7 +219,7 @@ import Wire
             #expect(try await store.sessions(of: user, now: at(1_001).now).isEmpty)
             #expect(try await store.account(user)?.erasedAt == (closes ? at(1_101).now : nil), "\(subject)")
         }
-        #expect(try await store.dueAppleTokens(at: at(2_000).now, limit: 9).isEmpty, "Apple has ended them itself")
+        #expect(try await store.claimAppleTokens(at: at(2_000).now, limit: 9).isEmpty, "Apple has ended them itself")
         #expect(try await !store.apply(AppleNotice(.consentRevoked, subject: "9", at: at(0).now), ways, rule, at(0)))
     }
 

@@ -34,7 +34,7 @@ import Wire
     }
 
     private func claimed(_ store: any AccountStore, at seconds: Int64) async throws -> [Notice] {
-        try await store.claimNotices(now: at(seconds).now, leaseSeconds: 600, limit: 50)
+        try await store.claimNotices(at: at(seconds).now, limit: 50)
     }
 
     private func run(_ store: any AccountStore, _ sql: String, _ values: [SQLValue]) async throws {
@@ -67,6 +67,11 @@ import Wire
         try await store.settleNotices([expected.id])
         #expect(try await claimed(store, at: 10_000) == [])
         #expect(try await store.wayBack(by: expected.id, now: at(20).now) == nil)
+        #expect(try await store.setPassword("newer", of: user, keeping: session, audit(20_000)) != nil)
+        #expect(try await store.outgoing().first == OutgoingState(.notices, waiting: 1, since: at(20_000).now))
+        #expect(try await store.giveUp(at: at(20_000 + Notice.keptSeconds - 1).now) == [:])
+        #expect(try await store.giveUp(at: at(20_000 + Notice.keptSeconds).now) == [.notices: 1])
+        #expect(try await claimed(store, at: 20_000 + Notice.keptSeconds) == [])
     }
 
     @Test(arguments: Backend.allCases)

@@ -132,6 +132,9 @@ import Wire
         process.purchases.fenced(milliseconds: 40, isEverywhere: true)
         process.purchases.fenced(milliseconds: 1_000, isEverywhere: false)
         process.merges[MergeCount.untaken.rawValue] += 1
+        process.events.settled("apple_tokens", result: "revoked", 2)
+        process.events.waiting("apple_tokens", 3, since: WallTime(seconds: 7))
+        process.events.waiting("notices", 0, since: nil)
         let text = samples([], process)
         let expected = [
             #"tollgate_account_merges_total{outcome="made"} 0"#, #"tollgate_account_merges_total{outcome="untaken"} 1"#,
@@ -143,7 +146,10 @@ import Wire
             #"tollgate_store_event_lag_seconds_bucket{le="0.1"} 1"#, #"tollgate_store_event_lag_seconds_bucket{le="30"} 2"#,
             "tollgate_store_event_lag_seconds_sum 20", #"tollgate_store_event_newest_timestamp_seconds{source="apple"} 20"#,
             #"tollgate_purchase_fence_seconds_bucket{le="0.05"} 1"#, #"tollgate_purchase_fence_seconds_bucket{le="1"} 2"#,
-            "tollgate_purchase_fence_incomplete_total 1",
+            "tollgate_purchase_fence_incomplete_total 1", #"tollgate_outgoing_total{queue="apple_tokens",result="revoked"} 2"#,
+            #"tollgate_outgoing_total{queue="apple_tokens",result="given_up"} 0"#,
+            #"tollgate_outgoing_waiting{queue="apple_tokens"} 3"#, #"tollgate_outgoing_waiting{queue="notices"} 0"#,
+            #"tollgate_outgoing_oldest_timestamp_seconds{queue="apple_tokens"} 7"#,
         ]
         for line in expected { #expect(text.contains(line), "\(line)") }
         #expect(text.count { $0.contains(#"source="revenuecat""#) } == 65)

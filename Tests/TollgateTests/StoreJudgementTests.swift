@@ -59,6 +59,24 @@ import Wire
         #expect(judge("production") == [])
     }
 
+    @Test func aNoticeAndATokenOfAppleThatWaitForLongAreRemarkedOn() {
+        let (set, bare) = (load("TOLLGATE_NOTICES=email\n" + oneRoute).partial.settings, load(oneRoute).partial.settings)
+        let cases: [(OutgoingQueue, Int64?, Configuration, String?)] = [
+            (.notices, nil, set, "ok none waits"), (.notices, nil, bare, nil), (.appleTokens, nil, set, nil),
+            (.notices, 3_600, set, "ok 2 wait, since 1970-01-01T00:00:00.000Z"),
+            (.notices, 3_601, set, "warn 2 wait, since 1970-01-01T00:00:00.000Z: see whether the mail server takes mails"),
+            (
+                .appleTokens, 3_601, bare,
+                "warn 2 wait, since 1970-01-01T00:00:00.000Z: set TOLLGATE_APPLE_KEY, by which they are revoked"
+            ),
+        ]
+        for (queue, age, settings, text) in cases {
+            let state = OutgoingState(queue, waiting: age == nil ? 0 : 2, since: age.map { _ in WallTime(seconds: 0) })
+            let found = StoreJudgements.outgoing(state, settings, now: WallTime(seconds: age ?? 9))
+            #expect(found.map { "\($0.level.rawValue) \($0.text)" } == text)
+        }
+    }
+
     @Test func theBaseOfTheEndpointsHasNoSlashAtItsEnd() {
         for (line, base) in [("/shop/", "/shop"), ("/shop", "/shop"), ("/", "/")] {
             #expect(load("TOLLGATE_PURCHASES=\(line)\n" + oneRoute).partial.settings.purchaseBase == base)

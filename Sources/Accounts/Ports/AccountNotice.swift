@@ -21,8 +21,10 @@ package enum AccountNotice: Sendable, Equatable {
     case mergeUntaken(from: UUID, into: UUID)
     /// Apple does not revoke or exchange tokens now; it is asked again.
     case appleAway(String)
-    /// So many codes and tokens of Apple were given up, because Apple did not answer for long.
-    case appleTokensLost(Int)
+    /// The end of so many entries of a queue.
+    case outgoing(OutgoingQueue, OutgoingResult, Int)
+    /// All queues.
+    case waiting([OutgoingState])
     /// The signing key cannot sign a token.
     case cannotSign(String)
 }

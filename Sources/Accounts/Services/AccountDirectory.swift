@@ -81,6 +81,11 @@ package struct AccountDirectory: Sendable {
         try await context.ask(await context.store.subscriptions())
     }
 
+    /// The entries of each queue that wait.
+    package func outgoing() async throws(AccountFailure) -> [OutgoingState] {
+        try await context.ask(await context.store.outgoing())
+    }
+
     package func grants(of user: UUID) async throws(AccountFailure) -> [ActorName] {
         try await context.ask(await context.store.grants(of: user))
     }

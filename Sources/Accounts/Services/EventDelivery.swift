@@ -15,6 +15,8 @@ package final class EventDelivery: Sendable {
     private static let maxEvents = 100
     /// Accounts whose events are sent at the same time.
     private static let maxAccounts = 16
+    /// After so many failures in a row of a subscriber that is away, an arrival means that it is back.
+    private static let manyFailures = 10
     /// Rounds between two readings of the numbers that wait.
     private static let reportRounds = 15
 
@@ -159,7 +161,7 @@ package final class EventDelivery: Sendable {
             case .arrived(let delivery):
                 arrived += 1
                 settled.arrived.append(delivery.event.position)
-                settled.isBack = settled.isBack || round.failuresInARow >= DeliveryRule.manyFailures
+                settled.isBack = settled.isBack || round.failuresInARow >= Self.manyFailures
                 round.failuresInARow = 0
                 lag = max(lag, (now.microseconds - delivery.event.at.microseconds) / 1_000)
             case .failed(let delivery, let failure):
@@ -167,7 +169,7 @@ package final class EventDelivery: Sendable {
                 if failure.isAway { round.failuresInARow += 1 }
                 reason = failure.reason
                 let (failures, first) = (delivery.failures + 1, delivery.failedAt ?? now)
-                let next = DeliveryRule.next(failures: failures, failedAt: first, now: now)
+                let next = OutgoingSchedule.events.next(failures: failures, failedAt: first, now: now)
                 settled.waiting.append(.init(Delivery(delivery.event, failures: failures, failedAt: first), next: next, failure: failure))
             }
         }

@@ -1,21 +1,21 @@
-internal import Synchronization
 internal import Wire
 
 /// Erases closed accounts once their time has come, and exchanges and revokes Apple's tokens. Every gateway looks for them: a transaction
 /// erases an account or finds it gone, and takes a token for a while or finds it taken, so that a gateway which stops holds up nothing.
 package final class LeavingRounds: Sendable {
     private static let periodMilliseconds: UInt64 = 5_000
+    /// Rounds between two readings of the queues.
+    private static let reportRounds: UInt64 = 12
     /// Accounts that are read at once.
     private static let mostRead = 100
-
-    /// Tokens of Apple that are taken in one round.
+    /// Tokens of Apple that are claimed in one round.
     private static let mostTokens = 50
     /// Between the attempts to write a token that Apple gave; together less than the time for which the code is taken.
     private static let writePauses: [UInt64] = [1_000, 2_000, 4_000, 8_000]
 
     private let context: AccountContext
     private let apple: @Sendable () -> AppleDesk?
-    private let task = Mutex<Task<Void, Never>?>(nil)
+    private let rounds = Rounds()
 
     /// `apple`: the desk in force; nil without a key.
     package init(context: AccountContext, apple: @escaping @Sendable () -> AppleDesk? = { nil }) {
@@ -25,23 +25,20 @@ package final class LeavingRounds: Sendable {
 
     /// Begins the rounds, one every five seconds.
     package func start() {
-        task.withLock { task in
-            guard task == nil else { return }
-            // Unstructured: `stop` cancels it.
-            task = Task {
-                while !Task.isCancelled {
-                    await round()
-                    await context.clock.pause(Self.periodMilliseconds)
-                }
+        rounds.start(context.clock) { [self] number in
+            await round()
+            if number % Self.reportRounds == 0 {
+                do throws(AccountFailure) { context.notice(.waiting(try await context.ask(await context.store.outgoing()))) } catch {}
             }
+            return Self.periodMilliseconds
         }
     }
 
     /// Ends the round under way before its next account or token.
-    package func stop() { task.withLock { $0 }?.cancel() }
+    package func stop() { rounds.stop() }
 
     /// Returns once the round under way has ended. Apple takes a code once, so its answer is not to be lost.
-    package func ended() async { await task.withLock { $0 }?.value }
+    package func ended() async { await rounds.ended() }
 
     /// One round. Each part runs whatever the part before it threw: the context has logged that, and the next round tries again.
     package func round() async {
@@ -85,15 +82,15 @@ package final class LeavingRounds: Sendable {
 
     /// Also without a key, which the operator may have taken away: what is kept is personal data.
     private func giveUp() async throws(AccountFailure) {
-        let lost = try await context.ask(await context.store.giveUpAppleTokens(at: context.storeTime))
-        if lost > 0 { context.notice(.appleTokensLost(lost)) }
+        for (queue, count) in try await context.ask(await context.store.giveUp(at: context.storeTime)) {
+            context.notice(.outgoing(queue, .givenUp, count))
+        }
     }
 
     private func settle(at desk: AppleDesk) async throws(AccountFailure) {
-        let now = context.storeTime
-        for token in try await context.ask(await context.store.dueAppleTokens(at: now, limit: Self.mostTokens)) {
-            guard !Task.isCancelled, try await context.ask(await context.store.take(token, at: context.storeTime)) else { continue }
-            guard try await settle(token, at: desk) else { return }
+        for _ in 0..<Self.mostTokens where !Task.isCancelled {
+            let claimed = try await context.ask(await context.store.claimAppleTokens(at: context.storeTime, limit: 1))
+            guard let token = claimed.first, try await settle(token, at: desk) else { return }
         }
     }
 
@@ -116,14 +113,16 @@ package final class LeavingRounds: Sendable {
                 return false
             }
             // Apple took it at the first try, and the gateway did not get the token.
-            if token.isCode, token.tries > 0 { context.notice(.appleTokensLost(1)) }
+            if token.isCode, token.tries > 1 { context.notice(.outgoing(.appleTokens, .givenUp, 1)) }
         }
         // Without one it was revoked, or Apple does not know it.
         guard let sealed = refresh.map({ desk.vault.seal($0, token.id) }) else {
             try await context.ask(await context.store.drop(token))
+            if !token.isCode { context.notice(.outgoing(.appleTokens, .revoked, 1)) }
             return true
         }
         try await keep(sealed, inPlaceOf: token)
+        context.notice(.outgoing(.appleTokens, .exchanged, 1))
         return true
     }
 

@@ -4,13 +4,11 @@ internal import Wire
 /// Mails that tell users of changes of their accounts, and the way back from a change of the email.
 ///
 /// A notice is stored in the transaction of its change and sent after the commit. A gateway claims those that are due, and settles
-/// them when the mail server has taken them. If the gateway dies in between, the notice is due again after the lease, so that none is
+/// them when the mail server has taken them. If the gateway dies in between, the notice is due again after a while, so that none is
 /// lost; one may then come twice.
 package struct Notices: Sendable {
     /// Between two looks at what is due.
     package static let pauseMilliseconds: UInt64 = 2_000
-    /// How long a gateway tries to send a notice before any one may claim it again.
-    package static let leaseSeconds: Int64 = 600
     private static let batch = 50
     private static let tagBytes = 16
 
@@ -32,8 +30,7 @@ package struct Notices: Sendable {
         try await settle()
         var found = Self.batch
         while found == Self.batch {
-            let due = try await context.ask(
-                await context.store.claimNotices(now: context.storeTime, leaseSeconds: Self.leaseSeconds, limit: Self.batch))
+            let due = try await context.ask(await context.store.claimNotices(at: context.storeTime, limit: Self.batch))
             for notice in due {
                 let wayBack = notice.kind == .emailLeft ? token(of: notice.id) : nil
                 let content = Message.Content.notice(notice, wayBack: wayBack)

@@ -12,15 +12,15 @@ package protocol LeavingRecords: Sendable {
     func erasable(at now: WallTime, limit: Int) async throws(StoreFault) -> [UUID]
     /// Erases a closed account; false if it is gone, or its time has not come, because a sign-in has opened it again.
     func erase(_ user: UUID, _ audit: AuditContext) async throws(StoreFault) -> Bool
-    /// Codes that are to be exchanged and tokens that are to be revoked now, at most `limit` of them.
-    func dueAppleTokens(at now: WallTime, limit: Int) async throws(StoreFault) -> [AppleToken]
-    /// Takes a due token, until `AppleToken.nextTry`; false if another gateway has taken it, or it is gone.
-    func take(_ token: AppleToken, at now: WallTime) async throws(StoreFault) -> Bool
+    /// Claims at most `limit` codes that are to be exchanged and tokens that are to be revoked now. Each is due again by
+    /// `OutgoingSchedule.appleTokens`, here or at another gateway, unless it is replaced or dropped before.
+    func claimAppleTokens(at now: WallTime, limit: Int) async throws(StoreFault) -> [AppleToken]
     /// Keeps the refresh token that a code was exchanged for, in place of the code and of older ones of the identity and the app.
     func replaceCode(_ token: AppleToken, by sealed: [UInt8], at now: WallTime) async throws(StoreFault)
     func drop(_ token: AppleToken) async throws(StoreFault)
-    /// Drops codes that Apple takes no more, and tokens that could not be revoked for `AppleToken.revocationSeconds`; returns how many.
-    func giveUpAppleTokens(at now: WallTime) async throws(StoreFault) -> Int
+    /// Drops codes that Apple takes no more, and tokens and notices that have failed until the end of their schedules; returns how many.
+    func giveUp(at now: WallTime) async throws(StoreFault) -> [OutgoingQueue: Int]
+    func outgoing() async throws(StoreFault) -> [OutgoingState]
     /// Carries out what Apple says of one of its users.
     func apply(
         _ notice: AppleNotice, _ ways: SignInWays, _ rule: DeletionRule, _ audit: AuditContext

@@ -2,9 +2,9 @@ package import Wire
 
 /// Notices that are to be sent, and the ways back that they open.
 package protocol NoticeRecords: Sendable {
-    /// At most `limit` notices that are due, the oldest first. Each is due again after `leaseSeconds`, here or at another gateway, unless it
-    /// is settled before.
-    func claimNotices(now: WallTime, leaseSeconds: Int64, limit: Int) async throws(StoreFault) -> [Notice]
+    /// Claims at most `limit` notices that are due, the oldest first. Each is due again by `OutgoingSchedule.notices`, here or at another
+    /// gateway, unless it is settled before.
+    func claimNotices(at now: WallTime, limit: Int) async throws(StoreFault) -> [Notice]
     /// Marks notices as sent, or as refused for good.
     func settleNotices(_ ids: Set<UUID>) async throws(StoreFault)
     /// The address that a notice of `emailLeft` leads back to; nil if it is too old, was used, or its account is gone.

@@ -14,18 +14,13 @@ package struct AppleToken: Sendable, Equatable {
     package let sealed: [UInt8]
     package var isCode = true
     package var isRevoked = false
-    /// How often Apple was asked about it.
+    /// How often a gateway has claimed it to ask Apple, this time included.
     package var tries: Int64 = 0
 
     package init(id: UUID, client: String, sealed: [UInt8]) {
         self.id = id
         self.client = client
         self.sealed = sealed
-    }
-
-    /// When Apple is asked again if it does not answer, or the gateway that asks stops: after 1, 2, 4 … minutes, 6 hours at most.
-    package static func nextTry(after tries: Int64, now: WallTime) -> WallTime {
-        now.advanced(seconds: min(60 << min(tries, 12), 6 * 3_600))
     }
 }
 

@@ -3,28 +3,21 @@ internal import Credentials
 package import Wire
 
 extension SQLStore {
-    package func dueAppleTokens(at now: WallTime, limit: Int) async throws(StoreFault) -> [AppleToken] {
-        try await database.read { sql throws(SQLFault) in
-            try sql.rows(
-                """
-                SELECT id, client, sealed, is_code, revoked_at, tries FROM apple_tokens WHERE next_at <= $1 ORDER BY next_at LIMIT $2
-                """,
-                [.time(now), .integer(Int64(limit))]
-            ) { row throws(SQLFault) in
-                var token = AppleToken(id: try row.id(), client: try row.text(), sealed: try row.bytes())
-                token.isCode = try row.flag()
-                token.isRevoked = try row.optionalTime() != nil
-                token.tries = try row.count()
-                return token
-            }
-        }
-    }
+    static let appleTokens = OutgoingTable(
+        queue: .appleTokens, columns: "id, client, sealed, is_code, revoked_at, tries", due: "next_at", tries: "tries",
+        since: "COALESCE(revoked_at, kept_at)", schedule: .appleTokens,
+        ends: [
+            ("revoked_at", OutgoingSchedule.appleTokens.lastSeconds), ("CASE is_code WHEN 1 THEN kept_at END", 2 * AppleToken.codeSeconds),
+        ],
+        giveUp: "DELETE FROM apple_tokens")
 
-    package func take(_ token: AppleToken, at now: WallTime) async throws(StoreFault) -> Bool {
-        try await database.write { sql throws(SQLFault) in
-            try sql.change(
-                .unlogged, "UPDATE apple_tokens SET tries = tries + 1, next_at = $3 WHERE id = $1 AND tries = $2 AND next_at <= $4",
-                [.id(token.id), .integer(token.tries), .time(AppleToken.nextTry(after: token.tries, now: now)), .time(now)]) == 1
+    package func claimAppleTokens(at now: WallTime, limit: Int) async throws(StoreFault) -> [AppleToken] {
+        try await claim(Self.appleTokens, at: now, limit: limit) { row throws(SQLFault) in
+            var token = AppleToken(id: try row.id(), client: try row.text(), sealed: try row.bytes())
+            token.isCode = try row.flag()
+            token.isRevoked = try row.optionalTime() != nil
+            token.tries = try row.count()
+            return token
         }
     }
 
@@ -51,22 +44,6 @@ extension SQLStore {
     package func drop(_ token: AppleToken) async throws(StoreFault) {
         try await database.write { sql throws(SQLFault) in
             _ = try sql.change(.unlogged, "DELETE FROM apple_tokens WHERE id = $1", [.id(token.id)])
-        }
-    }
-
-    package func giveUpAppleTokens(at now: WallTime) async throws(StoreFault) -> Int {
-        let condition = """
-            next_at IS NOT NULL AND ((is_code = 1 AND kept_at <= $1) OR revoked_at <= $2)
-            """
-        let values: [SQLValue] = [
-            .time(now.advanced(seconds: -2 * AppleToken.codeSeconds)), .time(now.advanced(seconds: -AppleToken.revocationSeconds)),
-        ]
-        let isAny = try await database.read { sql throws(SQLFault) in
-            try sql.first("SELECT id FROM apple_tokens WHERE \(condition) LIMIT 1", values) != nil
-        }
-        guard isAny else { return 0 }
-        return try await database.write { sql throws(SQLFault) in
-            try sql.change(.unlogged, "DELETE FROM apple_tokens WHERE \(condition)", values)
         }
     }
 

@@ -2,21 +2,18 @@ package import Accounts
 package import Wire
 
 extension SQLStore {
-    package func claimNotices(now: WallTime, leaseSeconds: Int64, limit: Int) async throws(StoreFault) -> [Notice] {
+    static let notices = OutgoingTable(
+        queue: .notices, columns: "id, kind, recipient, language, device, address, at", due: "due_at",
         // A kind of a later release is left to gateways of that release.
-        let kinds = Notice.Kind.allCases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
-        let due = "SELECT id FROM notices WHERE due_at <= $1 AND kind IN (\(kinds)) ORDER BY due_at, id LIMIT \(limit)"
-        // Mostly there are none, and then nothing is written.
-        let isIdle = try await database.read(isBrief: true) { sql throws(SQLFault) in try sql.first(due, [.time(now)]) == nil }
-        if isIdle { return [] }
-        let claimed = try await database.write { sql throws(SQLFault) in
-            try sql.changing(
-                .unlogged,
-                "UPDATE notices SET due_at = $2 WHERE due_at <= $1 AND id IN (\(due)) RETURNING \(SQLTransaction.noticeColumns)",
-                [.time(now), .time(now.advanced(seconds: leaseSeconds))]
-            ).map { row throws(SQLFault) in try SQLTransaction.notice(row) }
-        }
-        return claimed.sorted { $0.id < $1.id }
+        isKnown: " AND kind IN (\(Notice.Kind.allCases.map { "'\($0.rawValue)'" }.joined(separator: ", ")))",
+        since: "at", schedule: .notices, ends: [("at", OutgoingSchedule.notices.lastSeconds)], giveUp: "UPDATE notices SET due_at = NULL")
+
+    package func claimNotices(at now: WallTime, limit: Int) async throws(StoreFault) -> [Notice] {
+        try await claim(Self.notices, at: now, limit: limit) { row throws(SQLFault) in
+            Notice(
+                id: try row.id(), kind: try row.word(Notice.Kind.self), recipient: EmailAddress(stored: try row.text()),
+                language: try row.optionalText(), detail: try row.optionalText(), address: try row.optionalAddress(), at: try row.time())
+        }.sorted { $0.id < $1.id }
     }
 
     package func settleNotices(_ ids: Set<UUID>) async throws(StoreFault) {
@@ -54,15 +51,6 @@ extension SQLStore {
 }
 
 extension SQLTransaction {
-    fileprivate static let noticeColumns = "id, kind, recipient, language, device, address, at"
-
-    fileprivate static func notice(_ row: SQLRow) throws(SQLFault) -> Notice {
-        var row = row
-        return Notice(
-            id: try row.id(), kind: try row.word(Notice.Kind.self), recipient: EmailAddress(stored: try row.text()),
-            language: try row.optionalText(), detail: try row.optionalText(), address: try row.optionalAddress(), at: try row.time())
-    }
-
     /// Has a mail sent after the commit that tells of a change of `account`. To proven addresses alone: any other may be a stranger's.
     mutating func notify(_ kind: Notice.Kind, _ account: Account, detail: String? = nil, _ audit: AuditContext) throws(SQLFault) {
         guard audit.notices.contains(kind.topic), account.emailConfirmedAt != nil, account.mailStoppedAt == nil,

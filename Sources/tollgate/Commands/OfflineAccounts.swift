@@ -168,7 +168,7 @@ private final class StoreReason: Sendable {
         switch notice {
         case .storeFailed(let reason), .storeAway(let reason): text.withLock { $0 = reason }
         // Notices about sessions, tokens and merges: no command creates any, or the command says so itself.
-        case .refreshStorm, .refreshReuse, .refreshAhead, .cannotSign, .merged, .mergeTaken, .mergeUntaken, .appleAway, .appleTokensLost:
+        case .refreshStorm, .refreshReuse, .refreshAhead, .cannotSign, .merged, .mergeTaken, .mergeUntaken, .appleAway, .outgoing, .waiting:
             break
         }
     }

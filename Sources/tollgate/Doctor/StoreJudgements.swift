@@ -41,6 +41,27 @@ enum StoreJudgements {
         return .warn(subject, "\(counted(Int(known.waiting), "event")) did not arrive yet\(since)\(reason)")
     }
 
+    /// How long a notice or a token may wait before that is remarked on, in seconds.
+    private static let outgoingSeconds: Int64 = 3_600
+
+    /// nil where nothing waits and nothing is set up.
+    static func outgoing(_ state: OutgoingState, _ settings: Configuration, now: WallTime) -> Diagnosis? {
+        let (subject, isSet, advice) =
+            switch state.queue {
+            case .notices: ("notices", !settings.notices.isEmpty, "see whether the mail server takes mails")
+            case .appleTokens:
+                (
+                    "Apple's tokens", settings.appleKey != nil,
+                    settings.appleKey == nil
+                        ? "set \(Setting.appleKey.name), by which they are revoked"
+                        : "see whether this machine reaches Apple and the key is still Apple's"
+                )
+            }
+        guard let since = state.since else { return isSet ? .ok(subject, "none waits") : nil }
+        let waiting = "\(state.waiting) wait\(state.waiting == 1 ? "s" : ""), since \(ISO8601.text(since))"
+        return now.seconds - since.seconds > outgoingSeconds ? .warn(subject, "\(waiting): \(advice)") : .ok(subject, waiting)
+    }
+
     static func history(_ history: StoreHistory, _ stores: Stores, now: WallTime) -> [Diagnosis] {
         stores.storefronts.map { newest($0.source, history.newest[$0.source], now) } + products(history, stores)
     }

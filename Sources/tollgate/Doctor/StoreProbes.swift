@@ -13,17 +13,22 @@ struct StoreProbes {
     let stores: Stores
     let now: WallTime
 
-    /// One for each store, and one for the accounts; none where no store is set up. One for the services that are told of accounts.
-    var all: [ProbeRun.Probe] { purchases + events }
+    /// One for each store, and one for the accounts; none where no store is set up. One for the services that are told of accounts, the mails
+    /// to users and Apple's tokens.
+    var all: [ProbeRun.Probe] { purchases + outgoing }
 
-    private var events: [ProbeRun.Probe] {
-        let names = configuration.settings.events.map(\.name)
-        guard !names.isEmpty else { return [] }
+    private var outgoing: [ProbeRun.Probe] {
+        let settings = configuration.settings
+        guard settings.account != nil || settings.appleKey != nil || !settings.events.isEmpty || !settings.notices.isEmpty else {
+            return []
+        }
         return [
-            ProbeRun.Probe(name: "events") {
+            ProbeRun.Probe(name: "events") { [now] in
                 lookIntoAccounts("events") { accounts in
                     let known = try await accounts.operator.directory.subscriptions()
-                    return names.map { name in StoreJudgements.events(name, known.first { $0.name == name }) }
+                    let queues = try await accounts.operator.directory.outgoing()
+                    return settings.events.map { line in StoreJudgements.events(line.name, known.first { $0.name == line.name }) }
+                        + queues.compactMap { StoreJudgements.outgoing($0, settings, now: now) }
                 }
             }
         ]

@@ -220,9 +220,11 @@ final class ConditionLog: Sendable {
             ("retry_s", "\(refusal.retryAfterSeconds)"))
     }
 
-    // MARK: merges
+    // MARK: accounts
 
     func count(_ outcome: MergeCount) { state.withLock { $0.counts.metrics.merges[outcome.rawValue] += 1 } }
+
+    func count(_ body: (inout EventMetrics) -> Void) { state.withLock { body(&$0.counts.metrics.events) } }
 
     // MARK: purchases
 

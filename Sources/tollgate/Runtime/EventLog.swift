@@ -24,7 +24,14 @@ extension ConditionLog {
                 "no service has taken a merge, what they keep of the merged account is still under its id", ("from", from.text),
                 ("into", into.text))
         case .appleAway(let reason): log.warning("Apple does not revoke or exchange tokens now, it is asked again", ("reason", reason))
-        case .appleTokensLost(let count): log.error("tokens of Apple were given up, they are not revoked", ("count", "\(count)"))
+        case .outgoing(let queue, let result, let number):
+            count { $0.settled(queue.rawValue, result: result.rawValue, number) }
+            guard result == .givenUp else { return }
+            switch queue {
+            case .appleTokens: log.error("tokens of Apple were given up, they are not revoked", ("count", "\(number)"))
+            case .notices: log.error("notices to users were given up, the mail server has not taken them", ("count", "\(number)"))
+            }
+        case .waiting(let states): for state in states { count { $0.waiting(state.queue.rawValue, state.waiting, since: state.since) } }
         case .cannotSign(let reason): log.error("no token can be signed", ("error", reason))
         }
     }
