@@ -45,14 +45,18 @@ let package = Package(
         .target(name: "CCrypt", linkerSettings: [.linkedLibrary("crypt")]),
         .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(name: "CPostgres", linkerSettings: [.linkedLibrary("pq")]),
-        .target(name: "CZlib", linkerSettings: [.linkedLibrary("z")]),
+        .target(
+            name: "CCodings",
+            linkerSettings: [
+                .linkedLibrary("z"), .linkedLibrary("zstd"), .linkedLibrary("brotlienc"), .linkedLibrary("brotlidec"),
+            ]),
         // The files of Sources/Admin/Console and Sources/Contracts/Web, embedded.
         .target(name: "CSites"),
 
         // Core: pure and synchronous.
         .target(name: "Wire", swiftSettings: house),
         .target(name: "Credentials", dependencies: ["Wire", "COpenSSL", "CArgon2", "CCrypt"], swiftSettings: house),
-        .target(name: "HTTP", dependencies: ["Wire", "CZlib"], swiftSettings: house),
+        .target(name: "HTTP", dependencies: ["Wire", "CCodings"], swiftSettings: house),
         .target(name: "Gate", dependencies: ["Wire", "Credentials", "HTTP"], swiftSettings: house),
         .target(name: "Telemetry", dependencies: ["Wire"], swiftSettings: house),
 

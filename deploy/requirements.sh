@@ -108,7 +108,7 @@ require_swift() {
 }
 
 # shellcheck disable=SC2034  # For the scripts that read this file.
-build_packages=(libssl-dev libcurl4-openssl-dev libhiredis-dev libargon2-dev libcrypt-dev libsqlite3-dev libpq-dev zlib1g-dev)
+build_packages=(libssl-dev libcurl4-openssl-dev libhiredis-dev libargon2-dev libcrypt-dev libsqlite3-dev libpq-dev zlib1g-dev libzstd-dev libbrotli-dev)
 
 # swift build, with a check that every import is declared as a dependency.
 #

@@ -7,7 +7,7 @@ import Wire
 package struct Explanation: Sendable, Equatable {
     package struct Step: Sendable, Equatable {
         /// `client`, `path`, `route`, `cors`, `caller`, `identity`, `standing`, `refresh`, `tier`, `attributes`, `sign-in`, `size`, `limit`,
-        /// `filter`, `cause` or `verdict`; `tollgate explain` adds more.
+        /// `filter`, `compress`, `cause` or `verdict`; `tollgate explain` adds more.
         package let name: String
         package let text: String
 
@@ -65,6 +65,7 @@ package struct Explanation: Sendable, Equatable {
         if refusal == .payloadTooLarge { add("size", "the content is larger than \(rule.bodyLimit) bytes") }
         for index in rule.limits.indices { add("limit", Self.limit(note, rule, index)) }
         if refusal == nil || refusal == .premiumRequired, !rule.filters.isEmpty { add("filter", Self.filter(note, rule, policy)) }
+        if refusal == nil, let compression = Self.compression(rule) { add("compress", compression) }
     }
 
     private mutating func add(_ name: String, _ text: String) { steps.append(Step(name, text)) }
@@ -185,6 +186,14 @@ package struct Explanation: Sendable, Equatable {
         let fields = rule.filters.map(\.text).joined(separator: ", ")
         let shadow = rule.shadow.contains(.filter) ? ", shadow mode only counts them" : ""
         return "elements above \(tier) by \(fields) are removed from the answer\(unlabelled(note, rule))\(shadow)"
+    }
+
+    /// The compression of the answer, where the route has any.
+    private static func compression(_ rule: RouteRule) -> String? {
+        guard let plan = CompressionPlan(rule) else { return nil }
+        let events = plan.takesEvents ? ", event streams too" : ""
+        return
+            "the answer is compressed from \(plan.least) bytes on, by the first of \(rule.compression.codings.text) that the client likes best\(events)"
     }
 
     /// The rule for elements without a label, where the route has one.

@@ -56,6 +56,8 @@ package final class Policy: Sendable {
     /// The compiled field changes of each rule.
     let requestFields: [FieldPlan?]
     let answerFields: [FieldPlan?]
+    /// The compiled compression of each rule.
+    let compressions: [CompressionPlan?]
     /// The attributes that the rules look at.
     let attributes: AttributeTable
     /// Prefixes to strip and tier fields, referenced by slices.
@@ -113,6 +115,7 @@ package final class Policy: Sendable {
         filters = rules.map { FilterPlan($0, tiers: tiers) }
         requestFields = rules.map { FieldPlan($0.requestFields, of: $0) }
         answerFields = rules.map { FieldPlan($0.answerFields, of: $0) }
+        compressions = rules.map(CompressionPlan.init)
         tierLines = tiers.names.indices.map { tier in
             let lines = IdentityHeaders.tierFields(Tier(rawValue: UInt8(tier)), tiers)
             texts += lines
@@ -153,6 +156,7 @@ package final class Policy: Sendable {
         filters = other.filters
         requestFields = other.requestFields
         answerFields = other.answerFields
+        compressions = other.compressions
         attributes = other.attributes
         self.texts = texts
         tierLines = other.tierLines

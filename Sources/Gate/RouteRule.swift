@@ -111,6 +111,7 @@ package struct RouteRule: Sendable {
     package var filterIsStrict: Bool
     /// The rule for elements without the field (`filter-unlabelled=`).
     package var unlabelled: UnlabelledRule
+    package var compression: CompressionRule
     /// The policy for pages of other origins (`cors=`); nil leaves CORS to the upstream.
     package var cors: CORSRule?
     package var streams: StreamRule
@@ -163,6 +164,7 @@ package struct RouteRule: Sendable {
         filters = []
         filterIsStrict = true
         unlabelled = .byForm
+        compression = CompressionRule()
         cors = nil
         streams = StreamRule()
         takesWebSockets = false

@@ -1,31 +1,7 @@
-internal import CZlib
+internal import CCodings
 package import Wire
 
-/// Content codings that can be decoded (`Content-Encoding`).
-package enum ContentCoding: Equatable, Sendable {
-    case identity, gzip, deflate
-
-    /// nil for codings that cannot be decoded, and for several at once.
-    package init?(_ fields: borrowing FieldTable, _ bytes: RawSpan) {
-        guard let index = fields.first(.contentEncoding) else {
-            self = .identity
-            return
-        }
-        let value = bytes[fields[index].value]
-        guard !fields.isRepeated(.contentEncoding) else { return nil }
-        if value.equalsIgnoringCase("gzip") || value.equalsIgnoringCase("x-gzip") {
-            self = .gzip
-        } else if value.equalsIgnoringCase("deflate") {
-            self = .deflate
-        } else if value.isEmpty || value.equalsIgnoringCase("identity") {
-            self = .identity
-        } else {
-            return nil
-        }
-    }
-}
-
-/// Decodes gzip or deflate content that arrives in pieces, a bounded amount at a time.
+/// Decodes coded content that arrives in pieces, a bounded amount at a time.
 @safe
 package struct ContentDecoder: ~Copyable {
     /// How a call ended.
@@ -43,11 +19,14 @@ package struct ContentDecoder: ~Copyable {
 
     /// A decoder for a coding other than identity; nil without memory.
     package init?(_ coding: ContentCoding) {
-        guard let made = unsafe czlib_new(coding == .gzip ? 1 : 0) else { return nil }
+        guard let made = unsafe ccodings_decoder_new(Int32(coding.rawValue)) else { return nil }
         unsafe stream = made
     }
 
-    deinit { unsafe czlib_free(stream) }
+    deinit { unsafe ccodings_decoder_free(stream) }
+
+    /// Bytes that it holds.
+    package var heldBytes: Int { unsafe ccodings_decoder_size(stream) }
 
     /// Whether the content may end here: at the end of the coded stream, or before it began.
     package mutating func mayEnd() -> Bool { hasEnded || !hasBegun }
@@ -62,7 +41,7 @@ package struct ContentDecoder: ~Copyable {
             var result: Int32 = 0
             unsafe out.withUnsafeRoom(left) { space in
                 unsafe input.readable.withUnsafeBytes { bytes in
-                    result = unsafe czlib_inflate(
+                    result = unsafe ccodings_decode(
                         stream, bytes.baseAddress, bytes.count, &taken, space.baseAddress, space.count, &filled)
                 }
                 return filled

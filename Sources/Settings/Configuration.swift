@@ -40,6 +40,8 @@ package struct Configuration: Sendable {
     package var internals: [InternalDeclaration] = []
     /// `TOLLGATE_CORS`.
     package var cors = CORSChoice.off
+    /// Media types that are compressed beside those that the gateway knows (`TOLLGATE_COMPRESS_TYPES`).
+    package var compressionTypes: [String] = []
     package var trustedProxies: [CIDR] = []
     /// `REDIS_URL` unparsed; it may contain a password. nil: limits are counted in process.
     package var redisURL: String?

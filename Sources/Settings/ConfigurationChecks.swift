@@ -132,6 +132,8 @@ extension ConfigurationReader {
     private mutating func resolve(_ number: Int, _ upstreams: [String: Int], _ names: [String]) {
         let route = configuration.routes[number]
         configuration.routes[number].rule.cors = corsRule(of: route)
+        configuration.routes[number].rule.compression.codings = configuration.compressionCodings
+        configuration.routes[number].rule.compression.types = configuration.compressionTypes
         if let index = upstreams[route.upstream] {
             configuration.routes[number].rule.target = .upstream(index)
             configuration.routes[number].rule.upstreamPathsAreExact = configuration.upstreams[index].pathsAreExact

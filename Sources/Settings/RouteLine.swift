@@ -97,6 +97,15 @@ extension RouteDeclaration: OptionTarget {
             "the rule for elements without the field: by default `filter=tier` keeps them and a path drops them; a tier counts them as labelled with it"
         )
         LineOption(
+            "compress", \.rule.compression.mode, .choice(CompressionRule.Mode.allCases) { "\($0)" },
+            "whether responses are compressed: those that the gateway filters, all, or none"
+        ).when { $0.rule.compression.mode != .filtered }
+        LineOption("compress-min", \.rule.compression.least, .size(), "the length from which on a response is compressed")
+            .when { $0.rule.compression.least != CompressionRule().least }
+        LineOption(
+            "compress-events", \.rule.compression.takesEvents, .flag(), "whether event streams are compressed, too, each event at once"
+        ).when { $0.rule.compression.takesEvents }
+        LineOption(
             "shadow", flags: [("limit", \.rule.shadow[.limit]), ("tier", \.rule.shadow[.tier]), ("filter", \.rule.shadow[.filter])],
             "limit,tier,filter", "checks that are decided, counted and logged, but not enforced")
         LineOption(
@@ -259,6 +268,7 @@ extension RouteDeclaration {
         Self.checkFilter(&line, rule)
         Self.checkStreams(&line, rule)
         Self.checkFields(&line, rule)
+        Self.checkCompression(&line, rule)
         Self.checkTogether(&line, rule)
         if upstream.isEmpty { line.fault("has no upstream=, write upstream=NAME") }
         cors.noteDependent(line)
@@ -314,6 +324,13 @@ extension RouteDeclaration {
         if rule.shadow.contains(.filter) { line.fault("shadow=filter needs a filter, add filter=tier or remove it") }
         for key in ["filter-strict", "filter-unlabelled"] where line.has(key) {
             line.fault("\(key)= needs a filter, add filter=tier or remove it")
+        }
+    }
+
+    private static func checkCompression(_ line: inout OptionLine, _ rule: RouteRule) {
+        guard rule.compression.mode == .off || rule.compression.mode == .filtered && rule.filters.isEmpty else { return }
+        for key in ["compress-min", "compress-events"] where line.has(key) {
+            line.fault("\(key)= needs a route whose responses are compressed, add compress=on or remove it")
         }
     }
 

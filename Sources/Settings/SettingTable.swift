@@ -76,6 +76,10 @@ package struct PlainSettings: Sendable {
         "TOLLGATE_MAX_BUFFERS", .size((1 << 20)...(1 << 42)), default: "1GiB",
         "The memory that heads and bodies on their way may take, over all workers, as counted twice a second; beyond it new requests get 503 with `Retry-After`."
     )
+    package let compressionCodings = ValueSetting<CompressionCodings>(
+        "TOLLGATE_COMPRESS", OptionForm(plain: TypedText.codings) { OptionValue($0.text) }, default: "zstd br gzip",
+        "The codings by which responses are compressed on routes whose `compress=` says so, the preferred first, or `off`. See [compression](compression.md)."
+    )
     package let dnsRefreshMilliseconds = ValueSetting<UInt32>(
         "TOLLGATE_DNS_REFRESH", .duration(1_000...86_400_000), default: "30s",
         "How often names of upstreams are looked up; after a failure it is tried again within 5 s, and the last known addresses stay in use."
@@ -319,6 +323,10 @@ extension Setting {
         "The changes of an account of which its user is told by mail, separated by commas or spaces: `new-device` (a sign-in on a device that the account was not used on before), `password` (also a provider that is linked or unlinked), `email` (also to the address before, with a way back for 72 h, which needs `TOLLGATE_ACCOUNT`). See [accounts](accounts.md#notices)."
     )
 
+    package static let compressionTypes = Setting(
+        "TOLLGATE_COMPRESS_TYPES", .words(\.compressionTypes, TypedText.mediaType).emptyIsNone,
+        "Further media types of responses to compress, such as `application/wasm`, separated by spaces.")
+
     private static let plain = PlainSettings.rows
 
     package static let all: [Setting] =
@@ -337,7 +345,8 @@ extension Setting {
             plain.headerTimeoutMilliseconds.row, plain.bodyTimeoutMilliseconds.row, plain.bodyRate.row, plain.cancelsOnHalfClose.row,
             plain.sendTimeoutMilliseconds.row, plain.idleTimeoutMilliseconds.row, plain.drainTimeoutMilliseconds.row,
             plain.maxConnections.row, plain.maxRequests.row, plain.maxLocalRequests.row, plain.maxBuffers.row, plain.clientShare.row,
-            plain.dnsRefreshMilliseconds.row, plain.http2Streams.row, plain.http2StreamWindow.row, plain.http2ConnectionWindow.row,
+            plain.compressionCodings.row, compressionTypes, plain.dnsRefreshMilliseconds.row, plain.http2Streams.row,
+            plain.http2StreamWindow.row, plain.http2ConnectionWindow.row,
             upgradeURL, cors, plain.logLevel.row, plain.accessLog.row, smtpURL, plain.mailFrom.row, plain.appName.row, smsURL,
             plain.smsBudget.row, smsDomain, smsAppHash, resetURL, mailTemplates, notices, tlsClientCA, plain.hasConsoleOnMain.row,
             keySecret,

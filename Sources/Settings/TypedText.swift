@@ -144,6 +144,26 @@ package enum TypedText {
         return network
     }
 
+    static func codings(_ text: String) throws(ParseError) -> CompressionCodings {
+        if text == "off" { return .none }
+        let words = text.split(whereSeparator: { $0 == " " || $0 == "," }).map(String.init)
+        guard !words.isEmpty, let codings = CompressionCodings(words) else {
+            throw ParseError("is no list of codings, write some of \(CompressionCodings.names.joined(separator: " ")), each once, or off")
+        }
+        return codings
+    }
+
+    static func mediaType(_ text: String) throws(ParseError) -> String {
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        let isType =
+            parts.count == 2
+            && parts.allSatisfy { part in
+                !part.isEmpty && part.utf8.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || "+-._".utf8.contains($0) }
+            }
+        guard isType else { throw ParseError("is no media type, write one like application/wasm, without parameters") }
+        return text.lowercased()
+    }
+
     /// A host name without a port, in lower case.
     package static func hostName(_ text: String) throws(ParseError) -> String {
         let labels = text.split(separator: ".", omittingEmptySubsequences: false)

@@ -6,6 +6,7 @@ enum MetricDimension {
     case ejectionReason, upstreamBound
     case retryReason, limitOutcome, limitSource, phase, redisCommand, redisResult, redisRedirect, redisNode
     case filterAction, filterFailure
+    case contentCoding, compressionSkip
     case refreshResult, refreshSource
     case http2End
     case streamKind, streamEnd
@@ -38,7 +39,8 @@ enum MetricDimension {
         case .redisNode: "state"
         case .phase: "phase"
         case .filterAction: "action"
-        case .filterFailure, .http2End, .streamEnd, .overload: "reason"
+        case .filterFailure, .http2End, .streamEnd, .overload, .compressionSkip: "reason"
+        case .contentCoding: "coding"
         case .streamKind: "kind"
         case .checkKind: "endpoint"
         }
@@ -81,6 +83,8 @@ enum MetricDimension {
         case .phase: OverheadPhase.allCases.map(\.text)
         case .filterAction: FilterAction.allCases.map(\.text)
         case .filterFailure: FilterFailureReason.allCases.map(\.text)
+        case .contentCoding: CompressionCoding.allCases.map(\.text)
+        case .compressionSkip: CompressionSkip.allCases.map(\.text)
         }
     }
 
@@ -106,7 +110,7 @@ enum MetricDimension {
             .authOutcome, .limitOutcome, .refreshResult, .refreshSource, .overload, .redisNode:
             true
         case .method, .authReason, .result, .algorithm, .phase, .limitSource, .redisCommand, .redisResult, .redisRedirect, .filterAction,
-            .filterFailure, .http2End, .streamKind, .streamEnd, .checkKind, .refusalCode:
+            .filterFailure, .contentCoding, .compressionSkip, .http2End, .streamKind, .streamEnd, .checkKind, .refusalCode:
             false
         }
     }

@@ -8,6 +8,7 @@ enum MetricFamily: Int, CaseIterable {
     case authDecisions, tokenVerifications, tokenVerificationDuration
     case tokenCacheHits, tokenCacheMisses, tokenCacheEvictions, tokenCacheEntries, unknownKeyIDs
     case filterItems, filterFailures
+    case compressedAnswers, compressedBytesIn, compressedBytesOut, compressionSkips
     case streamsOpen, streamsEnded
     case refreshes, refreshSources
     case rateLimitDecisions, rateLimitLeased, rateLimitFallback
@@ -147,6 +148,16 @@ extension MetricFamily {
             )
         case .filterFailures:
             .init("filter_failures_total", .counter, [.filterFailure], "Answers that the tier filter refused or cut.")
+        case .compressedAnswers:
+            .init("compress_answers_total", .counter, [.route, .contentCoding], "Answers that the gateway has compressed.")
+        case .compressedBytesIn:
+            .init("compress_bytes_in_total", .counter, [.contentCoding], "Content of these answers before they were compressed.")
+        case .compressedBytesOut:
+            .init("compress_bytes_out_total", .counter, [.contentCoding], "Content of these answers as it was sent.")
+        case .compressionSkips:
+            .init(
+                "compress_skipped_total", .counter, [.route, .compressionSkip],
+                "Answers of routes with compression that went out as they were, by the reason.")
         case .streamsOpen:
             .init(
                 "streams_open", .gauge, [.route, .streamKind],

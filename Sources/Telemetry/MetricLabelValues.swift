@@ -269,3 +269,40 @@ package enum FilterFailureReason: Int, MetricLabelValue {
         }
     }
 }
+
+/// Coding of an answer that was compressed.
+package enum CompressionCoding: Int, MetricLabelValue {
+    case gzip, br, zstd
+
+    package var text: String { "\(self)" }
+}
+
+/// Why an answer was not compressed.
+package enum CompressionSkip: Int, MetricLabelValue {
+    /// The client accepts no coding that the gateway has, or likes the content as it is better.
+    case notAccepted
+    /// It is shorter than `compress-min=`.
+    case small
+    /// Its type is none that becomes smaller.
+    case type
+    /// It was compressed already.
+    case coded
+    /// A part of the content (206).
+    case partial
+    /// An event stream, without `compress-events=on`.
+    case events
+    /// `Cache-Control: no-transform`.
+    case noTransform
+    /// `Set-Cookie`.
+    case secret
+    /// The worker is late, short of memory, or compresses as many answers as it may.
+    case busy
+
+    package var text: String {
+        switch self {
+        case .notAccepted: "not_accepted"
+        case .noTransform: "no_transform"
+        case .small, .type, .coded, .partial, .events, .secret, .busy: "\(self)"
+        }
+    }
+}

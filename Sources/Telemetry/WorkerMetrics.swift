@@ -224,6 +224,18 @@ extension WorkerMetrics {
     /// A tier filter refused or cut an answer.
     package mutating func filterFailed(_ reason: FilterFailureReason) { add(1, .filterFailures, reason.rawValue) }
 
+    /// An answer was compressed, from so many bytes to so many.
+    package mutating func compressed(route: LabelID, _ coding: CompressionCoding, from taken: Int, to handedOn: Int) {
+        add(1, .compressedAnswers, route.index, coding.rawValue)
+        add(UInt64(taken), .compressedBytesIn, coding.rawValue)
+        add(UInt64(handedOn), .compressedBytesOut, coding.rawValue)
+    }
+
+    /// An answer of a route with compression was not compressed.
+    package mutating func compressionSkipped(route: LabelID, _ reason: CompressionSkip) {
+        add(1, .compressionSkips, route.index, reason.rawValue)
+    }
+
     /// The refresh of an expired token ended.
     package mutating func refreshed(_ result: RefreshResult, _ source: RefreshSource) {
         add(1, .refreshes, result.rawValue)

@@ -75,6 +75,32 @@ import Wire
         }
     }
 
+    @Test(arguments: [ContentCoding.zstd, .br, .gzip]) func compressionHandsOnWhatTheClientDecodesToTheSame(_ coding: ContentCoding) throws
+    {
+        let pool = EncoderPool()
+        let plan = try #require(CompressionTests.plan())
+        var request = CompressionRequest()
+        (request.coding, request.padding) = (coding, 9)
+        try run(Compression(), coding: coding) {
+            $0.begin(plan, request, pool)
+        } expecting: {
+            $0
+        }
+        try run(StageChain(TierFilter(), Compression()), packs: true, coding: coding) {
+            $0.first.begin(Self.plan, .lowest)
+            $0.rest.begin(plan, request, pool)
+        } expecting: {
+            Self.filtered($0)
+        }
+        try run(StageChain(TierFilter(), StageChain(Tee(), Compression())), coding: coding) {
+            $0.first.begin(Self.shadow, .lowest)
+            $0.rest.rest.begin(plan, request, pool)
+        } expecting: {
+            $0
+        }
+        #expect(pool.used == 0 && pool.keptBytes > 0)
+    }
+
     @Test func aStageThatWatchesSeesWhatPassesItsPlace() throws {
         try run(StageChain(Tee(), TierFilter())) {
             $0.rest.begin(Self.plan, .lowest)
@@ -157,12 +183,15 @@ import Wire
     }
 
     /// The content that the stage hands on, if it receives these pieces; nil if it refuses them.
-    private func feed<Stage: AnswerStage & ~Copyable>(_ stage: inout Stage, _ pieces: [[UInt8]], isCut: Bool = false) -> [UInt8]? {
+    private func feed<Stage: AnswerStage & ~Copyable>(
+        _ stage: inout Stage, _ pieces: [[UInt8]], isCut: Bool = false, flushing: (Int) -> Bool = { _ in false }
+    ) -> [UInt8]? {
         var out = ByteBuffer()
         do throws(FilterFault) {
-            for piece in pieces where stage.role != .none {
+            for (number, piece) in pieces.enumerated() where stage.role != .none {
                 try stage.content(piece.rawBytes, into: &out)
                 while stage.isWaiting { try stage.content(RawSpan(), into: &out) }
+                if flushing(number), stage.canFlush { try stage.flush(into: &out) }
             }
             if !isCut, stage.role != .none { try stage.end(into: &out) }
         } catch {
@@ -173,7 +202,8 @@ import Wire
 
     /// Runs answers of JSON through the stage, each behind one that is cut: whole, byte by byte and in random pieces.
     private func run<Stage: AnswerStage & ~Copyable>(
-        _ made: consuming Stage, packs: Bool = false, _ prepare: (inout Stage) -> Void, expecting expected: ([UInt8]) -> [UInt8]?,
+        _ made: consuming Stage, packs: Bool = false, coding: ContentCoding = .identity, _ prepare: (inout Stage) -> Void,
+        expecting expected: ([UInt8]) -> [UInt8]?,
         seeing seen: (borrowing Stage) -> [UInt8]? = { _ in nil }, as sight: ([UInt8]) -> [UInt8]? = { _ in nil },
         _ place: SourceLocation = #_sourceLocation
     ) throws {
@@ -183,9 +213,9 @@ import Wire
             var random = SplitMix64(seed: UInt64(seed))
             let content = documents.next()
             let isPacked = packs && seed % 2 == 0
-            let received = isPacked ? Gzip.stored(content) : content
+            let sent = isPacked ? Gzip.stored(content) : content
             let fields = "Content-Type: application/json\r\n" + (isPacked ? "Content-Encoding: gzip\r\n" : "")
-            for pieces in [[received], received.map { [$0] }, Self.split(received, &random), Self.split(received, &random)] {
+            for pieces in [[sent], sent.map { [$0] }, Self.split(sent, &random), Self.split(sent, &random)] {
                 prepare(&stage)
                 try begin(&stage, fields)
                 _ = feed(&stage, Array(pieces.prefix(Int.random(in: 0...pieces.count, using: &random))), isCut: true)
@@ -193,7 +223,9 @@ import Wire
                 let isClean = stage.heldBytes == 0 && !stage.isWaiting && stage.role == .none
                 prepare(&stage)
                 try begin(&stage, fields)
-                let out = feed(&stage, pieces)
+                let every = Int.random(in: 1...4, using: &random)
+                let received = feed(&stage, pieces) { $0 % every == 0 }
+                let out = coding == .identity ? received : received.flatMap { CompressionTests.decoded($0, coding) }
                 let isEmpty = out == nil || stage.heldBytes == 0
                 let isSeen = out == nil || seen(stage) == sight(content)
                 stage.reset()

@@ -106,7 +106,7 @@ struct RandomAnswer: CustomStringConvertible {
             fields += "Content-Encoding: gzip\r\n"
             packed = content.isEmpty ? [] : Gzip.stored(content)
         case .brokenGzip: fields += "Content-Encoding: gzip\r\n"
-        case .unknown: fields += "Content-Encoding: br\r\n"
+        case .unknown: fields += "Content-Encoding: compress\r\n"
         }
         self.form = form
         self.content = content

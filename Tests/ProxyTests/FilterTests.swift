@@ -288,7 +288,7 @@ struct FilterTests {
 
     @Test(arguments: [
         ("206 Partial Content", Self.json, "[]"), ("226 IM Used", Self.json, "[]"),
-        ("200 OK", Self.json + "Content-Encoding: br\r\n", "[]"),
+        ("200 OK", Self.json + "Content-Encoding: br\r\n", "[]"), ("200 OK", Self.json + "Content-Encoding: compress\r\n", "[]"),
         ("200 OK", Self.json + "Content-Encoding: gzip, gzip\r\n", "[]"), ("200 OK", Self.json + "Content-Encoding: gzip\r\n", "[]"),
         ("200 OK", "", "\u{FEFF}[]"), ("200 OK", "Content-Type: application/json-seq\r\n", "\u{1E}{}"),
     ])

@@ -5,7 +5,7 @@ private let rings: [String: Set<String>] = [
     // Core.
     "Wire": [],
     "Credentials": ["Wire", "COpenSSL", "CArgon2", "CCrypt"],
-    "HTTP": ["Wire", "CZlib"],
+    "HTTP": ["Wire", "CCodings"],
     "Gate": ["Wire", "Credentials", "HTTP"],
     "Telemetry": ["Wire"],
     // Below both planes.
@@ -34,7 +34,7 @@ private let rings: [String: Set<String>] = [
         "Settings", "Fetch", "Admin", "Issuers", "Cluster", "Mail", "Purchases", "CLinux",
     ],
     // C.
-    "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [], "CArgon2": [], "CCrypt": [], "CSQLite": [], "CPostgres": [], "CZlib": [],
+    "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [], "CArgon2": [], "CCrypt": [], "CSQLite": [], "CPostgres": [], "CCodings": [],
     "CSites": [],
 ]
 

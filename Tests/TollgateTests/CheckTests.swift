@@ -26,6 +26,8 @@ import Workbench
         ("retries=2", #""retries":2"#), ("errors=problem", #""errors":"problem""#), ("encoded-slash=pass", #""encoded_slash":"pass""#),
         ("filter=tier", #""filter":["tier"]"#), ("filter-strict=off", #""filter_strict":false"#),
         ("filter-unlabelled=premium", #""filter_unlabelled":"premium""#),
+        ("compress=on", #""compress":"on""#), ("compress-min=2KiB", #""compress_min":2048"#),
+        ("compress-events=on", #""compress_events":true"#),
         ("shadow=limit,tier,filter", #""shadow":["limit","tier","filter"]"#),
         ("stream-expiry=close", #""stream_expiry":"close""#), ("stream-warning=90s", #""stream_warning":"90s""#),
         ("sse-heartbeat=15s", #""sse_heartbeat":"15s""#), ("cors=https://a.test", #""cors":{"origins":"https://a.test""#),

@@ -1,3 +1,4 @@
+internal import HTTP
 package import Wire
 
 /// Entity tags per tier, so that a cache entry of one tier never validates for another.
@@ -34,7 +35,7 @@ extension FilterPlan {
             var wasRestored = false
             let start = out.count
             if hasAny { out.append(", ") }
-            wasRestored = appendRestored(list[tag.text], tier, &out)
+            wasRestored = appendRestored(ContentCoding.withoutMark(list[tag.text]), tier, &out)
             if !wasRestored, keepsOthers {
                 out.append(list[tag.whole])
                 wasRestored = true

@@ -9,9 +9,12 @@ package enum FrameScan: Equatable, Sendable {
 
     /// The scan for content of this form behind this head, to a client that takes trailers or not. None for content of a known length,
     /// which must not end early, and for coded content.
-    package init(_ form: ContentForm, _ head: borrowing ResponseHead, _ bytes: RawSpan, takesTrailers: Bool) {
+    /// `isCodedBehind`: the coding that the head names follows behind the scan.
+    package init(
+        _ form: ContentForm, _ head: borrowing ResponseHead, _ bytes: RawSpan, takesTrailers: Bool, isCodedBehind: Bool = false
+    ) {
         self = .none
-        guard head.framing.mayEndEarly, ContentCoding(head.fields, bytes) == .identity else { return }
+        guard head.framing.mayEndEarly, isCodedBehind || ContentCoding(head.fields, bytes) == .identity else { return }
         switch form {
         case .events: self = .events(EventStreamScan())
         case .grpc: if takesTrailers { self = .messages(GRPCMessageScan()) }

@@ -114,6 +114,9 @@ extension Worker {
     /// Sends what has come of the answer; the rest waits for the upstream, or for the client to have room.
     private mutating func answerPaused(_ exchange: Handle<Exchange>, _ upstream: UpstreamIndex, _ scratch: inout Scratch) {
         if exchanges[exchange.index].answer.course == .changed {
+            do throws(FilterFault) { try flushOrNote(exchange.index) } catch {
+                return refuseAnswer(exchange.index, error, &scratch)
+            }
             exchanges[exchange.index].writeChanged(to: &downstream, into: &scratch.output)
         }
         if sendGathered(exchange, &scratch) { refreshUpstreamInterest(upstream) }
@@ -155,12 +158,21 @@ extension Worker {
         var changed = ByteBuffer()
         swap(&changed, &scratch.changedHead)
         defer { swap(&changed, &scratch.changedHead) }
+        if exchanges[exchange].answer.stages?.compression.isAsked == true { encoders.isBusy = isBusy }
         changed.removeAll()
         changed.append(bytes.extracting(0..<scratch.response.length))
         try exchanges[exchange].answer.head(&scratch.response, &changed, isForHead: exchanges[exchange].request.method == .head)
         noteLapse(exchange)
         return writeHead(exchange, changed.readable, &scratch)
     }
+
+    /// Whether this turn has worked so long that others wait, or memory is short.
+    private var isBusy: Bool {
+        load.isShortOfMemory || turnBegan.map { EventLoop.now().monotonic.nanoseconds(since: $0) > Self.longestTurn } ?? false
+    }
+
+    /// Nanoseconds of a turn in which answers are still compressed.
+    private static var longestTurn: UInt64 { 10_000_000 }
 
     /// Writes the head for the client, or for the time when it is no longer held back. Returns the form of the content, if its frames are
     /// followed.

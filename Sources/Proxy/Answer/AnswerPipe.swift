@@ -60,6 +60,12 @@ struct AnswerPipe {
         if course == .watched { chooseCourse() }
     }
 
+    /// The source pauses: the stages hand on what they keep only because more might follow.
+    func flush() throws(FilterFault) {
+        guard let stages else { return }
+        try stages.chain.flush(into: &stages.ready)
+    }
+
     /// The content is complete.
     func end() throws(FilterFault) {
         guard let stages, stages.chain.role != .none else { return }
@@ -88,6 +94,12 @@ struct AnswerPipe {
     /// Whether content was received that the stages have not worked on yet.
     var isWaiting: Bool { course == .changed && stages?.chain.isWaiting == true }
 
+    /// Whether the stages may hold content that `flush` would hand on.
+    var canFlush: Bool { course == .changed && stages?.chain.canFlush == true }
+
+    /// Whether it is an event stream that is changed by compression alone, so that events of the gateway's own may be put between others.
+    var isOfCompressedEvents: Bool { course == .changed && stages?.compression.isForEvents == true && !isFilteredByTier }
+
     /// Whether the caller's tier decides about its content.
     var isFilteredByTier: Bool { stages?.filter.role == .changes }
 
@@ -98,16 +110,30 @@ struct AnswerPipe {
 /// The stages of an answer, in order, with what they have let go. Made for the first answer of an exchange that has any, and kept with its
 /// buffers.
 final class AnswerStages {
-    fileprivate(set) var chain = StageChain(TierFilter(), NoStage())
+    fileprivate(set) var chain = StageChain(TierFilter(), Compression())
     /// The one among them that decides by tier.
     var filter: TierFilter {
         _read { yield chain.first }
         _modify { yield &chain.first }
     }
+    /// The last one.
+    var compression: Compression {
+        _read { yield chain.rest }
+        _modify { yield &chain.rest }
+    }
     /// The head for the client, without its end, while it is held back.
     var heldHead = ByteBuffer()
     /// Content that they have handed on, for the client.
     var ready = ByteBuffer()
+
+    /// Compresses content that does not come from the source, or that ends here.
+    func insert(_ content: RawSpan) {
+        compression.content(content, into: &ready)
+        compression.flush(into: &ready)
+    }
+
+    /// Ends content to which only compression belongs.
+    func endInserted() { compression.end(into: &ready) }
 
     fileprivate func reset() {
         chain.reset()

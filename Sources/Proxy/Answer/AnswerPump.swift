@@ -19,6 +19,10 @@ extension Worker {
         let course = exchanges[exchange].answer.course
         if course != .changed { exchanges[exchange].passed(count, .answer) }
         var count = count
+        if course == .changed, !exchanges[exchange].answer.frames.isNone {
+            guard let left = followFrames(exchange, count, of: &input, &scratch), left > 0 else { return }
+            count = left
+        }
         if course != .direct {
             guard give(exchange, count, of: input, &scratch) else { return }
             guard course == .watched else { return input.discard(count) }
@@ -59,9 +63,13 @@ extension Worker {
         return true
     }
 
-    /// Writes content of the gateway's own behind what was gathered.
+    /// Writes events of the gateway's own behind what was gathered.
     mutating func writeContent(_ exchange: ExchangeIndex, _ content: RawSpan, _ scratch: inout Scratch) {
         scratch.prepareOutput()
+        if exchanges[exchange].answer.course == .changed {
+            exchanges[exchange].answer.stages?.insert(content)
+            return exchanges[exchange].writeChanged(to: &downstream, into: &scratch.output)
+        }
         exchanges[exchange].passed(content.byteCount, .answer)
         downstream.clients[exchanges[exchange].client.index].http.sendContent(content, into: &scratch.output)
     }

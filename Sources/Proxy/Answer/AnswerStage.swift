@@ -21,6 +21,8 @@ protocol AnswerStage: ~Copyable {
     var mayRefuse: Bool { get }
     /// Whether it has content to work on that it has received. `content` with no bytes goes on with it.
     var isWaiting: Bool { get }
+    /// Whether it may hold content that `flush` would hand on.
+    var canFlush: Bool { get }
     /// Bytes that it holds.
     var heldBytes: Int { get }
 
@@ -29,6 +31,8 @@ protocol AnswerStage: ~Copyable {
     mutating func head(_ head: inout ResponseHead, _ bytes: inout ByteBuffer, isForHead: Bool) throws(FilterFault)
     /// Takes content and appends to `out` what may go on, of a bounded amount of it.
     mutating func content(_ content: RawSpan, into out: inout ByteBuffer) throws(FilterFault)
+    /// The source pauses: appends what was kept only because more might follow.
+    mutating func flush(into out: inout ByteBuffer) throws(FilterFault)
     /// The content is complete: appends all that may still go on.
     mutating func end(into out: inout ByteBuffer) throws(FilterFault)
     /// The exchange is over: forgets the answer, and frees buffers that it has grown.
@@ -38,7 +42,9 @@ protocol AnswerStage: ~Copyable {
 extension AnswerStage where Self: ~Copyable {
     var mayRefuse: Bool { false }
     var isWaiting: Bool { false }
+    var canFlush: Bool { false }
 
+    func flush(into out: inout ByteBuffer) {}
     func end(into out: inout ByteBuffer) {}
 }
 
@@ -56,6 +62,7 @@ struct StageChain<First: AnswerStage & ~Copyable, Rest: AnswerStage & ~Copyable>
     var role: StageRole { max(first.role, rest.role) }
     var mayRefuse: Bool { first.mayRefuse || rest.mayRefuse }
     var isWaiting: Bool { first.isWaiting || rest.isWaiting }
+    var canFlush: Bool { first.canFlush || rest.canFlush }
     var heldBytes: Int { first.heldBytes + between.count + rest.heldBytes }
 
     mutating func head(_ head: inout ResponseHead, _ bytes: inout ByteBuffer, isForHead: Bool) throws(FilterFault) {
@@ -76,6 +83,15 @@ struct StageChain<First: AnswerStage & ~Copyable, Rest: AnswerStage & ~Copyable>
             try first.content(content, into: &between)
             if rest.role != .none { try rest.content(content, into: &out) }
         }
+    }
+
+    mutating func flush(into out: inout ByteBuffer) throws(FilterFault) {
+        guard rest.role != .none else { return try first.flush(into: &out) }
+        if first.canFlush {
+            try first.flush(into: &between)
+            try handOn(to: &out)
+        }
+        if rest.canFlush { try rest.flush(into: &out) }
     }
 
     mutating func end(into out: inout ByteBuffer) throws(FilterFault) {

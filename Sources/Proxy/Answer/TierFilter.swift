@@ -69,7 +69,14 @@ struct TierFilter: AnswerStage, ~Copyable {
 
     var mayRefuse: Bool { role == .changes }
     var isWaiting: Bool { isFull || !packed.isEmpty }
-    var heldBytes: Int { passed.count + packed.count + piece.count + json.heldBytes + guidance.count }
+    var heldBytes: Int { decoderBytes + passed.count + packed.count + piece.count + json.heldBytes + guidance.count }
+
+    private var decoderBytes: Int {
+        switch decoder {
+        case .none: 0
+        case .some(let decoder): decoder.heldBytes
+        }
+    }
 
     /// Counts so far; nil if it judges nothing.
     var counts: FilterCounts? { isJSON ? json.counts : nil }
@@ -135,11 +142,15 @@ struct TierFilter: AnswerStage, ~Copyable {
     /// Adds `guidance` to the answer in the error's place.
     func addGuidance(to edits: inout FieldEdits) { edits.append(rendered: guidance.readable) }
 
-    /// Fields without a `FieldName`: digests of the upstream's content, and directives to shared caches.
-    private static let dropped: [StaticString] = [
-        "content-md5", "digest", "content-digest", "repr-digest", "signature", "signature-input", "surrogate-control",
-        "cdn-cache-control",
+    /// Fields without a `FieldName`: digests of the upstream's content.
+    private static let digests: [StaticString] = [
+        "content-md5", "digest", "content-digest", "repr-digest", "signature", "signature-input",
     ]
+    /// Directives to shared caches.
+    private static let directives: [StaticString] = ["surrogate-control", "cdn-cache-control"]
+
+    /// Whether the field of this name is true of the upstream's content alone.
+    static func describesContent(_ name: RawSpan) -> Bool { digests.contains { name.equalsIgnoringCase($0) } }
 
     private func passes(_ field: Field, _ bytes: RawSpan) -> Bool {
         switch field.known {
@@ -147,7 +158,7 @@ struct TierFilter: AnswerStage, ~Copyable {
         case .contentLength, .contentEncoding, .trailer: return !isRewritten
         case .other:
             let name = bytes[field.name]
-            return !Self.dropped.contains { name.equalsIgnoringCase($0) }
+            return !Self.describesContent(name) && !Self.directives.contains { name.equalsIgnoringCase($0) }
         default: return true
         }
     }
@@ -200,6 +211,7 @@ struct TierFilter: AnswerStage, ~Copyable {
     private mutating func finish() throws(FilterFault) {
         guard decoder == nil || decoder!.mayEnd() else { throw .coding }
         if isJSON, !isUnnamed { try json.finish() }
+        stopDecoding()
     }
 
     /// Judges content that passes as it is (`shadow=filter`), and counts.

@@ -108,6 +108,7 @@ extension Worker {
         let filter = admission.filter(scratch.decision)
         let tier = scratch.decision.tier ?? .lowest
         if let filter { exchanges[exchange].openStages().filter.begin(filter, tier) }
+        let codedTags = beginCompression(exchange, bytes, &scratch)
         let fields = filter.flatMap { $0.isShadow ? nil : FilteredFields(plan: $0, tier: tier) }
         let handshake = scratch.decision.handshake
         exchanges[exchange].request.offersBearer = handshake?.token != nil
@@ -123,11 +124,24 @@ extension Worker {
             traceparent: scratch.traceparent.readable, isTraced: exchanges[exchange].request.isTraced,
             from: downstream.clients[exchanges[exchange].client.index].peer, to: address,
             sendsOwnHost: upstreams.directory.pools[pool].settings.sendsOwnHost,
-            wantsPlainContent: streamRule.writesEvents, socketKey: socketKey.readable, filtered: fields, into: &replay)
+            wantsPlainContent: streamRule.writesEvents, socketKey: socketKey.readable, filtered: fields,
+            restoresTags: codedTags, into: &replay)
         if replay.capacity > room { replay.trim() }
         swap(&replay, &exchanges[exchange].attempt.replay)
         exchanges[exchange].state.forward(isWhole: exchanges[exchange].request.isHeadAlone)
         return true
+    }
+
+    /// Prepares for an answer that may be compressed. Returns whether the request has entity tags of such answers.
+    private mutating func beginCompression(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) -> Bool {
+        guard let plan = admission.compression(scratch.decision), scratch.decision.handshake == nil, scratch.decision.dialect != .grpc,
+            // The answer carries the new tokens.
+            exchanges[exchange].request.refresh == nil
+        else { return false }
+        let padding = UInt8(truncatingIfNeeded: telemetry.random.next() % 100)
+        let request = CompressionRequest(scratch.request.fields, bytes, plan, padding: padding)
+        exchanges[exchange].openStages().compression.begin(plan, request, encoders)
+        return request.tagCoding != nil
     }
 
     /// Starts what was decided, at once or after a wait. `bodyHasArrived`: bytes of the body have been received.

@@ -16,11 +16,13 @@ enum ForwardedRequest {
     ///   - wantsPlainContent: the answer must not be coded, because the gateway writes into it.
     ///   - socketKey: the key of a WebSocket handshake whose client has sent none.
     ///   - filtered: changes for an answer that will be filtered.
+    ///   - restoresTags: conditions name entity tags of compressed answers.
     static func write(
         _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, requestID: RawSpan,
         traceparent: RawSpan, isTraced: Bool = false, from peer: Peer, to address: UpstreamAddress, sendsOwnHost: Bool,
         wantsPlainContent: Bool = false,
-        socketKey: RawSpan = RawSpan(), filtered: FilteredFields? = nil, into out: inout ByteBuffer
+        socketKey: RawSpan = RawSpan(), filtered: FilteredFields? = nil, restoresTags: Bool = false,
+        into out: inout ByteBuffer
     ) -> UpstreamHead {
         var parts = UpstreamHead()
         parts.prefix = writeRequestLine(head, bytes, decision, address.pathPrefix, &out)
@@ -34,7 +36,8 @@ enum ForwardedRequest {
         if address.speaksHTTP2, let index = head.fields.first(.te), bytes[head.fields[index].value].equalsIgnoringCase("trailers") {
             out.append("TE: trailers\r\nConnection: TE\r\n")
         }
-        copyFields(head, bytes, decision, wantsPlainContent: wantsPlainContent, filtered, &out)
+        copyFields(head, bytes, decision, wantsPlainContent: wantsPlainContent, filtered, restoresTags: restoresTags, &out)
+        if restoresTags, filtered == nil { writeTags(head.fields, bytes, decision, &out) }
         if let filtered {
             filtered.writeRequest(head.fields, bytes, into: &out)
         } else if wantsPlainContent {
@@ -84,7 +87,7 @@ enum ForwardedRequest {
 
     private static func copyFields(
         _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, wantsPlainContent: Bool,
-        _ filtered: FilteredFields?, _ out: inout ByteBuffer
+        _ filtered: FilteredFields?, restoresTags: Bool, _ out: inout ByteBuffer
     ) {
         var run = FieldRun()
         for index in 0..<head.fields.count {
@@ -92,10 +95,26 @@ enum ForwardedRequest {
             let passes =
                 field.isForwarded(decision.requestEdits, bytes) && passes(field, bytes, decision)
                 && !(wantsPlainContent && field.known == .acceptEncoding)
+                && !(restoresTags && (field.known == .ifNoneMatch || field.known == .ifMatch))
                 && (filtered == nil || filtered!.passesRequest(field, bytes, method: head.method))
             run.add(field, bytes, &out, if: passes)
         }
         run.flush(bytes, &out)
+    }
+
+    /// Writes the conditions with the entity tags that the upstream knows.
+    private static func writeTags(
+        _ fields: borrowing FieldTable, _ bytes: RawSpan, _ decision: borrowing Decision, _ out: inout ByteBuffer
+    ) {
+        for index in 0..<fields.count where fields[index].isForwarded(decision.requestEdits) {
+            switch fields[index].known {
+            case .ifNoneMatch: out.append("If-None-Match: ")
+            case .ifMatch: out.append("If-Match: ")
+            default: continue
+            }
+            ContentCoding.restoreTags(bytes[fields[index].value], into: &out)
+            out.append("\r\n")
+        }
     }
 
     /// Whether the upstream gets this field as it came.

@@ -67,6 +67,7 @@ extension Worker {
             telemetry.noteFiltered(exchanges[exchange].record.route, filtered, isShadow: stages.filter.isShadow)
             noteUnlabelled(exchange, filtered)
         }
+        if let outcome = stages?.compression.outcome { telemetry.note(outcome, exchanges[exchange].record.route) }
         let micros = now.monotonic.nanoseconds(since: exchanges[exchange].record.startedAt) / 1_000
         telemetry.metrics.requestFinished(
             route: exchanges[exchange].record.route, method: exchanges[exchange].record.method,
@@ -116,6 +117,15 @@ extension WorkerTelemetry {
         metrics.filtered(
             route: route, kept: UInt64(counts.kept), dropped: UInt64(counts.dropped), unlabelled: UInt64(counts.unlabelled),
             droppedUnlabelled: UInt64(counts.droppedUnlabelled), isShadow: isShadow)
+    }
+
+    fileprivate mutating func note(_ outcome: CompressionOutcome, _ route: LabelID) {
+        switch outcome {
+        case .skipped(let reason): metrics.compressionSkipped(route: route, reason)
+        case .compressed(let bytes):
+            let coding: CompressionCoding = bytes.coding == .zstd ? .zstd : bytes.coding == .br ? .br : .gzip
+            metrics.compressed(route: route, coding, from: bytes.taken, to: bytes.handedOn)
+        }
     }
 
     /// An attempt ended: with the status of an answer's head, or 0 for none.

@@ -53,9 +53,12 @@ extension Worker {
 
     /// Reads from the head of an upstream's answer whether its frames can be followed, and whether it is a stream.
     mutating func followAnswer(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ head: borrowing ResponseHead) -> FrameScan.ContentForm? {
-        guard exchanges[exchange].answer.course != .changed, let form = FrameScan.ContentForm(head, bytes) else { return nil }
+        let isCompressed = exchanges[exchange].answer.isOfCompressedEvents
+        guard isCompressed || exchanges[exchange].answer.course != .changed, let form = FrameScan.ContentForm(head, bytes) else {
+            return nil
+        }
         let takesTrailers = downstream.clients[exchanges[exchange].client.index].isStream
-        exchanges[exchange].answer.follow(FrameScan(form, head, bytes, takesTrailers: takesTrailers))
+        exchanges[exchange].answer.follow(FrameScan(form, head, bytes, takesTrailers: takesTrailers, isCodedBehind: isCompressed))
         return form
     }
 

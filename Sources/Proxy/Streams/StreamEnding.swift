@@ -42,6 +42,10 @@ extension Worker {
                 out.append(reason.word)
                 out.append("\n\n")
             }
+            if exchanges[exchange].answer.course == .changed {
+                exchanges[exchange].answer.stages?.endInserted()
+                exchanges[exchange].writeChanged(to: &downstream, into: &scratch.output)
+            }
             downstream.clients[client].http.sendEnd(into: &scratch.output)
         case .messages: reason.writeGRPCTrailers(into: &downstream.clients[client].trailers)
         }
@@ -130,11 +134,16 @@ extension Worker {
             return count
         }
         guard let gap = exchanges[exchange].answer.frames.advanceToGap(in: input.readable.extracting(0..<count)) else { return count }
-        downstream.clients[exchanges[exchange].client.index].http.sendContent(
-            input.readable.extracting(0..<gap), into: &scratch.output)
+        let isChanged = exchanges[exchange].answer.course == .changed
+        if isChanged {
+            exchanges[exchange].answer.stages?.insert(input.readable.extracting(0..<gap))
+        } else {
+            downstream.clients[exchanges[exchange].client.index].http.sendContent(
+                input.readable.extracting(0..<gap), into: &scratch.output)
+        }
         input.discard(gap)
         guard exchanges[exchange].answer.live?.end == nil else {
-            exchanges[exchange].record.bytesOut -= UInt64(count - gap)
+            if !isChanged { exchanges[exchange].record.bytesOut -= UInt64(count - gap) }
             finishStream(exchange, &scratch)
             return nil
         }

@@ -31,6 +31,8 @@ package struct Worker: ~Copyable {
     /// Pipes that exchanges hold; nil once the system has refused to splice.
     var pipes: Int? = 0
     var streams: StreamTable
+    let encoders = EncoderPool()
+    var unflushed = UnflushedAnswers()
     var upstreams: Upstreams
     var admission: Admission
     /// Counts requests, in this process or together with other gateways.
@@ -40,6 +42,8 @@ package struct Worker: ~Copyable {
     var refusals = RecentRefusals()
     var hottestKeys = HottestKeys()
     var now: Moment
+    /// When the turn under way began on the machine's clock; nil where a test has the clock.
+    var turnBegan: MonotonicTime?
     var phase = Phase.serving
     /// Whether this worker keeps serving the admin listeners after its last client has left, until `.othersEnded`.
     var outlastsOthers: Bool
@@ -76,6 +80,7 @@ extension Worker {
         let ready = loop.wait(milliseconds: longest)
         let moment = EventLoop.now()
         if moment.monotonic > now.monotonic.advanced(milliseconds: UInt64(longest) + Self.maxDelay) { turnIsLate() }
+        turnBegan = moment.monotonic
         work(on: ready, at: moment, &scratch)
     }
 
@@ -89,6 +94,7 @@ extension Worker {
         for index in 0..<ready { dispatch(loop.ready(index), &scratch) }
         expireTimers(&scratch)
         sweepStreamsIfDue(&scratch)
+        flushAnswersIfDue(&scratch)
         countLimits(&scratch)
         if upstreams.areAnyUnsettled { settleUpstreams(&scratch) }
         settleSessions(&scratch)
@@ -107,6 +113,7 @@ extension Worker {
         if load.isCounting { shortest = min(shortest, 10) }
         if upstreams.directory.roomIsWanted { shortest = min(shortest, 100) }
         if exchanges.count > 0 { shortest = streams.millisecondsToNext(now.monotonic, longest: shortest) }
+        shortest = unflushed.millisecondsToNext(now.monotonic, longest: shortest)
         shortest = downstream.timers.millisecondsToNext(now.monotonic, longest: shortest)
         shortest = upstreams.timers.millisecondsToNext(now.monotonic, longest: shortest)
         shortest = deadlines.millisecondsToNext(now.monotonic, longest: shortest)
