@@ -51,7 +51,7 @@ let package = Package(
                 .linkedLibrary("z"), .linkedLibrary("zstd"), .linkedLibrary("brotlienc"), .linkedLibrary("brotlidec"),
             ]),
         // The files of Sources/Admin/Console and Sources/Contracts/Web, embedded.
-        .target(name: "CSites"),
+        .target(name: "CSites", exclude: ["pack", "packed"]),
 
         // Core: pure and synchronous.
         .target(name: "Wire", swiftSettings: house),

@@ -11,7 +11,7 @@ package struct ConsoleFiles: Sendable {
 
     package init() {}
 
-    private static func file(_ number: Int) -> (name: String, body: [UInt8])? {
+    private static func file(_ number: Int) -> (name: String, packed: [UInt8])? {
         let file = unsafe csites_console(number)
         guard let name = unsafe file.name, let bytes = unsafe file.bytes else { return nil }
         return unsafe (String(cString: name), Array(UnsafeBufferPointer(start: bytes, count: file.count)))

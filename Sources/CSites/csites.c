@@ -2,99 +2,99 @@
 
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
-// A new file gets an array here and a line in the table of its site below.
+// A new file gets an array here and a line in the table of its site below; ./pack makes what is embedded.
 static const unsigned char console_index_html[] = {
-#embed "../Admin/Console/index.html"
+#embed "packed/console/index.html.gz"
 };
 static const unsigned char console_account_js[] = {
-#embed "../Admin/Console/account.js"
+#embed "packed/console/account.js.gz"
 };
 static const unsigned char console_api_js[] = {
-#embed "../Admin/Console/api.js"
+#embed "packed/console/api.js.gz"
 };
 static const unsigned char console_app_js[] = {
-#embed "../Admin/Console/app.js"
+#embed "packed/console/app.js.gz"
 };
 static const unsigned char console_audit_js[] = {
-#embed "../Admin/Console/audit.js"
+#embed "packed/console/audit.js.gz"
 };
 static const unsigned char console_charts_js[] = {
-#embed "../Admin/Console/charts.js"
+#embed "packed/console/charts.js.gz"
 };
 static const unsigned char console_configuration_js[] = {
-#embed "../Admin/Console/configuration.js"
+#embed "packed/console/configuration.js.gz"
 };
 static const unsigned char console_console_css[] = {
-#embed "../Admin/Console/console.css"
+#embed "packed/console/console.css.gz"
 };
 static const unsigned char console_device_js[] = {
-#embed "../Admin/Console/device.js"
+#embed "packed/console/device.js.gz"
 };
 static const unsigned char console_dialog_js[] = {
-#embed "../Admin/Console/dialog.js"
+#embed "packed/console/dialog.js.gz"
 };
 static const unsigned char console_dom_js[] = {
-#embed "../Admin/Console/dom.js"
+#embed "packed/console/dom.js.gz"
 };
 static const unsigned char console_format_js[] = {
-#embed "../Admin/Console/format.js"
+#embed "packed/console/format.js.gz"
 };
 static const unsigned char console_icon_svg[] = {
-#embed "../Admin/Console/icon.svg"
+#embed "packed/console/icon.svg.gz"
 };
 static const unsigned char console_keys_js[] = {
-#embed "../Admin/Console/keys.js"
+#embed "packed/console/keys.js.gz"
 };
 static const unsigned char console_limits_js[] = {
-#embed "../Admin/Console/limits.js"
+#embed "packed/console/limits.js.gz"
 };
 static const unsigned char console_live_js[] = {
-#embed "../Admin/Console/live.js"
+#embed "packed/console/live.js.gz"
 };
 static const unsigned char console_now_js[] = {
-#embed "../Admin/Console/now.js"
+#embed "packed/console/now.js.gz"
 };
 static const unsigned char console_outbox_js[] = {
-#embed "../Admin/Console/outbox.js"
+#embed "packed/console/outbox.js.gz"
 };
 static const unsigned char console_parts_css[] = {
-#embed "../Admin/Console/parts.css"
+#embed "packed/console/parts.css.gz"
 };
 static const unsigned char console_people_js[] = {
-#embed "../Admin/Console/people.js"
+#embed "packed/console/people.js.gz"
 };
 static const unsigned char console_purchases_js[] = {
-#embed "../Admin/Console/purchases.js"
+#embed "packed/console/purchases.js.gz"
 };
 static const unsigned char console_rates_js[] = {
-#embed "../Admin/Console/rates.js"
+#embed "packed/console/rates.js.gz"
 };
 static const unsigned char console_refusals_js[] = {
-#embed "../Admin/Console/refusals.js"
+#embed "packed/console/refusals.js.gz"
 };
 static const unsigned char console_routes_js[] = {
-#embed "../Admin/Console/routes.js"
+#embed "packed/console/routes.js.gz"
 };
 static const unsigned char console_table_js[] = {
-#embed "../Admin/Console/table.js"
+#embed "packed/console/table.js.gz"
 };
 static const unsigned char console_walk_js[] = {
-#embed "../Admin/Console/walk.js"
+#embed "packed/console/walk.js.gz"
 };
 static const unsigned char web_index_html[] = {
-#embed "../Contracts/Web/index.html"
+#embed "packed/web/index.html.gz"
 };
 static const unsigned char web_icon_svg[] = {
-#embed "../Contracts/Web/icon.svg"
+#embed "packed/web/icon.svg.gz"
 };
 static const unsigned char web_page_css[] = {
-#embed "../Contracts/Web/page.css"
+#embed "packed/web/page.css.gz"
 };
 static const unsigned char web_page_js[] = {
-#embed "../Contracts/Web/page.js"
+#embed "packed/web/page.js.gz"
 };
 static const unsigned char web_session_js[] = {
-#embed "../Contracts/Web/session.js"
+#embed "packed/web/session.js.gz"
 };
 
 #define FILE_OF(name, bytes) { name, bytes, sizeof bytes }

@@ -7,29 +7,49 @@ package struct EmbeddedSite: Sendable {
     private struct File: Sendable {
         let type: String
         let body: [UInt8]
+        /// The same, packed with gzip.
+        let packed: [UInt8]
         /// Tells versions apart, 16 hexadecimal digits.
         let tag: String
     }
 
     private var files: [String: File] = [:]
 
-    /// `file` gives the file of a number from 0, nil behind the last. `fill` completes the text of `index.html`; it gets the version of
+    /// `file` gives the file of a number from 0, packed with gzip, nil behind the last. `fill` completes the text of `index.html`; it gets the version of
     /// all files.
     package init(
-        _ file: (Int) -> (name: String, body: [UInt8])?,
+        _ file: (Int) -> (name: String, packed: [UInt8])?,
         fill: (_ document: String, _ version: String) -> String = { document, _ in document }
     ) {
         var number = 0
-        while let (name, body) = file(number) {
-            add(name, body)
+        while let (name, packed) = file(number) {
+            add(name, Self.unpacked(packed), packed)
             number += 1
         }
         let version = self.version
-        if let document = files["index.html"] { add("index.html", Array(fill(document.body.rawBytes.text, version).utf8)) }
+        guard let document = files["index.html"] else { return }
+        let body = Array(fill(document.body.rawBytes.text, version).utf8)
+        add("index.html", body, Self.packed(body))
     }
 
-    private mutating func add(_ name: String, _ body: [UInt8]) {
-        files[name] = File(type: Self.type(of: name), body: body, tag: Self.tag(of: body))
+    private mutating func add(_ name: String, _ body: [UInt8], _ packed: [UInt8]) {
+        files[name] = File(type: Self.type(of: name), body: body, packed: packed, tag: Self.tag(of: body))
+    }
+
+    private static func unpacked(_ content: [UInt8]) -> [UInt8] {
+        var input = ByteBuffer()
+        var out = ByteBuffer()
+        input.append(content)
+        guard var decoder = ContentDecoder(.gzip) else { preconditionFailure("out of memory") }
+        while decoder.decode(&input, room: 65_536, into: &out) == .full {}
+        return out.readable.array
+    }
+
+    private static func packed(_ content: [UInt8]) -> [UInt8] {
+        var out = ByteBuffer()
+        guard var encoder = ContentEncoder(.gzip), encoder.begin(padding: 0) else { preconditionFailure("out of memory") }
+        encoder.encode(content.rawBytes, .finish, into: &out)
+        return out.readable.array
     }
 
     /// A hash of all files.
@@ -41,11 +61,14 @@ package struct EmbeddedSite: Sendable {
     /// Answers a GET or HEAD of a file; 404 if there is none of this name, with `missing` for people.
     package func answer(_ name: String, caching: String = "no-cache", missing: String, to request: LocalRequest) -> LocalResponse {
         guard let file = files[name] else { return Self.plain(404, missing) }
-        let tag = "\"\(file.tag)\""
+        let accepted = AcceptedCodings(request.fields.filter { $0.name.lowercased() == "accept-encoding" }.map(\.value))
+        let isPacked = accepted.best(of: [.gzip]) == .gzip
+        let tag = isPacked ? "\"\(file.tag)-gzip\"" : "\"\(file.tag)\""
         let isKnown = request.fields.contains { $0.name.lowercased() == "if-none-match" && Self.names(tag, in: $0.value) }
+        let coding = isPacked && !isKnown ? [(name: "Content-Encoding", value: "gzip")] : []
         return LocalResponse(
-            status: isKnown ? 304 : 200, contentType: file.type, body: isKnown ? [] : file.body,
-            fields: Self.securityFields + [("Cache-Control", caching), ("ETag", tag)])
+            status: isKnown ? 304 : 200, contentType: file.type, body: isKnown ? [] : isPacked ? file.packed : file.body,
+            fields: Self.securityFields + [("Cache-Control", caching), ("ETag", tag), ("Vary", "Accept-Encoding")] + coding)
     }
 
     /// An answer of one line, with the fields of the site.

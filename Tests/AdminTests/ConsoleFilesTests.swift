@@ -25,7 +25,16 @@ import Workbench
         for name in files.names {
             let answer = get("/console/" + name)
             let file = try packageFile("Sources/Admin/Console/" + name)
-            #expect(answer.status == 200 && answer.body.rawBytes.text == file, "\(name)")
+            #expect(answer.status == 200 && answer.body.rawBytes.text == file, "run Sources/CSites/pack: \(name)")
+            let packed = get("/console/" + name, [("Accept-Encoding", "br, gzip")])
+            var input = ByteBuffer()
+            var out = ByteBuffer()
+            input.append(packed.body)
+            var decoder = ContentDecoder(.gzip)!
+            let end = decoder.decode(&input, room: 1 << 20, into: &out)
+            #expect(
+                end == .starved && decoder.mayEnd() && out.readable.text == file && value("Content-Encoding", packed) == "gzip", "\(name)")
+            #expect(value("ETag", packed) != value("ETag", answer) && value("Vary", packed) == "Accept-Encoding")
         }
         #expect(get("/console/").body == get("/console/index.html").body)
     }

@@ -1,4 +1,4 @@
-// The files of the gateway's own sites, as they were in their folders at build time. The compiler reads them by #embed, in
+// The files of the gateway's own sites, packed with gzip: Sources/CSites/pack has made them of those in their folders. The compiler reads them by #embed, in
 // milliseconds; an array literal of the same bytes takes the Swift compiler half a minute.
 #pragma once
 #include <stddef.h>

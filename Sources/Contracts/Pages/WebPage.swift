@@ -47,7 +47,7 @@ package struct WebPage: Sendable {
             name, caching: isCurrent ? "public, max-age=31536000, immutable" : "no-cache", missing: "There is nothing here.\n", to: request)
     }
 
-    private static func file(_ number: Int) -> (name: String, body: [UInt8])? {
+    private static func file(_ number: Int) -> (name: String, packed: [UInt8])? {
         let file = unsafe csites_web(number)
         guard let name = unsafe file.name, let bytes = unsafe file.bytes else { return nil }
         return unsafe (String(cString: name), Array(UnsafeBufferPointer(start: bytes, count: file.count)))
