@@ -122,8 +122,11 @@ public struct FieldEdits: ~Copyable {
 
     /// Whether a field of this name is removed.
     @inlinable @inline(__always) public func removes(_ known: FieldName, _ name: RawSpan) -> Bool {
-        removes(known) || names != nil && names!.contains(name)
+        removes(known) || removesByName && names!.contains(name)
     }
+
+    /// Whether fields are removed by names that `FieldName` does not have.
+    @inlinable @inline(__always) public var removesByName: Bool { names != nil }
 
     /// Takes back the lines of a field that were added, because the message has one of its own. The name is in lower case.
     package mutating func withdraw(_ name: StaticString) {

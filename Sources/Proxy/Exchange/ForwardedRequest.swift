@@ -106,7 +106,7 @@ enum ForwardedRequest {
     private static func writeTags(
         _ fields: borrowing FieldTable, _ bytes: RawSpan, _ decision: borrowing Decision, _ out: inout ByteBuffer
     ) {
-        for index in 0..<fields.count where fields[index].isForwarded(decision.requestEdits) {
+        for index in 0..<fields.count where fields[index].isForwarded(decision.requestEdits, bytes) {
             switch fields[index].known {
             case .ifNoneMatch: out.append("If-None-Match: ")
             case .ifMatch: out.append("If-Match: ")
@@ -191,7 +191,9 @@ enum ForwardedRequest {
 
 extension Field {
     /// Whether the field may be forwarded: it is not hop-by-hop (RFC 9110 §7.6.1), and the gateway does not remove it.
-    func isForwarded(_ edits: borrowing FieldEdits, _ bytes: RawSpan) -> Bool { !endsHere && !edits.removes(known, bytes[name]) }
+    func isForwarded(_ edits: borrowing FieldEdits, _ bytes: RawSpan) -> Bool {
+        !endsHere && !edits.removes(known) && !(edits.removesByName && edits.removes(known, bytes[name]))
+    }
 }
 
 /// Copies adjacent fields in one piece: most heads have one or two runs of lines that pass unchanged.
