@@ -54,6 +54,7 @@ package struct TierScale: Sendable {
         }
         status.email = standing.email?.text ?? ""
         status.marks = AccountMarks(standing)
+        if standing == .erased { status.freshUntil = WallTime(seconds: now.seconds + Self.deletedSeconds) }
         return status
     }
 
