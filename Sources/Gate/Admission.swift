@@ -118,8 +118,11 @@ package struct Admission: ~Copyable {
         switch gate.target {
         case .upstream(let number):
             decision.verdict = .forward(upstream: number)
+            enterCache(gate, head, &decision)
             addIdentity(gate, &decision)
             if gate.looksAtAccount { addAccount(gate, now.wall.seconds, &decision) }
+            let told = decision.requestEdits.http1.byteCount
+            decision.cache?.told = told
             decision.editAuthorization(bytes)
             // The end of a WebSocket that is only checked is not seen.
             if decision.handshake != nil, check == nil, !chargeSocket(route, gate, head, bytes, &decision) { return false }

@@ -91,10 +91,16 @@ extension Admission {
     /// Adds the fields of an identity and its tier that the upstream of the route may see.
     func addIdentity(_ gate: RouteGate, _ decision: inout Decision) {
         guard let isEmailProven = decision.identity?.isEmailProven else { return }
+        if decision.cache != nil, gate.cacheSharing == .everyone { return }
+        if decision.cache != nil, gate.cacheSharing == .tier { return addTier(&decision) }
         let view = IdentityView(
             forwardsName: gate.forwardsName, forwardsEmail: gate.forwardsEmail, isEmailProven: isEmailProven,
             hidesEmail: decision.hidesEmail)
         decision.identity?.fields.append(view, from: decision.identityLines, to: &decision.requestEdits)
+        addTier(&decision)
+    }
+
+    private func addTier(_ decision: inout Decision) {
         guard let tier = decision.tier else { return }
         let texts = policy.texts
         decision.requestEdits.append(rendered: texts.rawBytes[policy.tierLines[min(Int(tier.rawValue), policy.tierLines.count - 1)]])

@@ -12,6 +12,7 @@ extension Admission {
         {
         case .same(let found):
             traits = found
+            decision.sentPathIsCanonical = true
             match = policy.table.match(
                 host: bytes[head.host], path: path, method: head.method, methodText: bytes[head.methodText])
         case .rewritten(let found):

@@ -74,6 +74,8 @@ package struct Decision: ~Copyable {
     /// Whether the upstream gets the path as the client sent it; otherwise `path`.
     package internal(set) var pathIsVerbatim = true
     var pathBytes = ByteBuffer(capacity: 256)
+    /// Whether the client has sent the path in its canonical form.
+    var sentPathIsCanonical = false
     /// Scratch: another parse of the path.
     var bareBytes = ByteBuffer()
 
@@ -82,6 +84,8 @@ package struct Decision: ~Copyable {
     package internal(set) var tokenSource = TokenSource.none
     /// Whether the upstream gets the client's `Authorization`.
     package internal(set) var forwardsAuthorization = false
+    /// Set if the answer may come from the cache.
+    package internal(set) var cache: CacheScope?
     /// Whether the upstream gets no email: the account has another one now than the token claims.
     package internal(set) var hidesEmail = false
     /// Fields that the route keeps although they are removed by default.
@@ -169,6 +173,8 @@ package struct Decision: ~Copyable {
         tokenSource = .none
         tokenSerial = 0
         forwardsAuthorization = false
+        cache = nil
+        sentPathIsCanonical = false
         hidesEmail = false
         keptFields = []
         passesTrailers = true

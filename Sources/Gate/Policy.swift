@@ -112,6 +112,7 @@ package final class Policy: Sendable {
         self.cors = policies.map(CORSGate.init)
         self.ownOrigin = Array((ownOrigin ?? "").utf8)
         self.gates = gates
+        hasCache = gates.contains(where: \.isCached)
         filters = rules.map { FilterPlan($0, tiers: tiers) }
         requestFields = rules.map { FieldPlan($0.requestFields, of: $0) }
         answerFields = rules.map { FieldPlan($0.answerFields, of: $0) }
@@ -153,6 +154,7 @@ package final class Policy: Sendable {
         self.limits = limits
         original = other
         gates = other.gates
+        hasCache = other.hasCache
         filters = other.filters
         requestFields = other.requestFields
         answerFields = other.answerFields
@@ -205,6 +207,9 @@ package final class Policy: Sendable {
         }
         return dialect
     }
+
+    /// Whether any route is cached.
+    let hasCache: Bool
 
     /// Whether any answer has CORS fields.
     var hasCORS: Bool { !cors.isEmpty }
@@ -295,6 +300,9 @@ struct RouteGate: Sendable {
     let retries: Int?
     let shadow: ShadowSet
     let streams: StreamRule
+    /// Whether answers to GET are cached, and for whom.
+    let isCached: Bool
+    let cacheSharing: CacheRule.Sharing
     let takesWebSockets: Bool
     /// Of one subject; 0 for no maximum.
     let maxWebSockets: UInt32
@@ -337,6 +345,8 @@ struct RouteGate: Sendable {
         retries = rule.retries.map(Int.init)
         shadow = rule.shadow
         streams = rule.streams
+        isCached = rule.cache.freshSeconds != nil && !rule.target.isLocal
+        cacheSharing = rule.cache.sharing
         takesWebSockets = rule.takesWebSockets
         maxWebSockets = rule.maxWebSockets ?? 0
         dialect = rule.errors

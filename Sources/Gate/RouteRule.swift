@@ -115,6 +115,7 @@ package struct RouteRule: Sendable {
     /// The policy for pages of other origins (`cors=`); nil leaves CORS to the upstream.
     package var cors: CORSRule?
     package var streams: StreamRule
+    package var cache: CacheRule
     /// Whether WebSocket handshakes pass (`websocket=on`).
     package var takesWebSockets: Bool
     /// WebSockets that one subject of `limitBy` may hold open on one gateway; nil for any number (`websocket-max=`).
@@ -167,6 +168,7 @@ package struct RouteRule: Sendable {
         compression = CompressionRule()
         cors = nil
         streams = StreamRule()
+        cache = CacheRule()
         takesWebSockets = false
         maxWebSockets = nil
         isEndpoint = false

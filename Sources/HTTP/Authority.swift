@@ -70,7 +70,7 @@ extension RawSpan {
     }
 
     /// Whether both are the same text in some mix of ASCII case.
-    func equalsIgnoringCase(_ other: RawSpan) -> Bool {
+    package func equalsIgnoringCase(_ other: RawSpan) -> Bool {
         guard byteCount == other.byteCount else { return false }
         for offset in 0..<byteCount where self[offset].lowercasedASCII != other[offset].lowercasedASCII { return false }
         return true

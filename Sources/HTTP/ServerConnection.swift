@@ -245,6 +245,11 @@ extension ServerConnection {
             hasBody: head.framing.hasContent || head.awaitsEnd, keepAlive: true, minorVersion: 1, expectsContinue: head.expectsContinue)
     }
 
+    /// Begins with a request of the gateway's own, which is whole and has no socket.
+    package mutating func fetchBegan() {
+        _ = messages.headReceived(hasBody: false, keepAlive: true, minorVersion: 1, expectsContinue: false)
+    }
+
     /// Begins as a stream whose request cannot be read; `faulted` follows.
     package mutating func streamBegan() { isStream = true }
 }

@@ -118,6 +118,26 @@ extension RouteDeclaration: OptionTarget {
         LineOption(
             "sse-heartbeat", ifSet: \.rule.streams.heartbeatMilliseconds, .duration(100...86_400_000), "15s",
             "sends event streams a comment when the upstream is silent so long, which then does not count against `timeout`")
+        LineOption(
+            "cache", ifSet: \.rule.cache.freshSeconds, .duration(1_000...31_536_000_000, unit: 1_000), "60s",
+            "for how long the response to a GET is kept at most and answers others; see [caching](caching.md)")
+        LineOption(
+            "cache-by", \.rule.cache.sharing, .choice([.user, .tier, .everyone], \.name),
+            "who shares a kept response: one user, a tier, or all; the upstream is told no more of a caller than that"
+        ).when(isCached)
+        LineOption(
+            "cache-stale", ifSet: \.rule.cache.staleSeconds, .duration(0...31_536_000_000, unit: 1_000), "30s",
+            "for how long a response that is no longer fresh is still sent while a new one is fetched"
+        ).when(isCached)
+        LineOption(
+            "cache-on-error", ifSet: \.rule.cache.errorSeconds, .duration(0...31_536_000_000, unit: 1_000), "1h",
+            "for how long a response that is no longer fresh is sent while the upstream fails"
+        ).when(isCached)
+        LineOption(
+            "cache-vary", list: \.rule.cache.vary, "NAME,NAME",
+            "request fields that the upstream gets and by which responses are kept apart",
+            varyName
+        ).when(isCached)
         LineOption("websocket", \.rule.takesWebSockets, .flag(), "whether WebSocket handshakes are passed on")
         LineOption(
             "websocket-max", ifSet: \.rule.maxWebSockets, .count(1...1_000_000), "a number",
@@ -269,6 +289,7 @@ extension RouteDeclaration {
         Self.checkStreams(&line, rule)
         Self.checkFields(&line, rule)
         Self.checkCompression(&line, rule)
+        Self.checkCache(&line, rule)
         Self.checkTogether(&line, rule)
         if upstream.isEmpty { line.fault("has no upstream=, write upstream=NAME") }
         cors.noteDependent(line)

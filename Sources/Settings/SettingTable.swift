@@ -80,6 +80,10 @@ package struct PlainSettings: Sendable {
         "TOLLGATE_COMPRESS", OptionForm(plain: TypedText.codings) { OptionValue($0.text) }, default: "zstd br gzip",
         "The codings by which responses are compressed on routes whose `compress=` says so, the preferred first, or `off`. See [compression](compression.md)."
     )
+    package let cacheSize = ValueSetting<Int>(
+        "TOLLGATE_CACHE_SIZE", .size((1 << 20)...(1 << 42)), default: "64MiB",
+        "The memory for responses that routes with `cache=` keep, over all workers, with their heads and keys. One response takes at most an eighth of a worker's part, and 8 MiB."
+    )
     package let dnsRefreshMilliseconds = ValueSetting<UInt32>(
         "TOLLGATE_DNS_REFRESH", .duration(1_000...86_400_000), default: "30s",
         "How often names of upstreams are looked up; after a failure it is tried again within 5 s, and the last known addresses stay in use."
@@ -345,8 +349,8 @@ extension Setting {
             plain.headerTimeoutMilliseconds.row, plain.bodyTimeoutMilliseconds.row, plain.bodyRate.row, plain.cancelsOnHalfClose.row,
             plain.sendTimeoutMilliseconds.row, plain.idleTimeoutMilliseconds.row, plain.drainTimeoutMilliseconds.row,
             plain.maxConnections.row, plain.maxRequests.row, plain.maxLocalRequests.row, plain.maxBuffers.row, plain.clientShare.row,
-            plain.compressionCodings.row, compressionTypes, plain.dnsRefreshMilliseconds.row, plain.http2Streams.row,
-            plain.http2StreamWindow.row, plain.http2ConnectionWindow.row,
+            plain.compressionCodings.row, compressionTypes, plain.cacheSize.row,
+            plain.dnsRefreshMilliseconds.row, plain.http2Streams.row, plain.http2StreamWindow.row, plain.http2ConnectionWindow.row,
             upgradeURL, cors, plain.logLevel.row, plain.accessLog.row, smtpURL, plain.mailFrom.row, plain.appName.row, smsURL,
             plain.smsBudget.row, smsDomain, smsAppHash, resetURL, mailTemplates, notices, tlsClientCA, plain.hasConsoleOnMain.row,
             keySecret,

@@ -5,7 +5,7 @@ enum MetricDimension {
     case codeClass, upstreamCodeClass, connectionState, upstreamState, handshake, tlsVersion
     case ejectionReason, upstreamBound
     case retryReason, limitOutcome, limitSource, phase, redisCommand, redisResult, redisRedirect, redisNode
-    case filterAction, filterFailure
+    case filterAction, filterFailure, cacheResult
     case contentCoding, compressionSkip
     case refreshResult, refreshSource
     case http2End
@@ -24,7 +24,7 @@ enum MetricDimension {
         case .issuer: "issuer"
         case .method: "method"
         case .authReason, .retryReason, .ejectionReason, .upstreamBound: "reason"
-        case .result, .handshake: "result"
+        case .result, .handshake, .cacheResult: "result"
         case .algorithm: "alg"
         case .codeClass, .upstreamCodeClass: "code_class"
         case .refusalCode: "code"
@@ -85,6 +85,7 @@ enum MetricDimension {
         case .filterFailure: FilterFailureReason.allCases.map(\.text)
         case .contentCoding: CompressionCoding.allCases.map(\.text)
         case .compressionSkip: CompressionSkip.allCases.map(\.text)
+        case .cacheResult: CacheResult.allCases.map(\.text)
         }
     }
 
@@ -110,7 +111,7 @@ enum MetricDimension {
             .authOutcome, .limitOutcome, .refreshResult, .refreshSource, .overload, .redisNode:
             true
         case .method, .authReason, .result, .algorithm, .phase, .limitSource, .redisCommand, .redisResult, .redisRedirect, .filterAction,
-            .filterFailure, .contentCoding, .compressionSkip, .http2End, .streamKind, .streamEnd, .checkKind, .refusalCode:
+            .filterFailure, .cacheResult, .contentCoding, .compressionSkip, .http2End, .streamKind, .streamEnd, .checkKind, .refusalCode:
             false
         }
     }

@@ -9,6 +9,7 @@ enum MetricFamily: Int, CaseIterable {
     case tokenCacheHits, tokenCacheMisses, tokenCacheEvictions, tokenCacheEntries, unknownKeyIDs
     case filterItems, filterFailures
     case compressedAnswers, compressedBytesIn, compressedBytesOut, compressionSkips
+    case cacheRequests, cacheEntries, cacheBytes, cacheEvictions, cachePurges
     case streamsOpen, streamsEnded
     case refreshes, refreshSources
     case rateLimitDecisions, rateLimitLeased, rateLimitFallback
@@ -158,6 +159,16 @@ extension MetricFamily {
             .init(
                 "compress_skipped_total", .counter, [.route, .compressionSkip],
                 "Answers of routes with compression that went out as they were, by the reason.")
+        case .cacheRequests:
+            .init("cache_requests_total", .counter, [.route, .cacheResult], "Requests on cached routes, by how they were answered.")
+        case .cacheEntries:
+            .init("cache_entries", .gauge, [], "Answers that are stored.")
+        case .cacheBytes:
+            .init("cache_bytes", .gauge, [], "Bytes that stored answers take, with their heads and keys.")
+        case .cacheEvictions:
+            .init("cache_evictions_total", .counter, [], "Stored answers dropped to make room.")
+        case .cachePurges:
+            .init("cache_purged_total", .counter, [], "Stored answers that operators have removed.")
         case .streamsOpen:
             .init(
                 "streams_open", .gauge, [.route, .streamKind],

@@ -242,6 +242,30 @@ package enum FilterAction: Int, MetricLabelValue {
     }
 }
 
+/// How a request on a cached route was answered.
+package enum CacheResult: Int, MetricLabelValue, Sendable {
+    /// From the cache.
+    case hit
+    /// By the upstream, and the answer was stored.
+    case stored
+    /// By the upstream, and the answer was not stored.
+    case missed
+    /// From the cache, though the answer was not fresh; or by the upstream in its place.
+    case stale
+    /// By the upstream at once, as answers to the key are not stored.
+    case bypassed
+
+    package var text: String {
+        switch self {
+        case .hit: "hit"
+        case .stored: "stored"
+        case .missed: "miss"
+        case .stale: "stale"
+        case .bypassed: "bypass"
+        }
+    }
+}
+
 /// Why a tier filter refused or cut an answer.
 package enum FilterFailureReason: Int, MetricLabelValue {
     /// The answer is one object above the caller's tier.

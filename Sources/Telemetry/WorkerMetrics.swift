@@ -236,6 +236,17 @@ extension WorkerMetrics {
         add(1, .compressionSkips, route.index, reason.rawValue)
     }
 
+    /// A request on a cached route was answered.
+    package mutating func cached(route: LabelID, _ result: CacheResult) { add(1, .cacheRequests, route.index, result.rawValue) }
+
+    /// The answers that this worker keeps, and how many it has dropped and was told to remove so far.
+    package mutating func cacheHolds(entries: Int, bytes: Int, evicted: UInt64, purged: UInt64) {
+        cells[layout[.cacheEntries].cell(0)] = UInt64(clamping: entries)
+        cells[layout[.cacheBytes].cell(0)] = UInt64(clamping: bytes)
+        cells[layout[.cacheEvictions].cell(0)] = evicted
+        cells[layout[.cachePurges].cell(0)] = purged
+    }
+
     /// The refresh of an expired token ended.
     package mutating func refreshed(_ result: RefreshResult, _ source: RefreshSource) {
         add(1, .refreshes, result.rawValue)

@@ -7,8 +7,8 @@ import Testing
 /// Walks every sequence of events of an exchange, beside a plain account of what the upstream and the client have got.
 @Suite(.ownThread) struct ExchangeStateTests {
     enum Event: Hashable, CaseIterable {
-        case waitEntitlement, waitRefresh, waitLimits, waitHandler, waitRoom
-        case resumeEntitlement, resumeRefresh, resumeLimits, resumeHandler, resumeRoom
+        case waitEntitlement, waitRefresh, waitLimits, waitHandler, waitRoom, waitFetch
+        case resumeEntitlement, resumeRefresh, resumeLimits, resumeHandler, resumeRoom, resumeFetch
         case forward, collect
         /// A piece of the body, or its end, as far as the exchange takes it.
         case content, requestEnds
@@ -36,6 +36,7 @@ import Testing
     private static let waits: [(wait: Event, resume: Event, kind: ExchangeState.Wait)] = [
         (.waitEntitlement, .resumeEntitlement, .entitlement), (.waitRefresh, .resumeRefresh, .refresh),
         (.waitLimits, .resumeLimits, .limits), (.waitHandler, .resumeHandler, .handler), (.waitRoom, .resumeRoom, .room),
+        (.waitFetch, .resumeFetch, .fetch),
     ]
 
     /// The state after `event`; nil where a driver cannot meet it.
@@ -52,6 +53,7 @@ import Testing
                 else { return nil }
             case .handler: guard phase == .collecting, node.account.hasWholeRequest else { return nil }
             case .room: guard phase == .connecting else { return nil }
+            case .fetch: guard phase == .connecting, node.account.hasWholeRequest else { return nil }
             }
             next.state.wait(for: wait.kind)
             return next
@@ -74,7 +76,10 @@ import Testing
         let takesBody = node.state.takesBody(hasReplayRoom: true, isFlushed: true) && !node.account.hasWholeRequest
         switch event {
         case .forward, .collect:
-            guard phase == .deciding, node.account.isForwarded == nil else { return nil }
+            // One that has waited for a fetch may be forwarded by itself.
+            guard phase == .deciding, node.account.isForwarded == nil || event == .forward && node.account.isForwarded == true else {
+                return nil
+            }
             next.account.isForwarded = event == .forward
             if event == .forward { next.state.forward(isWhole: false) } else { next.state.collect(isWhole: false) }
         case .content:
@@ -113,7 +118,7 @@ import Testing
             next.state.ended()
             next.account.ended = true
         case .answerHead, .answerHeld:
-            guard phase == .relaying, node.state.answer == .none else { return nil }
+            guard phase == .relaying || phase == .producing, node.state.answer == .none else { return nil }
             next.state.answerBegan(isHeld: event == .answerHeld)
             next.account.clientHasSome = event == .answerHead
         case .upgraded:
@@ -121,22 +126,22 @@ import Testing
             next.state.upgraded()
             next.account.clientHasSome = true
         case .answerReleased:
-            guard node.state.answer == .held, phase == .relaying else { return nil }
+            guard node.state.answer == .held, phase == .relaying || phase == .producing else { return nil }
             next.state.answerReleased()
             next.account.clientHasSome = true
         case .produced:
-            // Only a handler's answer leaves a collected request here.
-            guard phase == .deciding, node.account.isForwarded == false else { return nil }
+            // A handler's answer leaves a collected request here, news of a fetch a forwarded one; an entry needs no wait.
+            let hasTarget = phase == .deciding && node.account.isForwarded != nil || phase == .collecting
+            guard hasTarget, node.account.hasWholeRequest else { return nil }
             next.state.produce()
-            next.account.clientHasSome = true
         case .connectionReleased:
             guard phase == .connecting || phase == .relaying || phase == .tunnel else { return nil }
             next.state.released()
         case .answered:
             next.state.ended()
             next.account.ended = true
-        case .waitEntitlement, .waitRefresh, .waitLimits, .waitHandler, .waitRoom, .resumeEntitlement, .resumeRefresh,
-            .resumeLimits, .resumeHandler, .resumeRoom:
+        case .waitEntitlement, .waitRefresh, .waitLimits, .waitHandler, .waitRoom, .waitFetch, .resumeEntitlement,
+            .resumeRefresh, .resumeLimits, .resumeHandler, .resumeRoom, .resumeFetch:
             Issue.record("handled above")
         }
         return next

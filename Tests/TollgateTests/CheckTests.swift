@@ -34,6 +34,8 @@ import Workbench
         ("cors-credentials=on", #""credentials":true"#), ("cors-headers=X-A", #""headers":["X-A"]"#),
         ("cors-expose=X-B", #""expose":["X-B"]"#), ("cors-max-age=1h", #""max_age_s":3600"#),
         ("", ""), ("websocket=on", #""websocket":true"#), ("websocket-max=7", #""websocket_max":7"#),
+        ("", ""), ("cache=90s", #""cache":"90s""#), ("cache-by=tier", #""cache_by":"tier""#), ("cache-stale=45s", #""cache_stale":"45s""#),
+        ("cache-on-error=2m", #""cache_on_error":"2m""#), ("cache-vary=x-a,cookie", #""cache_vary":["x-a","cookie"]"#),
     ]
 
     static let upstream: [(option: String, json: String)] = [
@@ -151,7 +153,7 @@ import Workbench
         let text =
             "TOLLGATE_UPSTREAM_U=\"https://h \(first(Self.upstream))\"\nTOLLGATE_ROUTE_A=\"/a \(first(Self.route))\"\n"
             + "TOLLGATE_UPSTREAM_V=http://v\nTOLLGATE_ROUTE_B=\"/b upstream=v websocket=on websocket-max=7 forward=email shadow=tier\"\n"
-            + "TOLLGATE_ROUTE_C=\"/c upstream=v forward=name shadow=limit\"\nTOLLGATE_TRUST_T=\"\(first(Self.trust))\"\n"
+            + "TOLLGATE_ROUTE_C=\"/c upstream=v forward=name shadow=limit cache=90s cache-stale=45s cache-on-error=2m cache-vary=X-A\"\nTOLLGATE_TRUST_T=\"\(first(Self.trust))\"\n"
         let settings = load(text + Self.otherLines, files: Self.files).partial.settings
         let (whole, second, third) = (settings.routes[0].rule, settings.routes[1].rule, settings.routes[2].rule)
         #expect(
@@ -171,6 +173,9 @@ import Workbench
         #expect(whole.streams.warningMilliseconds == 90_000 && whole.streams.heartbeatMilliseconds == 15_000)
         #expect(second.takesWebSockets && second.maxWebSockets == 7 && second.shadow == .tier && third.shadow == .limit)
         #expect(second.forwardsEmail && !second.forwardsAuthorization && !second.forwardsName && third.forwardsName && !third.forwardsEmail)
+        var cache = CacheRule()
+        (cache.freshSeconds, cache.staleSeconds, cache.errorSeconds, cache.vary) = (90, 45, 120, ["x-a"])
+        #expect(third.cache == cache && second.cache == CacheRule())
         let upstream = settings.upstreams[0].settings
         #expect(
             upstream.balance == .roundRobin && upstream.health == .path("/up") && upstream.timeout == 5_000
@@ -243,7 +248,9 @@ import Workbench
         #expect(keys(Self.revenueCat) == Set(RevenueCatStoreDeclaration.options.map(\.key)))
         let text =
             "TOLLGATE_UPSTREAM_U=http://h\n" + lines("ROUTE", "/a", Array(Self.route.prefix { $0.option != "" }))
-            + "TOLLGATE_ROUTE_W=\"/w upstream=u websocket=on websocket-max=7\"\n" + lines("UPSTREAM", "https://h", Self.upstream)
+            + "TOLLGATE_ROUTE_W=\"/w upstream=u websocket=on websocket-max=7\"\n"
+            + "TOLLGATE_ROUTE_X=\"/x upstream=u cache=90s cache-by=tier cache-stale=45s cache-on-error=2m cache-vary=X-A,Cookie\"\n"
+            + lines("UPSTREAM", "https://h", Self.upstream)
             + lines("TRUST", "", Self.trust)
         let loaded = load(text + Self.otherLines, files: Self.files)
         #expect(loaded.findings.faults == [])

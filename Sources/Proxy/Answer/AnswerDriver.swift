@@ -64,6 +64,9 @@ extension Worker {
         _ exchange: ExchangeIndex, _ upstream: UpstreamIndex, _ input: inout ByteBuffer, inputEnded: Bool = false,
         _ scratch: inout Scratch
     ) {
+        if let flight = exchanges[exchange].answer.fetch {
+            return relayFetch(flight, exchange, upstream, &input, inputEnded: inputEnded, &scratch)
+        }
         let handle = exchanges.handle(exchange)
         let isStream = upstreams.connections[upstream].isStream
         var hasTrailers = false
@@ -145,16 +148,29 @@ extension Worker {
         sendToClient(client, hint.count, of: &hint, &scratch)
     }
 
-    /// Leads the head through the stages, which may refuse the answer, and writes it for the client. Returns the form of the content, if
-    /// its frames are followed.
+    /// Counts the head, leads it through the stages, which may refuse the answer, and writes it for the client. Returns the form of the
+    /// content, if its frames are followed.
     private mutating func startAnswer(
         _ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch
     ) throws(FilterFault) -> FrameScan.ContentForm? {
         noteHead(exchange, bytes, scratch)
         if let announced = exchanges[exchange].request.announced { noteMergesDone(announced, bytes, scratch) }
-        exchanges[exchange].record.status = scratch.response.status
         telemetry.attemptEnded(&exchanges[exchange].record, status: scratch.response.status, at: now.monotonic)
-        guard exchanges[exchange].answer.stages != nil else { return writeHead(exchange, bytes, &scratch) }
+        if let target = exchanges[exchange].request.invalidates, 200..<400 ~= scratch.response.status { invalidate(target, &scratch) }
+        return try passHead(exchange, bytes, follows: true, &scratch)
+    }
+
+    /// Leads a head, the upstream's or a stored one, through the stages, and writes it. Returns the form of the content, if it `follows` its
+    /// frames.
+    @discardableResult
+    mutating func passHead(
+        _ exchange: ExchangeIndex, _ bytes: RawSpan, follows: Bool, _ scratch: inout Scratch
+    ) throws(FilterFault) -> FrameScan.ContentForm? {
+        exchanges[exchange].record.status = scratch.response.status
+        guard exchanges[exchange].answer.stages != nil else {
+            writeHead(exchange, bytes, &scratch)
+            return follows ? followAnswer(exchange, bytes, scratch.response) : nil
+        }
         var changed = ByteBuffer()
         swap(&changed, &scratch.changedHead)
         defer { swap(&changed, &scratch.changedHead) }
@@ -163,7 +179,8 @@ extension Worker {
         changed.append(bytes.extracting(0..<scratch.response.length))
         try exchanges[exchange].answer.head(&scratch.response, &changed, isForHead: exchanges[exchange].request.method == .head)
         noteLapse(exchange)
-        return writeHead(exchange, changed.readable, &scratch)
+        writeHead(exchange, changed.readable, &scratch)
+        return follows ? followAnswer(exchange, changed.readable, scratch.response) : nil
     }
 
     /// Whether this turn has worked so long that others wait, or memory is short.
@@ -174,11 +191,8 @@ extension Worker {
     /// Nanoseconds of a turn in which answers are still compressed.
     private static var longestTurn: UInt64 { 10_000_000 }
 
-    /// Writes the head for the client, or for the time when it is no longer held back. Returns the form of the content, if its frames are
-    /// followed.
-    private mutating func writeHead(
-        _ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch
-    ) -> FrameScan.ContentForm? {
+    /// Writes the head for the client, or for the time when it is no longer held back.
+    private mutating func writeHead(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
         let isHeld = exchanges[exchange].answer.holdsHead
         exchanges[exchange].state.answerBegan(isHeld: isHeld)
         let isChanged = exchanges[exchange].answer.course == .changed
@@ -194,7 +208,7 @@ extension Worker {
                 exchanges[exchange].answer.stages?.heldHead.append(scratch.output.readable)
                 scratch.output.removeAll()
             }
-            return followAnswer(exchange, bytes, scratch.response)
+            return
         }
         ForwardedResponse.writeBlock(
             scratch.response, bytes, framing: framing, requestID: exchanges[exchange].buffers.requestID.readable,
@@ -206,7 +220,6 @@ extension Worker {
             downstream.sendHead(scratch.response.status, scratch.block.readable, isFinal: true, to: client)
             downstream.sendOnStream(client, 0, of: &scratch.output, at: now.monotonic, timeout: settings.sendTimeout)
         }
-        return followAnswer(exchange, bytes, scratch.response)
     }
 
     /// The upstream may say that it has moved what was a merged account's. Ids that it was not told of for this user count for nothing.
@@ -232,12 +245,18 @@ extension Worker {
             if downstream.hasRoom(client) { stream.taken() }
             return
         }
-        guard exchanges[exchange.index].state.phase == .relaying else { return }
-        let upstream = exchanges[exchange.index].attempt.upstream.index
-        startAnswerClock(exchange.index, upstream)
+        if case .stored = exchanges[exchange.index].answer.source { return pumpStored(exchange, &scratch) }
+        readOn(exchange.index, &scratch)
+    }
+
+    /// There is room for more of an upstream's answer: it is read on.
+    mutating func readOn(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
+        guard exchanges[exchange].state.phase == .relaying else { return }
+        let upstream = exchanges[exchange].attempt.upstream.index
+        startAnswerClock(exchange, upstream)
         if upstreams.connections[upstream].isStream { return relayStream(upstream, &scratch) }
         let handle = upstreams.connections.handle(upstream)
-        if exchanges[exchange.index].answer.isWaiting { relayKept(upstream, &scratch) }
+        if exchanges[exchange].answer.isWaiting { relayKept(upstream, &scratch) }
         guard upstreams.connections.isCurrent(handle), upstreams.connections[upstream].phase == .busy else { return }
         refreshUpstreamInterest(upstream)
         if upstreams.connections[upstream].connection.interest.contains(.read), upstreams.connections[upstream].connection.hasPending {
@@ -292,7 +311,8 @@ extension Worker {
         closeExchange(exchange, isComplete: false)
     }
 
-    private mutating func closeExchange(_ exchange: ExchangeIndex, isComplete: Bool) {
+    mutating func closeExchange(_ exchange: ExchangeIndex, isComplete: Bool) {
+        leaveFetch(exchange)
         cancelWait(exchange)
         releaseCounts(exchange)
         leaveClient(exchange)
@@ -300,8 +320,10 @@ extension Worker {
         if exchanges[exchange].answer.live != nil { closeStream(exchange, isComplete: isComplete) }
         if exchanges[exchange].request.deadline != nil { deadlines.clear(exchange) }
         finishRecord(exchange)
+        let flight = exchanges[exchange].answer.fetch
         downstream.clients[exchanges[exchange].client.index].exchange = .none
         exchanges[exchange].end()
         exchanges.release(exchange)
+        if let flight { fetchEnded(flight) }
     }
 }

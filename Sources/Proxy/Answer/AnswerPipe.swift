@@ -10,6 +10,8 @@ struct AnswerPipe {
         case upstream
         /// A handler of the gateway, which sends it in parts.
         case handler(LocalStream)
+        /// The cache: an entry, or a fetch under way.
+        case stored(StoredReading)
     }
 
     /// How content gets from the source to the client.
@@ -23,6 +25,8 @@ struct AnswerPipe {
     }
 
     var source = Source.upstream
+    /// Set if the answer goes to the cache, and to those who wait for it there.
+    var fetch: CacheFlight?
     private(set) var course = Course.direct
     /// nil on a route without any.
     fileprivate(set) var stages: AnswerStages?
@@ -104,7 +108,12 @@ struct AnswerPipe {
     var isFilteredByTier: Bool { stages?.filter.role == .changes }
 
     /// Bytes of head and content that wait in it.
-    var heldBytes: Int { stages.map { $0.chain.heldBytes + $0.heldHead.count + $0.ready.count } ?? 0 }
+    var heldBytes: Int {
+        var bytes = stages.map { $0.chain.heldBytes + $0.heldHead.count + $0.ready.count } ?? 0
+        if let fetch { bytes += fetch.heldBytes }
+        if case .stored(let reading) = source { bytes += reading.heldBytes }
+        return bytes
+    }
 }
 
 /// The stages of an answer, in order, with what they have let go. Made for the first answer of an exchange that has any, and kept with its

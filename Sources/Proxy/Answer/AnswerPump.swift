@@ -114,11 +114,7 @@ extension Worker {
     ) throws(FilterFault) {
         let handle = exchanges.handle(exchange)
         let course = exchanges[exchange].answer.course
-        if course == .changed {
-            try exchanges[exchange].answer.end()
-            exchanges[exchange].writeChanged(to: &downstream, into: &scratch.output)
-            exchanges[exchange].releaseHead(to: &downstream, into: &scratch.output)
-        }
+        try endChanged(exchange, &scratch)
         let isReusable =
             upstreams.connections[upstream].http.isReusable && input.count == last
             && !upstreams.connections[upstream].connection.hasPending && exchanges[exchange].isSent
@@ -135,6 +131,14 @@ extension Worker {
         if !hasTrailers { downstream.clients[exchanges[exchange].client.index].http.sendEnd(into: &scratch.output) }
         guard sendGathered(handle, &scratch) else { return }
         finishAnswer(exchange, reusable: isReusable, &scratch)
+    }
+
+    /// All content has come: writes what stages that change it still had.
+    mutating func endChanged(_ exchange: ExchangeIndex, _ scratch: inout Scratch) throws(FilterFault) {
+        guard exchanges[exchange].answer.course == .changed else { return }
+        try exchanges[exchange].answer.end()
+        exchanges[exchange].writeChanged(to: &downstream, into: &scratch.output)
+        exchanges[exchange].releaseHead(to: &downstream, into: &scratch.output)
     }
 
     /// Sends the last bytes of an answer, which were gathered, and ends the exchange. Its upstream, if it has one, is left.

@@ -53,6 +53,9 @@ struct Compression: AnswerStage, ~Copyable {
         }
     }
 
+    /// Whether the request has entity tags of compressed answers.
+    var hasTags: Bool { plan != nil && request.tagCoding != nil }
+
     /// Whether the answer to come may be compressed.
     var isAsked: Bool { plan != nil && request.coding != .identity }
 

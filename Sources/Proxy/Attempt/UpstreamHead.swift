@@ -2,7 +2,7 @@ import Wire
 
 /// The head of a forwarded request at the start of its attempt's replay buffer, by the parts that an attempt writes anew: those that
 /// depend on the upstream's address, the time that is left, its span, and the offer of a WebSocket.
-struct UpstreamHead: Equatable {
+struct UpstreamHead: Equatable, Sendable {
     /// All of its bytes, with the empty line.
     var length = 0
     /// The base path in front of the request's own path.

@@ -51,6 +51,8 @@ struct Client: ~Copyable {
     var session: SessionIndex?
     /// Set for the end of a stream, which has no socket.
     var stream: StreamRef?
+    /// Whether it stands for those who wait for a fetch, and has no socket.
+    var isFetch = false
     /// The trailer fields of a stream's answer, sent behind `output`.
     var trailers = ByteBuffer()
     /// Whether bytes for it wait in its exchange's pipe, ahead of `output`.
@@ -65,6 +67,8 @@ struct Client: ~Copyable {
 
     /// Whether it is the end of a stream.
     var isStream: Bool { stream != nil }
+
+    var hasSocket: Bool { stream == nil && !isFetch }
 
     /// Whether bytes wait for its socket, or for its stream's windows.
     var hasUnsent: Bool { awaitsPipe || !output.isEmpty }
@@ -97,7 +101,7 @@ struct Client: ~Copyable {
 
     /// Ends the connection and resets its state for the next one.
     mutating func close(resets: Bool) {
-        if stream == nil {
+        if hasSocket {
             if resets { connection.abort() } else { connection.close() }
         }
         self = Client()

@@ -96,7 +96,7 @@ extension Worker {
         let exchange = downstream.clients[client].exchange
         guard !exchange.isNone, exchanges[exchange.index].state.answer == .none else { return false }
         switch exchanges[exchange.index].state.phase {
-        case .connecting, .relaying, .waiting(.room): return true
+        case .connecting, .relaying, .waiting(.room), .waiting(.fetch): return true
         case .deciding, .waiting, .collecting, .producing, .tunnel, .finishing, .answered: return false
         }
     }
@@ -312,7 +312,7 @@ extension Worker {
 
     mutating func refreshInterest(_ client: ClientIndex) {
         guard downstream.clients[client].phase != .free, downstream.clients[client].phase != .handshaking,
-            !downstream.clients[client].isStream, !downstream.isUnsettled(client)
+            downstream.clients[client].hasSocket, !downstream.isUnsettled(client)
         else { return }
         var interest = Interest()
         if wantsRead(client) { interest.insert(.read) }

@@ -14,6 +14,8 @@ struct Downstream: ~Copyable {
     var unsettled: [Handle<Client>] = []
     /// Streams under way; their clients are no connections.
     var streams = 0
+    /// Fetches under way; their clients are none either.
+    var fetches = 0
     var timers: TimerWheel
     /// The clients, with what each holds of what they share.
     var shares: ClientShares
@@ -38,7 +40,7 @@ struct Downstream: ~Copyable {
     }
 
     /// Connections of clients, but for those of the admin listeners.
-    var connections: Int { clients.count - streams - adminClients }
+    var connections: Int { clients.count - streams - fetches - adminClients }
 
     // MARK: listening
 
@@ -194,6 +196,7 @@ struct Downstream: ~Copyable {
     mutating func close(_ client: ClientIndex, resets: Bool = false) {
         timers.clear(client.id)
         if clients[client].isStream { releaseStream(client) }
+        if clients[client].isFetch { fetches -= 1 }
         if listeners[clients[client].listener].isAdmin { adminClients -= 1 }
         if !clients[client].isStream, let share = clients[client].share {
             shares[share].connections -= 1

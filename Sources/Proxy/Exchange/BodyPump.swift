@@ -36,7 +36,7 @@ extension Worker {
     func hasRoom(_ direction: BodyDirection, _ exchange: ExchangeIndex) -> Bool {
         switch direction {
         case .request: exchanges[exchange].takesBody
-        case .answer: downstream.hasRoom(exchanges[exchange].client.index)
+        case .answer: exchanges[exchange].answer.fetch?.isPaused != true && downstream.hasRoom(exchanges[exchange].client.index)
         }
     }
 

@@ -41,7 +41,7 @@ extension Worker {
             }
         case .forward(let upstream):
             identify(exchange, bytes, &scratch)
-            guard prepareForward(exchange, upstream: upstream, bytes, &scratch) else {
+            guard prepareTarget(exchange, upstream: upstream, bytes, &scratch) else {
                 if let wait { limits.cancel(wait) }
                 log(exchange, bytes, &scratch)
                 return answer(exchange, with: .unavailable(.upstream, retryAfterSeconds: 1), &scratch)
@@ -98,18 +98,12 @@ extension Worker {
             isHeadAlone: exchanges[exchange].request.isHeadAlone, hasUnknownLength: scratch.request.framing == .chunked,
             timeout: admission.timeoutMilliseconds(scratch.decision) ?? upstreams.directory.pools[pool].settings.timeout,
             retries: admission.retries(scratch.decision) ?? upstreams.directory.pools[pool].settings.retries)
-        let streamRule = admission.streamRule(scratch.decision)
         exchanges[exchange].request.passesTrailers = scratch.decision.passesTrailers
         exchanges[exchange].request.announced = admission.announced(scratch.decision)
         exchanges[exchange].request.bodyLimit = admission.bodyLimit(scratch.decision)
         exchanges[exchange].record.upstream = upstreams.directory.label(pool, telemetry.labels)
-        exchanges[exchange].answer.life = admission.streamLife(scratch.decision)
-        exchanges[exchange].answer.streamRule = streamRule
-        let filter = admission.filter(scratch.decision)
         let tier = scratch.decision.tier ?? .lowest
-        if let filter { exchanges[exchange].openStages().filter.begin(filter, tier) }
-        let codedTags = beginCompression(exchange, bytes, &scratch)
-        let fields = filter.flatMap { $0.isShadow ? nil : FilteredFields(plan: $0, tier: tier) }
+        let fields = admission.filter(scratch.decision).flatMap { $0.isShadow ? nil : FilteredFields(plan: $0, tier: tier) }
         let handshake = scratch.decision.handshake
         exchanges[exchange].request.offersBearer = handshake?.token != nil
         var socketKey = ByteBuffer()
@@ -124,24 +118,28 @@ extension Worker {
             traceparent: scratch.traceparent.readable, isTraced: exchanges[exchange].request.isTraced,
             from: downstream.clients[exchanges[exchange].client.index].peer, to: address,
             sendsOwnHost: upstreams.directory.pools[pool].settings.sendsOwnHost,
-            wantsPlainContent: streamRule.writesEvents, socketKey: socketKey.readable, filtered: fields,
-            restoresTags: codedTags, into: &replay)
+            wantsPlainContent: exchanges[exchange].answer.streamRule.writesEvents, socketKey: socketKey.readable, filtered: fields,
+            restoresTags: exchanges[exchange].answer.stages?.compression.hasTags == true, cached: admission.cachedFields(scratch.decision),
+            into: &replay)
         if replay.capacity > room { replay.trim() }
         swap(&replay, &exchanges[exchange].attempt.replay)
-        exchanges[exchange].state.forward(isWhole: exchanges[exchange].request.isHeadAlone)
         return true
     }
 
-    /// Prepares for an answer that may be compressed. Returns whether the request has entity tags of such answers.
-    private mutating func beginCompression(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) -> Bool {
+    /// Prepares the stages of the answer, and what it depends on should it last.
+    mutating func prepareAnswer(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
+        exchanges[exchange].answer.life = admission.streamLife(scratch.decision)
+        exchanges[exchange].answer.streamRule = admission.streamRule(scratch.decision)
+        if let filter = admission.filter(scratch.decision) {
+            exchanges[exchange].openStages().filter.begin(filter, scratch.decision.tier ?? .lowest)
+        }
         guard let plan = admission.compression(scratch.decision), scratch.decision.handshake == nil, scratch.decision.dialect != .grpc,
             // The answer carries the new tokens.
             exchanges[exchange].request.refresh == nil
-        else { return false }
+        else { return }
         let padding = UInt8(truncatingIfNeeded: telemetry.random.next() % 100)
         let request = CompressionRequest(scratch.request.fields, bytes, plan, padding: padding)
         exchanges[exchange].openStages().compression.begin(plan, request, encoders)
-        return request.tagCoding != nil
     }
 
     /// Starts what was decided, at once or after a wait. `bodyHasArrived`: bytes of the body have been received.
@@ -150,6 +148,7 @@ extension Worker {
         let exchange = handle.index
         switch exchanges[exchange].state.phase {
         case .deciding, .waiting, .producing, .relaying, .tunnel, .finishing, .answered: return
+        case .connecting where exchanges[exchange].request.order != nil: break
         case .connecting: upstreams.directory.pools[exchanges[exchange].attempt.endpoint.pool].budget.requestSent()
         case .collecting: break
         }
@@ -157,7 +156,8 @@ extension Worker {
             let client = exchanges[exchange].client.index
             return apply(downstream.clients[client].http.bodyWanted(hasArrived: bodyHasArrived), client, &scratch)
         }
-        if exchanges[exchange].state.phase == .collecting { startHandler(exchange, &scratch) }
+        guard exchanges[exchange].state.phase == .collecting else { return }
+        if case .stored = exchanges[exchange].answer.source { beginStored(handle, &scratch) } else { startHandler(exchange, &scratch) }
     }
 
     /// Sends a request that is ready to its upstream.
@@ -168,6 +168,7 @@ extension Worker {
         guard !handle.isNone, exchanges[handle.index].state.phase == .connecting, exchanges[handle.index].attempt.upstream.isNone,
             !downstream.clients[client].http.message.awaitsEndOfEmpty
         else { return false }
+        if asksHome(handle.index) { return false }
         dispatch(handle.index, &scratch)
         return !exchanges.isCurrent(handle) || !exchanges[handle.index].state.hasWholeRequest
     }

@@ -71,7 +71,9 @@ package struct Exchange: ~Copyable {
     /// After a wait: takes the request to the target that was chosen before it.
     mutating func resumeTarget() {
         let isWhole = state.hasWholeRequest
-        if request.local != nil { state.collect(isWhole: isWhole) } else { state.forward(isWhole: isWhole) }
+        var isOwn = request.local != nil
+        if case .stored = answer.source { isOwn = true }
+        if isOwn { state.collect(isWhole: isWhole) } else { state.forward(isWhole: isWhole) }
     }
 
     // MARK: the request's body

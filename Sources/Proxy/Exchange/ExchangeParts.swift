@@ -16,6 +16,10 @@ struct RequestFacts {
     var refresh: CompletedRefresh?
     /// The handler that answers it, and the request for it, while the body is collected.
     var local: LocalExchange?
+    /// Set if its answer may be stored, and is not: the home of its key is asked for it.
+    var order: CacheOrder?
+    /// The target whose stored answers are out of date if it succeeds.
+    var invalidates: UInt64?
     /// Whether the client ended the request with its head: there is no content, not even an empty frame of it.
     var isHeadAlone = false
     var passesTrailers = true
@@ -81,12 +85,14 @@ enum Wait {
     case handler(until: MonotonicTime)
     /// A connection within `max-connections`, which other workers may free.
     case room
+    /// An answer that the home of this key has or fetches.
+    case fetch(LimitKey)
 
     /// nil for a wait that has no deadline of its own.
     var deadline: MonotonicTime? {
         switch self {
         case .refresh(_, let until), .handler(let until): until
-        case .none, .entitlement, .limits, .room: nil
+        case .none, .entitlement, .limits, .room, .fetch: nil
         }
     }
 
@@ -98,6 +104,7 @@ enum Wait {
         case .limits: .limits
         case .handler: .handler
         case .room: .room
+        case .fetch: .fetch
         }
     }
 }

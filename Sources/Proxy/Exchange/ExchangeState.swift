@@ -9,7 +9,7 @@ struct ExchangeState: Equatable, Hashable, Sendable {
         case waiting(Wait)
         /// The body is collected for a handler of the gateway. Left by the end of the body.
         case collecting
-        /// A handler of the gateway sends its answer in parts. Left by its end.
+        /// The answer comes from a handler of the gateway, in parts, or from the cache. Left by its end.
         case producing
         /// Forwarded; the connection to the upstream is not established. Left by the connection, or an answer of the gateway.
         case connecting
@@ -35,6 +35,8 @@ struct ExchangeState: Equatable, Hashable, Sendable {
         case handler
         /// A connection within `max-connections`, which other workers may free.
         case room
+        /// An answer that another worker has or fetches.
+        case fetch
     }
 
     /// How much of the request an upstream may have seen.
@@ -70,7 +72,7 @@ struct ExchangeState: Equatable, Hashable, Sendable {
         switch (phase, wait) {
         // A request that is only checked has no target to wait in.
         case (.deciding, .entitlement), (.deciding, .refresh), (.deciding, .limits), (.connecting, .limits), (.collecting, .limits),
-            (.collecting, .handler), (.connecting, .room):
+            (.collecting, .handler), (.connecting, .room), (.connecting, .fetch):
             phase = .waiting(wait)
         case (.deciding, _), (.waiting, _), (.collecting, _), (.producing, _), (.connecting, _), (.relaying, _), (.tunnel, _),
             (.finishing, _), (.answered, _):
@@ -140,16 +142,15 @@ struct ExchangeState: Equatable, Hashable, Sendable {
 
     // MARK: the answer
 
-    /// The handler has answered, and its content follows.
+    /// The answer comes from a handler or the cache.
     mutating func produce() {
-        precondition(phase == .deciding && hasWholeRequest && answer == .none, "produced out of turn")
+        precondition((phase == .deciding || phase == .collecting) && hasWholeRequest && answer == .none, "produced out of turn")
         phase = .producing
-        answer = .started
     }
 
-    /// The head of the upstream's final answer was read; `isHeld`: a stage may still refuse it.
+    /// The head of the final answer was read; `isHeld`: a stage may still refuse it.
     mutating func answerBegan(isHeld: Bool) {
-        precondition(phase == .relaying && answer == .none, "an answer out of turn")
+        precondition((phase == .relaying || phase == .producing) && answer == .none, "an answer out of turn")
         answer = isHeld ? .held : .started
     }
 

@@ -19,9 +19,12 @@ struct FilteredFields {
         }
     }
 
+    /// The form in which content can be filtered.
+    static let form: StaticString = "Accept: application/json\r\nAccept-Encoding: identity\r\n"
+
     /// Writes the fields that replace the dropped ones.
     func writeRequest(_ fields: borrowing FieldTable, _ bytes: RawSpan, into out: inout ByteBuffer) {
-        out.append("Accept: application/json\r\nAccept-Encoding: identity\r\n")
+        out.append(Self.form)
         for index in 0..<fields.count {
             switch fields[index].known {
             case .ifNoneMatch: writeTags("If-None-Match: ", bytes[fields[index].value], keepsOthers: false, &out)

@@ -17,11 +17,12 @@ enum ForwardedRequest {
     ///   - socketKey: the key of a WebSocket handshake whose client has sent none.
     ///   - filtered: changes for an answer that will be filtered.
     ///   - restoresTags: conditions name entity tags of compressed answers.
+    ///   - cached: the fields of the client that may be passed on, where the answer may be stored.
     static func write(
         _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, requestID: RawSpan,
         traceparent: RawSpan, isTraced: Bool = false, from peer: Peer, to address: UpstreamAddress, sendsOwnHost: Bool,
         wantsPlainContent: Bool = false,
-        socketKey: RawSpan = RawSpan(), filtered: FilteredFields? = nil, restoresTags: Bool = false,
+        socketKey: RawSpan = RawSpan(), filtered: FilteredFields? = nil, restoresTags: Bool = false, cached: CachedFields? = nil,
         into out: inout ByteBuffer
     ) -> UpstreamHead {
         var parts = UpstreamHead()
@@ -36,15 +37,18 @@ enum ForwardedRequest {
         if address.speaksHTTP2, let index = head.fields.first(.te), bytes[head.fields[index].value].equalsIgnoringCase("trailers") {
             out.append("TE: trailers\r\nConnection: TE\r\n")
         }
-        copyFields(head, bytes, decision, wantsPlainContent: wantsPlainContent, filtered, restoresTags: restoresTags, &out)
-        if restoresTags, filtered == nil { writeTags(head.fields, bytes, decision, &out) }
-        if let filtered {
+        copyFields(
+            head, bytes, decision, wantsPlainContent: wantsPlainContent, filtered, restoresTags: restoresTags, cached, &out)
+        if restoresTags, filtered == nil, cached == nil { writeTags(head.fields, bytes, decision, &out) }
+        if cached != nil, filtered != nil {
+            out.append(FilteredFields.form)
+        } else if let filtered {
             filtered.writeRequest(head.fields, bytes, into: &out)
         } else if wantsPlainContent {
             out.append("Accept-Encoding: identity\r\n")
         }
         if let timeout = decision.grpcTimeout { parts.timeout = writeTimeout(timeout, &out) }
-        writeForwarding(head, bytes, decision, from: peer, &out)
+        writeForwarding(head, bytes, decision, from: peer, hidesClient: cached?.isShared == true, &out)
         out.append(requestID)
         out.append("\r\ntraceparent: ")
         if isTraced { parts.span = Slice(start: out.count + TraceContext.spanOffset, count: 16) }
@@ -87,7 +91,7 @@ enum ForwardedRequest {
 
     private static func copyFields(
         _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, wantsPlainContent: Bool,
-        _ filtered: FilteredFields?, restoresTags: Bool, _ out: inout ByteBuffer
+        _ filtered: FilteredFields?, restoresTags: Bool, _ cached: CachedFields?, _ out: inout ByteBuffer
     ) {
         var run = FieldRun()
         for index in 0..<head.fields.count {
@@ -97,6 +101,7 @@ enum ForwardedRequest {
                 && !(wantsPlainContent && field.known == .acceptEncoding)
                 && !(restoresTags && (field.known == .ifNoneMatch || field.known == .ifMatch))
                 && (filtered == nil || filtered!.passesRequest(field, bytes, method: head.method))
+                && (cached == nil || cached!.passes(field, bytes))
             run.add(field, bytes, &out, if: passes)
         }
         run.flush(bytes, &out)
@@ -140,9 +145,20 @@ enum ForwardedRequest {
     /// Writes `X-Forwarded-…`, `X-Real-IP` and `Via` from the connection, and from a trusted proxy's fields. Ends with the name of
     /// the next field, so that constant text is one piece.
     private static func writeForwarding(
-        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, from peer: Peer,
+        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, from peer: Peer, hidesClient: Bool,
         _ out: inout ByteBuffer
     ) {
+        if hidesClient {
+            if !head.host.isEmpty {
+                out.append("X-Forwarded-Host: ")
+                out.append(bytes[head.host])
+                out.append("\r\n")
+            }
+            return out.append(
+                peer.isTLS
+                    ? "X-Forwarded-Proto: https\r\nVia: 1.1 tollgate\r\nX-Request-Id: "
+                    : "X-Forwarded-Proto: http\r\nVia: 1.1 tollgate\r\nX-Request-Id: " as StaticString)
+        }
         if !head.host.isEmpty {
             out.append("X-Forwarded-Host: ")
             out.append(bytes[head.host])

@@ -79,6 +79,7 @@ extension Worker {
 
     /// Cuts an answer that cannot be completed, so that it does not look complete.
     mutating func cutAnswer(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
+        if let flight = exchanges[exchange].answer.fetch { return fetchLost(flight, exchange, .badGateway) }
         let client = exchanges[exchange].client.index
         // If the end of the connection ends the answer, only a reset shows that it is incomplete.
         if downstream.clients[client].http.endsWithConnection { downstream.clients[client].connection.resetOnClose() }
@@ -89,6 +90,7 @@ extension Worker {
 
     /// Writes the refusal in the exchange's dialect and ends the exchange.
     mutating func answer(_ exchange: ExchangeIndex, with refusal: Refusal, _ scratch: inout Scratch) {
+        if let flight = exchanges[exchange].answer.fetch { return fetchLost(flight, exchange, refusal) }
         if case .rateLimited = refusal { exchanges[exchange].count(in: &hottestKeys, policy: admission.policy, at: now.wall) }
         exchanges[exchange].keep(refusal, in: &refusals, policy: admission.policy, at: now.wall)
         exchanges[exchange].record.refusal = refusal.code

@@ -76,6 +76,9 @@ extension Worker {
         if let code = exchanges[exchange].record.refusal {
             telemetry.metrics.refused(route: exchanges[exchange].record.route, code: Int(code.rawValue))
         }
+        if let result = exchanges[exchange].record.cached {
+            telemetry.metrics.cached(route: exchanges[exchange].record.route, result)
+        }
         if let check = exchanges[exchange].request.check {
             telemetry.metrics.checked(CheckKind(check), statusCode: exchanges[exchange].record.outcome)
         }

@@ -215,7 +215,8 @@ extension Worker {
             exchanges[exchange].record.error = "handler_late"
             answer(exchange, with: .timeout, &scratch)
             resumeClient(client, &scratch)
-        case .deciding, .waiting(.entitlement), .waiting(.limits), .waiting(.room), .collecting, .producing, .connecting, .relaying,
+        case .deciding, .waiting(.entitlement), .waiting(.limits), .waiting(.room), .waiting(.fetch), .collecting, .producing, .connecting,
+            .relaying,
             .tunnel,
             .finishing, .answered:
             break
@@ -225,7 +226,7 @@ extension Worker {
     /// The exchange ends while it waits.
     mutating func cancelWait(_ exchange: ExchangeIndex) {
         switch exchanges[exchange].wait {
-        case .none, .entitlement, .handler: break
+        case .none, .entitlement, .handler, .fetch: break
         case .refresh: refreshEnded(exchange)
         case .limits(let awaited): limits.cancel(awaited.wait)
         case .room: upstreams.directory[exchanges[exchange].attempt.endpoint].outstanding -= 1

@@ -11,6 +11,7 @@ extension Worker {
         if exchanges[exchange].request.isTraced { recordHandled(exchange) }
         leaveRequests(exchange)
         exchanges[exchange].state.produce()
+        exchanges[exchange].state.answerBegan(isHeld: false)
         exchanges[exchange].answer.source = .handler(stream)
         exchanges[exchange].record.status = status
         let client = exchanges[exchange].client.index
@@ -30,7 +31,7 @@ extension Worker {
 
     /// Sends a part of a streamed answer, unless the answer has ended.
     mutating func send(_ part: LocalStream.Part, of handle: Handle<Exchange>, _ scratch: inout Scratch) {
-        guard exchanges.isCurrent(handle), exchanges[handle.index].state.phase == .producing else { return }
+        guard exchanges.isCurrent(handle), exchanges[handle.index].isFromHandler else { return }
         let client = exchanges[handle.index].client
         switch part {
         case .content(let bytes):
@@ -42,5 +43,12 @@ extension Worker {
             endAnswer(handle.index, &scratch)
             resumeClient(client, &scratch)
         }
+    }
+}
+
+extension Exchange {
+    /// Whether a handler sends its answer in parts.
+    var isFromHandler: Bool {
+        if case .handler = answer.source { state.phase == .producing } else { false }
     }
 }

@@ -197,7 +197,10 @@ extension Worker {
 extension Exchange {
     /// Whether the client has been sent some of an upstream's answer, or calls by gRPC, whose answers may begin late.
     fileprivate var isAnswering: Bool {
-        answer.live != nil || state.phase == .relaying && (state.answer == .started || state.answer == .none && request.dialect == .grpc)
+        if answer.live != nil { return true }
+        if case .stored = answer.source { return state.phase == .producing && state.answer == .started }
+        guard state.phase == .relaying, answer.fetch == nil else { return false }
+        return state.answer == .started || state.answer == .none && request.dialect == .grpc
     }
 
     /// The kind of stream that its answer may become.

@@ -65,7 +65,7 @@ extension Worker {
         for exchange in exchanges.indices where exchanges[exchange].answer.live?.kind.endsWithDrain == true {
             resumingClient(of: exchange, &scratch) { $0.endStream(exchange, .drain, &$1) }
         }
-        for exchange in exchanges.indices where exchanges[exchange].state.phase == .producing {
+        for exchange in exchanges.indices where exchanges[exchange].isFromHandler {
             resumingClient(of: exchange, &scratch) { $0.send(.end, of: $0.exchanges.handle(exchange), &$1) }
         }
     }

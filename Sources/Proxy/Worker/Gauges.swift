@@ -11,6 +11,8 @@ extension Worker {
         countUpstreams()
         telemetry.metrics.tokenCacheHolds(admission.cachedTokens)
         telemetry.metrics.tokenCacheEvictions(admission.cacheEvictions)
+        telemetry.metrics.cacheHolds(
+            entries: cache.store.count, bytes: cache.store.bytes, evicted: cache.evictions, purged: cache.purged)
         limits.gauge(&telemetry.metrics)
     }
 
@@ -18,8 +20,8 @@ extension Worker {
         var states: [ConnectionState: Int] = [:]
         var streams = 0
         for client in downstream.clients.indices where downstream.clients[client].phase != .free {
-            guard !downstream.clients[client].isStream else {
-                streams += 1
+            guard downstream.clients[client].hasSocket else {
+                if downstream.clients[client].isStream { streams += 1 }
                 continue
             }
             let state: ConnectionState

@@ -28,6 +28,9 @@ struct Scratch: ~Copyable {
     var block = ByteBuffer(capacity: 1_024)
     var lines = ByteBuffer(capacity: 512)
     private let encoder = HPACKEncoder()
+    /// The key of a request on a cached route, and a piece of a stored answer.
+    var cacheKey = ByteBuffer()
+    var piece = ByteBuffer()
     var trailers = FieldTable()
     var decision = Decision()
     /// `traceparent` (W3C Trace Context) for the upstream of the request that was decided about last.

@@ -34,6 +34,7 @@ package struct Worker: ~Copyable {
     let encoders = EncoderPool()
     var unflushed = UnflushedAnswers()
     var upstreams: Upstreams
+    var cache: WorkerCache
     var admission: Admission
     /// Counts requests, in this process or together with other gateways.
     var limits: LimitCounter
@@ -195,6 +196,8 @@ extension Worker {
             if case .reportNewRefusals(let since, let limit, let reply) = message { reply(refusals.stories(since: since, limit: limit)) }
             if case .reportHottestKeys(let reply) = message { reply(hottestKeys.keys(at: now.wall)) }
             if case .answered(_, let response, _) = message { response.stream?.ended() }
+            if case .cache(.ask(_, let seat?)) = message { tell(seat.worker, .news(seat.exchange, .pass)) }
+            if case .cache(.select(_, _, let reply)) = message { reply(CacheTotals()) }
         }
     }
 }
@@ -218,6 +221,7 @@ extension Worker {
         downstream = Downstream(listeners, services.bounds.clients, now: now.monotonic)
         deadlines = Deadlines(now: now.monotonic)
         self.upstreams = Upstreams(upstreams, now: now.monotonic)
+        cache = WorkerCache(generation: admission.policy.version, capacity: settings.cacheBytes)
         self.admission = admission
         self.limits = limits
         load = WorkerLoad(services.bounds)

@@ -58,6 +58,8 @@ package enum WorkerMessage: Sendable {
     case roomMade(upstream: String)
     /// The answer of a local handler, and the slot of `maxLocalRequests` that it held.
     case answered(Handle<Exchange>, LocalResponse, LocalSlot?)
+    /// About stored answers.
+    case cache(CacheMessage)
     /// Asks for a call once every earlier message is handled. The closure is called on the loop and must not block it.
     case confirm(@Sendable () -> Void)
     /// Asks for this worker's metrics. The closure is called on the loop and must not block it.
@@ -132,6 +134,8 @@ package struct WorkerServices: Sendable {
     /// Asks all other workers for so many connections to the upstream of this name; `.roomMade` must follow. False if there is no
     /// other worker.
     package var makeRoom: @Sendable (String, Int) -> Bool
+    /// The mailboxes of all workers, by number; empty for one that is alone.
+    package var peers: [Mailbox<WorkerMessage>]
     /// Answers on a filtered route, by name and number, were not JSON and were refused, or would have been outside shadow mode.
     /// Called at most once a minute for each route.
     package var answerNotJSON: @Sendable (String, Int, Bool) -> Void
@@ -161,7 +165,8 @@ package struct WorkerServices: Sendable {
         sawClock: @escaping @Sendable (String, WallTime, WallTime) -> Void,
         choseHTTP1: @escaping @Sendable (String, UpstreamAddress) -> Void, shortage: @escaping @Sendable (SystemFault) -> Void,
         shed: @escaping @Sendable (OverloadReason) -> Void, bounds: LoadBounds, pulse: LoopPulse,
-        makeRoom: @escaping @Sendable (String, Int) -> Bool, answerNotJSON: @escaping @Sendable (String, Int, Bool) -> Void,
+        makeRoom: @escaping @Sendable (String, Int) -> Bool, peers: [Mailbox<WorkerMessage>],
+        answerNotJSON: @escaping @Sendable (String, Int, Bool) -> Void,
         answerUnlabelled: @escaping @Sendable (String, String, Int) -> Void,
         redisChanged: @escaping @Sendable (Int, RedisNodes.Change) -> Void, redisMapWanted: @escaping @Sendable () -> Void,
         probes: Bool, outlastsOthers: Bool
@@ -189,6 +194,7 @@ package struct WorkerServices: Sendable {
         self.bounds = bounds
         self.pulse = pulse
         self.makeRoom = makeRoom
+        self.peers = peers
         self.answerNotJSON = answerNotJSON
         self.answerUnlabelled = answerUnlabelled
         self.redisChanged = redisChanged
@@ -206,7 +212,8 @@ package struct WorkerServices: Sendable {
             mergeDone: { _, _ in }, healthChanged: { _, _, _ in }, reportSighting: nil, addressChanged: { _, _, _ in },
             panicChanged: { _, _, _, _ in },
             sawClock: { _, _, _ in }, choseHTTP1: { _, _ in }, shortage: { _ in }, shed: { _ in }, bounds: LoadBounds(), pulse: LoopPulse(),
-            makeRoom: { _, _ in false }, answerNotJSON: { _, _, _ in }, answerUnlabelled: { _, _, _ in }, redisChanged: { _, _ in },
+            makeRoom: { _, _ in false }, peers: [], answerNotJSON: { _, _, _ in }, answerUnlabelled: { _, _, _ in },
+            redisChanged: { _, _ in },
             redisMapWanted: {}, probes: false, outlastsOthers: false)
     }
 
@@ -224,6 +231,7 @@ extension Worker {
                 upstreams.directory.adopt(declarations, at: now.monotonic)
                 upstreams.closeRetired()
                 telemetry.adopt(labels)
+                cache.adopt(generation: policy.version, capacity: settings.cacheBytes)
                 adopt(policy)
             case .adoptPolicy(let policy): adopt(policy)
             case .confirm(let reply): reply()
@@ -258,6 +266,7 @@ extension Worker {
             case .makeRoom(let request): upstreams.yieldRoom(request)
             case .roomMade(let upstream):
                 if let pool = upstreams.directory.pool(named: upstream) { roomMade(pool, &scratch) }
+            case .cache(let message): handle(message, &scratch)
             case .answered(let exchange, let response, let slot):
                 if let slot { releaseLocalSlot(slot) }
                 answered(exchange, response, &scratch)
@@ -320,7 +329,7 @@ extension Worker {
     /// carried a request has a second for its first: it was perhaps just made. After a handover it has the time of the others.
     private mutating func drainClient(_ client: ClientIndex, _ scratch: inout Scratch) {
         if downstream.clients[client].phase == .tunnel { return }
-        if downstream.clients[client].isStream { return }
+        if !downstream.clients[client].hasSocket { return }
         if let session = downstream.clients[client].session {
             // At the second look its clocks go on.
             if !downstream.sessions[session].http2.isDraining { drainSession(client) }

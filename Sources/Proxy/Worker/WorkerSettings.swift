@@ -53,6 +53,8 @@ package struct WorkerSettings: Sendable {
     package var maxRefreshes = 4_096
     /// Bytes of heads and bodies that wait in all workers.
     package var maxBuffers = Int.max
+    /// Bytes of the answers that this worker keeps.
+    package var cacheBytes = 64 << 20
     /// Which requests are recorded as spans; nil: none.
     package var sampler: TraceSampler?
 

@@ -12,6 +12,8 @@ struct RequestRecord: ~Copyable {
     var tier = LabelID.none
     var method: Int?
     /// The status that the client got; 0 for none.
+    /// How it was answered, on a cached route.
+    var cached: CacheResult?
     var status = 0
     /// The code of a refusal, whose status the client of gRPC does not get as that of HTTP.
     var refusal: RefusalCode?

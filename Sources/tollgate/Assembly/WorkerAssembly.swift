@@ -44,6 +44,7 @@ extension WorkerSettings {
         clientShare = ShareRule(percent: configuration.settings.clientShare)
         maxPipes = limits.pipesOfWorker
         maxBuffers = limits.buffers
+        cacheBytes = configuration.settings.cacheSize / workers
         sampler = configuration.settings.tracing.recordedShare
     }
 }

@@ -80,7 +80,7 @@ struct WorkerPlan: Sendable {
             shortage: { health.shortage($0, at: EventLoop.now().monotonic) },
             shed: { health.shed($0, at: EventLoop.now().monotonic) },
             bounds: bounds, pulse: watch.pulses[id],
-            makeRoom: { workers.makeRoom(for: id, upstream: $0, connections: $1) },
+            makeRoom: { workers.makeRoom(for: id, upstream: $0, connections: $1) }, peers: workers.mailboxes,
             answerNotJSON: { health.log.writeNotJSON(route: $0, answers: $1, isShadow: $2) },
             answerUnlabelled: { health.log.writeUnlabelled(route: $0, path: $1, answers: $2) },
             redisChanged: { worker, change in
