@@ -4,6 +4,7 @@ import Gate
 import HTTP
 import Issuers
 import MemoryStore
+import Proxy
 import Settings
 import Telemetry
 import Testing
@@ -39,6 +40,11 @@ struct PretendGateway: OperatedGateway {
     func rotate() async throws(RotationRefusal) -> SigningKeyRing { try rotation.get() }
     func hottestKeys(limit: Int) async -> [HotKey] { Array(hottest.prefix(limit)) }
     func explain(_ request: ExplainCommand.Request) async throws(ExplainRefusal) -> ExplainedWalk { throw .busy }
+    func stored(_ selector: CacheSelector, removes: Bool) async -> CacheTotals {
+        var totals = CacheTotals()
+        totals.entries = (selector.route == nil ? 1 : 0) + (removes ? 2 : 0)
+        return totals
+    }
 }
 
 /// The admin API with the operations on a gateway of these settings. Its tokens are the admin token and one for each scope.

@@ -38,7 +38,7 @@ import Workbench
         let bench = try OperationsBench()
         let operations = bench.api.operations.dropFirst(AdminOperation.own.count)
         let (open, closed): (Set, Set) = (
-            ["getKeys", "getLimits", "getConfiguration", "listRoutes", "explain"], ["rotateKeys", "getOutbox"]
+            ["getKeys", "getLimits", "getConfiguration", "getCache", "listRoutes", "explain"], ["rotateKeys", "purgeCache", "getOutbox"]
         )
         #expect(Set(operations.map(\.name)) == open.union(closed))
         for scope in AdminScope.allCases {

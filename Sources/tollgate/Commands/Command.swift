@@ -59,7 +59,8 @@ struct Command: Sendable {
     ) -> Self { Self(usage, summary, options, readsSettings: true, .accounts(understand)) }
 
     /// All commands, in the order of the help. A new group is added here.
-    static let all: [Command] = service + tokens + keys + users + actors + events + purchases + testPurchases + deployment + reference
+    static let all: [Command] =
+        service + tokens + keys + users + actors + events + purchases + testPurchases + cache + deployment + reference
 
     static func named(_ name: String) -> Command? { all.first { $0.name == name } }
 

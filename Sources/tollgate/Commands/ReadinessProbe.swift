@@ -21,7 +21,7 @@ enum ReadinessProbe {
     }
 
     /// The authority of the URL, and the path of a unix socket. A gateway that listens on all addresses is asked on the loopback one.
-    private static func target(_ address: SocketAddress) -> (host: String, unixSocket: String?) {
+    static func target(_ address: SocketAddress) -> (host: String, unixSocket: String?) {
         switch address {
         case .unix(let path): ("localhost", path)
         case .ip(let ip, let port, _) where ip.isUnspecified: (ip.isIPv4 ? "127.0.0.1:\(port)" : "[::1]:\(port)", nil)

@@ -4,6 +4,7 @@ internal import Gate
 internal import Glibc
 internal import Issuers
 internal import Limits
+internal import Proxy
 internal import Telemetry
 internal import Transport
 internal import Wire
@@ -20,6 +21,8 @@ protocol OperatedGateway: AdminGateway {
     /// The keys that limits refused most often, the most refused first.
     func hottestKeys(limit: Int) async -> [HotKey]
     func explain(_ request: ExplainCommand.Request) async throws(ExplainRefusal) -> ExplainedWalk
+    /// The responses that are chosen, which are removed on request.
+    func stored(_ selector: CacheSelector, removes: Bool) async -> CacheTotals
 }
 
 /// This process.
@@ -56,6 +59,8 @@ struct RunningGateway: OperatedGateway {
         try await explainer.explain(request, configuration, active.currentPolicy) { readiness() }
     }
 
+    func stored(_ selector: CacheSelector, removes: Bool) async -> CacheTotals { await broadcast.stored(selector, removes: removes) }
+
     static func machineName() -> String {
         var name = [CChar](repeating: 0, count: 256)
         guard unsafe gethostname(&name, name.count - 1) == 0 else { return "" }
@@ -67,6 +72,6 @@ extension AdminOperation {
     /// The operations on the gateway itself: its routes, keys, limits, outbox and configuration. A new one is a row here or beside it,
     /// with the record of its answer.
     static func ofGateway(_ gateway: some OperatedGateway) -> [AdminOperation] {
-        routes(gateway) + keys(gateway) + [limits(gateway), outbox(gateway), configuration(gateway)]
+        routes(gateway) + cache(gateway) + keys(gateway) + [limits(gateway), outbox(gateway), configuration(gateway)]
     }
 }

@@ -43,6 +43,14 @@ struct WorkerBroadcast: Sendable {
         return HottestKeys.merged(Array(reports.joined()), limit: limit)
     }
 
+    /// The stored answers of all workers that are chosen. Once it returns, no worker answers from one that was removed.
+    func stored(_ selector: CacheSelector, removes: Bool) async -> CacheTotals {
+        var all = CacheTotals()
+        for one in await ask({ reply in .cache(.select(selector, removes: removes, reply)) }) { all.add(one) }
+        if removes { await confirmed() }
+        return all
+    }
+
     /// The condition of the upstreams: as the first worker has it, which judges, with the requests and connections of all.
     func upstreams() async -> [UpstreamStatus] {
         let reports = await ask { reply in .reportUpstreams(reply) }
