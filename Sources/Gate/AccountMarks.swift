@@ -100,6 +100,7 @@ struct AttributeTable: Equatable, Sendable {
         var (requirements, forwarded): ([AttributeRequirement], [AttributeName]) = ([], [])
         for rule in rules {
             for requirement in rule.attributes where !requirements.contains(requirement) { requirements.append(requirement) }
+            for requirement in rule.splitAttributes where !requirements.contains(requirement) { requirements.append(requirement) }
             for name in rule.forwardedAttributes where !forwarded.contains(name) { forwarded.append(name) }
             guard max(requirements.count, forwarded.count) <= Self.capacity else { throw .tooManyAttributes(rule.name) }
         }
@@ -116,6 +117,8 @@ struct AttributeTable: Equatable, Sendable {
 
     /// The bits of what a rule requires.
     func required(by rule: RouteRule) -> UInt64 { Self.bits(rule.attributes, in: requirements) }
+    /// The bits of what a rule's split looks at.
+    func split(by rule: RouteRule) -> UInt64 { Self.bits(rule.splitAttributes, in: requirements) }
     /// The bits of what a rule forwards.
     func forwarded(by rule: RouteRule) -> UInt64 { Self.bits(rule.forwardedAttributes, in: forwarded) }
 

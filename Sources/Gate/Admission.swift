@@ -117,7 +117,8 @@ package struct Admission: ~Copyable {
         }
         switch gate.target {
         case .upstream(let number):
-            decision.verdict = .forward(upstream: number)
+            let chosen = gate.isSplit ? splitUpstream(route, number, head, bytes, &decision) : number
+            decision.verdict = .forward(upstream: chosen)
             enterCache(gate, head, &decision)
             addIdentity(gate, &decision)
             if gate.looksAtAccount { addAccount(gate, now.wall.seconds, &decision) }

@@ -144,6 +144,8 @@ package struct Decision: ~Copyable {
     /// The CORS policy of the answer, an index in the policy's; -1 for none.
     var corsNumber = -1
 
+    /// The side of the route's split.
+    package internal(set) var splitSide = SplitSide.none
     /// Refusals that shadow mode only logged.
     package internal(set) var shadowed: ShadowSet = []
     package internal(set) var limit = LimitOutcome()
@@ -204,6 +206,7 @@ package struct Decision: ~Copyable {
         refreshed = nil
         cors = .off
         self.corsNumber = corsNumber
+        splitSide = .none
         shadowed = []
         limit = LimitOutcome()
         charge.removeAll()

@@ -45,6 +45,7 @@ package struct DecisionRecord: ~Copyable {
     private(set) var refreshRole = RefreshRole.none
     private(set) var cors = OriginClass.off
     private(set) var shadowed: ShadowSet = []
+    private(set) var splitSide = SplitSide.none
     private(set) var pathIsVerbatim = true
     /// Seconds since 1970.
     private(set) var decidedAt: Int64 = 0
@@ -96,6 +97,7 @@ package struct DecisionRecord: ~Copyable {
         cors = decision.cors
         corsNumber = Int32(truncatingIfNeeded: decision.corsNumber)
         shadowed = decision.shadowed
+        splitSide = decision.splitSide
         pathIsVerbatim = decision.pathIsVerbatim
         limited(decision.limit, decision.limitVerdict)
         texts.removeAll()

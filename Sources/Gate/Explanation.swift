@@ -6,8 +6,8 @@ import Wire
 /// decision, so the two cannot differ.
 package struct Explanation: Sendable, Equatable {
     package struct Step: Sendable, Equatable {
-        /// `client`, `path`, `route`, `cors`, `caller`, `identity`, `standing`, `refresh`, `tier`, `attributes`, `sign-in`, `size`, `limit`,
-        /// `filter`, `compress`, `cause` or `verdict`; `tollgate explain` adds more.
+        /// `client`, `path`, `route`, `cors`, `caller`, `identity`, `standing`, `refresh`, `tier`, `attributes`, `sign-in`, `size`,
+        /// `limit`, `split`, `filter`, `compress`, `cause` or `verdict`; `tollgate explain` adds more.
         package let name: String
         package let text: String
 
@@ -64,6 +64,7 @@ package struct Explanation: Sendable, Equatable {
         if let maxAge = rule.maxAgeSeconds { add("sign-in", Self.signIn(note, maxAge)) }
         if refusal == .payloadTooLarge { add("size", "the content is larger than \(rule.bodyLimit) bytes") }
         for index in rule.limits.indices { add("limit", Self.limit(note, rule, index)) }
+        if let split = rule.split, note.splitSide != .none { add("split", Self.split(note, rule, split)) }
         if refusal == nil || refusal == .premiumRequired, !rule.filters.isEmpty { add("filter", Self.filter(note, rule, policy)) }
         if refusal == nil, let compression = Self.compression(rule) { add("compress", compression) }
     }
@@ -165,6 +166,17 @@ package struct Explanation: Sendable, Equatable {
         if note.shadowed.contains(.tier) { return "\(name) is needed and missing, shadow mode lets it pass" }
         guard let own = note.tier else { return "\(name) is needed" }
         return own >= needed ? "\(name) is needed and held" : "\(name) is needed, \(policy.tiers.name(of: own)) is held"
+    }
+
+    private static func split(_ note: borrowing DecisionRecord, _ rule: RouteRule, _ split: RouteSplit) -> String {
+        let conditions = rule.splitWhen.map(\.text).joined(separator: ", ")
+        let share = "\(split.percent)% by \(rule.splitBy.rawValue) go to \(split.upstreamName)"
+        switch note.splitSide {
+        case .none: return "none"
+        case .unmet: return "\(share) where \(conditions), which does not hold here"
+        case .main: return "\(share), this one does not"
+        case .split: return "\(share), and so does this one"
+        }
     }
 
     private static func attributes(_ note: borrowing DecisionRecord, _ rule: RouteRule) -> String {

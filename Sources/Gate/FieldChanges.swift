@@ -14,7 +14,7 @@ package struct FieldChanges: Sendable, Equatable {
 
 /// A field that a route sets: `NAME:value`, with placeholders.
 package struct FieldSetting: Sendable, Equatable {
-    /// What a value may name.
+    /// A fact about the request that a value may name.
     package enum Placeholder: String, Sendable, CaseIterable {
         case user, tier, route
         case requestID = "request-id"
@@ -97,7 +97,7 @@ package enum FieldOwner: Sendable {
         .contentType, .contentEncoding, .contentRange, .vary, .xRequestID, .wwwAuthenticate, .rateLimit, .rateLimitPolicy,
         .xRateLimitLimit, .xRateLimitRemaining, .xRateLimitReset,
     ]
-    /// What the gateway also writes of itself, so that an upstream's may be removed, and not set.
+    /// Written by the gateway, too: an upstream's may be removed, and not set.
     private static let writtenInAnswer: [FieldName] = [.etag, .lastModified, .acceptRanges, .age, .date, .server, .retryAfter]
 
     /// Whether a route may set, or remove, a field of this name.

@@ -58,6 +58,8 @@ package final class Policy: Sendable {
     let answerFields: [FieldPlan?]
     /// The compiled compression of each rule.
     let compressions: [CompressionPlan?]
+    /// The compiled split of each rule.
+    let splits: [SplitPlan?]
     /// The attributes that the rules look at.
     let attributes: AttributeTable
     /// Prefixes to strip and tier fields, referenced by slices.
@@ -114,6 +116,8 @@ package final class Policy: Sendable {
         self.gates = gates
         hasCache = gates.contains(where: \.isCached)
         filters = rules.map { FilterPlan($0, tiers: tiers) }
+        let table = attributes
+        splits = rules.map { SplitPlan($0, table) }
         requestFields = rules.map { FieldPlan($0.requestFields, of: $0) }
         answerFields = rules.map { FieldPlan($0.answerFields, of: $0) }
         compressions = rules.map(CompressionPlan.init)
@@ -156,6 +160,7 @@ package final class Policy: Sendable {
         gates = other.gates
         hasCache = other.hasCache
         filters = other.filters
+        splits = other.splits
         requestFields = other.requestFields
         answerFields = other.answerFields
         compressions = other.compressions
@@ -281,6 +286,9 @@ struct RouteGate: Sendable {
     let forwardedAttributes: UInt64
     let announcesMerges: Bool
     let hasLimit: Bool
+    let isSplit: Bool
+    /// Whether its split looks at attributes of the account.
+    let splitsByAttributes: Bool
     let forwardsAuthorization: Bool
     let forwardsEmail: Bool
     let forwardsName: Bool
@@ -328,6 +336,8 @@ struct RouteGate: Sendable {
         announcesMerges = rule.announcesMerges
         guard rule.limits.count <= LimitCharge.capacity else { throw .tooManyLimits(rule.name) }
         hasLimit = !rule.limits.isEmpty
+        isSplit = rule.split != nil
+        splitsByAttributes = isSplit && !rule.splitAttributes.isEmpty
         // With auth=none the gateway does not read it, so it forwards it.
         forwardsAuthorization = rule.forwardsAuthorization || rule.auth == .none
         forwardsEmail = rule.forwardsEmail
@@ -354,7 +364,7 @@ struct RouteGate: Sendable {
     }
 
     /// Whether a request needs the details of its account.
-    var looksAtAccount: Bool { attributes | forwardedAttributes != 0 || announcesMerges }
+    var looksAtAccount: Bool { attributes | forwardedAttributes != 0 || announcesMerges || splitsByAttributes }
 
     private static func mask(_ rule: RouteRule, _ trust: Trust) throws(RouteFault) -> UInt64 {
         var mask: UInt64 = 0

@@ -90,6 +90,10 @@ package struct RouteRule: Sendable {
     /// Fields that requests and answers gain and lose.
     package var requestFields = FieldChanges()
     package var answerFields = FieldChanges()
+    /// The part of the requests that goes to another upstream (`split=`), by whom it is chosen, and what must hold of it.
+    package var split: RouteSplit?
+    package var splitBy = RouteSplit.Subject.user
+    package var splitWhen: [SplitCondition] = []
     /// Prefix to remove from the path, at a segment's end.
     package var strip: String?
     package var timeoutMilliseconds: UInt32?

@@ -144,10 +144,35 @@ extension ConfigurationReader {
                     "has websocket=on, which needs an upstream over HTTP/1.1, and \(route.upstream) has http2=on: name another upstream")
             }
         } else if !route.upstream.isEmpty {
-            let nearest = nearestName(to: route.upstream, in: names)
-            let right = nearest.map { "the nearest is \($0)" } ?? "set TOLLGATE_UPSTREAM_\(route.upstream.uppercased())"
-            findings.fault(route, "upstream=\(route.upstream) names no upstream, \(right)")
+            reportUnknown(route.upstream, "upstream", of: route, names)
         }
+        if let split = route.rule.split { resolve(split, number, upstreams, names) }
+    }
+
+    /// Resolves the other upstream of a split. The route can count on what both upstreams do.
+    private mutating func resolve(_ split: RouteSplit, _ number: Int, _ upstreams: [String: Int], _ names: [String]) {
+        let route = configuration.routes[number]
+        guard let index = upstreams[split.upstreamName] else {
+            return reportUnknown(split.upstreamName, "split", of: route, names)
+        }
+        guard split.upstreamName != route.upstream else {
+            return findings.fault(route, "split= names the route's own upstream \(route.upstream), name another or remove it")
+        }
+        let other = configuration.upstreams[index]
+        configuration.routes[number].rule.split?.upstream = index
+        if !other.pathsAreExact { configuration.routes[number].rule.upstreamPathsAreExact = false }
+        if !other.speaksHTTP2 { configuration.routes[number].rule.upstreamSpeaksHTTP2 = false }
+        if route.rule.takesWebSockets, other.speaksHTTP2 {
+            findings.fault(
+                route,
+                "has websocket=on, which needs upstreams over HTTP/1.1, and \(other.name) of split= has http2=on: name another upstream")
+        }
+    }
+
+    private mutating func reportUnknown(_ name: String, _ key: String, of route: RouteDeclaration, _ names: [String]) {
+        let nearest = nearestName(to: name, in: names)
+        let right = nearest.map { "the nearest is \($0)" } ?? "set TOLLGATE_UPSTREAM_\(name.uppercased())"
+        findings.fault(route, "\(key)=\(name) names no upstream, \(right)")
     }
 
     /// Refuses signed identities where the gateway signs with a secret.
@@ -168,7 +193,7 @@ extension ConfigurationReader {
         if routes.isEmpty && configuration.contracts.isEmpty {
             findings.warn(Finding(.builtIn, Setting.route.shownName, "is not set, every request is answered 404"))
         }
-        let used = Set(routes.map(\.upstream))
+        let used = Set(routes.flatMap { [$0.upstream, $0.rule.split?.upstreamName].compactMap(\.self) })
         for upstream in configuration.upstreams where !used.contains(upstream.name) {
             findings.warn(upstream, "is used by no route")
         }

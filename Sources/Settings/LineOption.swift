@@ -195,6 +195,7 @@ extension LineOption {
 /// The rows of a table, checked by the compiler one by one.
 @resultBuilder enum OptionTable<Target: OptionTarget> {
     static func buildExpression(_ row: LineOption<Target>) -> [LineOption<Target>] { [row] }
+    static func buildExpression(_ rows: [LineOption<Target>]) -> [LineOption<Target>] { rows }
     static func buildBlock(_ rows: [LineOption<Target>]...) -> [LineOption<Target>] { rows.flatMap(\.self) }
 }
 

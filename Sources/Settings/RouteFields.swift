@@ -3,7 +3,16 @@ internal import Wire
 
 /// The options of a route about the fields of its messages.
 extension RouteDeclaration {
-    static func fields(
+    static let fieldOptions = table {
+        fields("request-set", \.rule.requestFields.set, .request, "fields that the upstream gets, in place of the client's")
+        fields("request-remove", \.rule.requestFields.removed, .request, "fields of the client that the upstream does not get")
+        fields(
+            "response-set", \.rule.answerFields.set, .answer,
+            "fields of every response, in place of the upstream's; the gateway's own refusals have them, too")
+        fields("response-remove", \.rule.answerFields.removed, .answer, "fields of the upstream's responses that the client does not get")
+    }
+
+    private static func fields(
         _ key: String, _ path: LineOption<Self>.Path<[FieldSetting]>, _ owner: FieldOwner, _ doc: String
     ) -> LineOption<Self> {
         LineOption(
@@ -11,7 +20,7 @@ extension RouteDeclaration {
             part: { text throws(ParseError) in try FieldSetting(parsing: text, of: owner) }, join: { $0 }, show: { $0.map(\.text) })
     }
 
-    static func fields(
+    private static func fields(
         _ key: String, _ path: LineOption<Self>.Path<[String]>, _ owner: FieldOwner, _ doc: String
     ) -> LineOption<Self> {
         LineOption(key, list: path, "NAME,NAME", doc) { text throws(ParseError) in

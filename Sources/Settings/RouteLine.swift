@@ -65,12 +65,8 @@ extension RouteDeclaration: OptionTarget {
             "fields to pass on that are otherwise removed because upstreams trust them or route by them, such as `X-Original-URL`",
             part: kept,
             join: { KeptFields($0) }, show: { $0.text.split(separator: ",").map(String.init) })
-        fields("request-set", \.rule.requestFields.set, .request, "fields that the upstream gets, in place of the client's")
-        fields("request-remove", \.rule.requestFields.removed, .request, "fields of the client that the upstream does not get")
-        fields(
-            "response-set", \.rule.answerFields.set, .answer,
-            "fields of every response, in place of the upstream's; the gateway's own refusals have them, too")
-        fields("response-remove", \.rule.answerFields.removed, .answer, "fields of the upstream's responses that the client does not get")
+        splitOptions
+        fieldOptions
         LineOption("strip", ifSet: \.rule.strip, .plain(strip), "a path", "a prefix to remove from the path")
         LineOption(
             "timeout", ifSet: \.rule.timeoutMilliseconds, .duration(1...86_400_000), "the upstream's",
@@ -290,6 +286,7 @@ extension RouteDeclaration {
         Self.checkFields(&line, rule)
         Self.checkCompression(&line, rule)
         Self.checkCache(&line, rule)
+        Self.checkSplit(&line, rule)
         Self.checkTogether(&line, rule)
         if upstream.isEmpty { line.fault("has no upstream=, write upstream=NAME") }
         cors.noteDependent(line)

@@ -8,6 +8,7 @@ package struct RequestObject: Sendable {
     private enum Member: Sendable {
         case text(String)
         case object(Slice)
+        case number(Slice)
         case null
         case other
     }
@@ -42,8 +43,19 @@ package struct RequestObject: Sendable {
         case .text(let text)?:
             guard !text.utf8.contains(0) else { throw Fault(message: "\(name) must not hold a NUL character") }
             return text
-        case .object?, .other?: throw Fault(message: "\(name) must be a string")
+        case .object?, .number?, .other?: throw Fault(message: "\(name) must be a string")
         }
+    }
+
+    /// The value of a member that is a whole number; nil if it is missing or `null`. Throws for others.
+    package func integer(_ name: String) throws(Fault) -> Int? {
+        switch members[name] {
+        case nil, .null?: return nil
+        case .number(let slice)?:
+            if let number = Int(String(decoding: source[Int(slice.start)..<slice.end], as: UTF8.self)) { return number }
+        case .text?, .object?, .other?: break
+        }
+        throw Fault(message: "\(name) must be a whole number")
     }
 
     /// The object value of a member; nil if it is missing or `null`. Throws for other types.
@@ -57,7 +69,7 @@ package struct RequestObject: Sendable {
         switch members[name] {
         case nil, .null?: return nil
         case .object(let slice)?: return Array(source[Int(slice.start)..<slice.end])
-        case .text?, .other?: throw Fault(message: "\(name) must be an object")
+        case .text?, .number?, .other?: throw Fault(message: "\(name) must be an object")
         }
     }
 
@@ -65,7 +77,7 @@ package struct RequestObject: Sendable {
     package func has(_ name: String) -> Bool {
         switch members[name] {
         case nil, .null?: false
-        case .text?, .object?, .other?: true
+        case .text?, .object?, .number?, .other?: true
         }
     }
 
@@ -73,7 +85,7 @@ package struct RequestObject: Sendable {
     package func isNull(_ name: String) -> Bool {
         switch members[name] {
         case .null?: true
-        case nil, .text?, .object?, .other?: false
+        case nil, .text?, .object?, .number?, .other?: false
         }
     }
 
@@ -107,7 +119,8 @@ package struct RequestObject: Sendable {
             case .beginArray:
                 try skipContainer()
                 return .other
-            case .number, .bool, .endObject, .endArray, .key, .end: return .other
+            case .number(let slice): return .number(slice)
+            case .bool, .endObject, .endArray, .key, .end: return .other
             }
         }
 

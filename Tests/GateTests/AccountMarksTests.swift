@@ -30,6 +30,12 @@ import Wire
         },
         route("told") { $0.forwardedAttributes = names("role", "avatar_url", "tags") },
         route("merge") { $0.announcesMerges = true },
+        route("split") {
+            $0.split = RouteSplit(percent: 100, upstreamName: "next")
+            $0.split?.upstream = 7
+            let beta = AttributeRequirement(name: "beta", values: ["true"])
+            $0.splitWhen = [SplitCondition(fact: .attribute(beta), text: "attribute:beta=true")]
+        },
     ]
 
     private static func policy(
@@ -60,6 +66,20 @@ import Wire
 
     private static let token = AdmissionHarness.token(ada.text)
     private static let outside = AdmissionHarness.token("42", issuer: "https://old.test", key: AdmissionHarness.otherKey)
+
+    // MARK: splits
+
+    /// A user without the attribute is not refused.
+    @Test func aSplitMayAskForAnAttribute() throws {
+        let harness = AdmissionHarness(try Self.policy())
+        #expect(harness.get("/split/x", token: Self.token).verdict == .lookUp)
+        Self.learn(harness, Self.marks())
+        #expect(harness.get("/split/x", token: Self.token).verdict == .forward(upstream: 0))
+        Self.learn(harness, Self.marks(#"{"beta":true}"#), version: 2, .pushed)
+        #expect(harness.get("/split/x", token: Self.token).verdict == .forward(upstream: 7))
+        Self.learn(harness, Self.marks(#"{"beta":false}"#), version: 3, .pushed)
+        #expect(harness.get("/split/x", token: Self.token).verdict == .forward(upstream: 0))
+    }
 
     // MARK: bans
 

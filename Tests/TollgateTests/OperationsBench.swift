@@ -39,6 +39,9 @@ struct PretendGateway: OperatedGateway {
     func upstreams() async -> [UpstreamStatus] { [] }
     func rotate() async throws(RotationRefusal) -> SigningKeyRing { try rotation.get() }
     func hottestKeys(limit: Int) async -> [HotKey] { Array(hottest.prefix(limit)) }
+    var shares: [String: SplitShare] = [:]
+    func share(of route: String) -> SplitShare? { shares[route] }
+    func set(_ share: SplitShare?, of route: String) async throws(AccountFailure) {}
     func explain(_ request: ExplainCommand.Request) async throws(ExplainRefusal) -> ExplainedWalk { throw .busy }
     func stored(_ selector: CacheSelector, removes: Bool) async -> CacheTotals {
         var totals = CacheTotals()

@@ -38,7 +38,8 @@ import Workbench
         let bench = try OperationsBench()
         let operations = bench.api.operations.dropFirst(AdminOperation.own.count)
         let (open, closed): (Set, Set) = (
-            ["getKeys", "getLimits", "getConfiguration", "getCache", "listRoutes", "explain"], ["rotateKeys", "purgeCache", "getOutbox"]
+            ["getKeys", "getLimits", "getConfiguration", "getCache", "listRoutes", "explain", "getSplit"],
+            ["rotateKeys", "purgeCache", "getOutbox", "setSplit", "resetSplit"]
         )
         #expect(Set(operations.map(\.name)) == open.union(closed))
         for scope in AdminScope.allCases {

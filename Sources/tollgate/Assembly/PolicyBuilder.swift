@@ -9,9 +9,15 @@ internal import Wire
 enum PolicyBuilder {
     /// Rules in order: configured routes, endpoints of contracts, the account page's and the gateway's own; the last two
     /// only where no route has their path.
-    static func policy(_ configuration: GatewayConfiguration, keys: IssuerKeys, version: Int, now: WallTime) throws(RouteFault) -> Policy {
+    static func policy(
+        _ configuration: GatewayConfiguration, keys: IssuerKeys, shares: [String: SplitShare] = [:], version: Int, now: WallTime
+    ) throws(RouteFault) -> Policy {
         let settings = configuration.settings
-        let rules = try rules(configuration)
+        let rules = try rules(configuration).map { rule in
+            var rule = rule
+            if let share = shares[rule.name] { rule.split?.percent = share.percent }
+            return rule
+        }
         let trust = trust(configuration, keys: keys, rules: rules, now: now)
         let signer = keys.own.flatMap {
             IdentitySigner(key: $0.active, issuer: settings.issuer, publicURL: settings.publicURL)

@@ -2,6 +2,7 @@ internal import Accounts
 internal import Admin
 internal import Contracts
 internal import Credentials
+internal import Gate
 internal import Settings
 internal import Storage
 internal import Synchronization
@@ -25,6 +26,9 @@ struct OfflineAccounts: Sendable {
     private let purchases: PurchaseAdministration
     private let plan: OperatorPlan
     let trusts: [TrustDeclaration]
+    let routes: [RouteRule]
+    /// Whether gateways of this configuration open the store.
+    let usesStore: Bool
     /// Those that are set up.
     let providers: [Provider]
     private let store: any AccountStore
@@ -82,6 +86,8 @@ struct OfflineAccounts: Sendable {
         purchases = PurchaseAdministration(context: context, stores: { (try? stores.stores()) ?? .none }, actor: .command)
         plan = OperatorPlan(configuration.settings)
         trusts = configuration.settings.trusts
+        routes = configuration.settings.routes.map(\.rule)
+        usesStore = configuration.settings.usesStore
         providers = configuration.settings.providers.map(\.name)
         self.store = store
         self.clock = clock
@@ -97,6 +103,12 @@ struct OfflineAccounts: Sendable {
                     monotonic: MonotonicTime(nanoseconds: start.monotonic.nanoseconds + passed),
                     wall: WallTime(microseconds: start.wall.microseconds + Int64(passed / 1_000)))
             }, pause: pause)
+    }
+
+    func switches() async throws(AccountFailure) -> [LiveSwitch] { try await directory.switches() }
+
+    func set(_ name: String, to value: String?) async throws(AccountFailure) {
+        _ = try await directory.set(name, to: value, until: nil, after: nil)
     }
 
     var `operator`: Operator {

@@ -1,3 +1,4 @@
+internal import Accounts
 internal import Admin
 internal import Credentials
 internal import Gate
@@ -23,6 +24,10 @@ protocol OperatedGateway: AdminGateway {
     func explain(_ request: ExplainCommand.Request) async throws(ExplainRefusal) -> ExplainedWalk
     /// The responses that are chosen, which are removed on request.
     func stored(_ selector: CacheSelector, removes: Bool) async -> CacheTotals
+    /// The share of a route's split that was set while gateways run.
+    func share(of route: String) -> SplitShare?
+    /// Sets it on all gateways of the store; nil for that of the line.
+    func set(_ share: SplitShare?, of route: String) async throws(AccountFailure)
 }
 
 /// This process.
@@ -35,6 +40,7 @@ struct RunningGateway: OperatedGateway {
     let keySets: KeySetRefresher
     let limiter: SharedLimiter
     let spans: SpanExporter
+    let accounts: AccountsRuntime
     let rotation: KeyRotation
     let explainer = Explainer()
 
@@ -54,6 +60,12 @@ struct RunningGateway: OperatedGateway {
     var ring: SigningKeyRing? { active.keys.own }
     var keyStatuses: [KeyStatus] { keySets.statuses }
     func rotate() async throws(RotationRefusal) -> SigningKeyRing { try await rotation.rotate() }
+    func share(of route: String) -> SplitShare? {
+        accounts.switches.current(SplitShare.name(of: route), at: time).flatMap { SplitShare($0.value) }
+    }
+    func set(_ share: SplitShare?, of route: String) async throws(AccountFailure) {
+        _ = try await accounts.set(SplitShare.name(of: route), to: share?.text)
+    }
     func hottestKeys(limit: Int) async -> [HotKey] { await broadcast.hottestKeys(limit: limit) }
     func explain(_ request: ExplainCommand.Request) async throws(ExplainRefusal) -> ExplainedWalk {
         try await explainer.explain(request, configuration, active.currentPolicy) { readiness() }
@@ -72,6 +84,7 @@ extension AdminOperation {
     /// The operations on the gateway itself: its routes, keys, limits, outbox and configuration. A new one is a row here or beside it,
     /// with the record of its answer.
     static func ofGateway(_ gateway: some OperatedGateway) -> [AdminOperation] {
-        routes(gateway) + cache(gateway) + keys(gateway) + [limits(gateway), outbox(gateway), configuration(gateway)]
+        routes(gateway) + cache(gateway) + splits(gateway) + keys(gateway)
+            + [limits(gateway), outbox(gateway), configuration(gateway)]
     }
 }

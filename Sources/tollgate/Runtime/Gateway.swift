@@ -95,6 +95,9 @@ struct Gateway {
             courier: courier, redisDiscovery: redisDiscovery, outsideRefreshes: outsideRefreshes)
         let accounts = try AccountsRuntime(assembly, configuration)
         self.accounts = accounts
+        accounts.switches.follow(SplitShare.kind) { switches, _ in
+            active.sharesChanged(SplitShare.all(switches), now: EventLoop.now().wall)
+        }
         try accounts.start(configuration)
         spans = try SpanExporter(settings.tracing, workers: count, log: log)
         threads = WorkerThreads()
@@ -105,7 +108,8 @@ struct Gateway {
             labels: labels, limiter: limiter,
             sharing: try SharingPlan(configuration, workers: count, addresses: redisDiscovery?.addresses), sink: accessLog,
             workers: workers, active: active, health: health, redisDiscovery: redisDiscovery, keySets: keySets, accounts: accounts,
-            adminAPI: assembly.adminAPI(workers, keySets: keySets, limiter: limiter, spans: spans, startedAt: moment.wall),
+            adminAPI: assembly.adminAPI(
+                workers, keySets: keySets, limiter: limiter, spans: spans, accounts: accounts, startedAt: moment.wall),
             refreshes: TokenRefreshes(own: { await accounts.refresh($0) }, outside: outsideRefreshes),
             expiries: SessionExpiries { await accounts.newestExpiry(of: $0) }, spans: spans, watch: watch)
         try resolver.start()
