@@ -45,6 +45,8 @@ package enum IdentityHeaders {
     ]
     /// By which an upstream says that it has moved what was a merged account's.
     private static let mergeDone: StaticString = "X-Tollgate-Merge-Done"
+    /// Names the route in a copy of a request (`mirror=`).
+    static let mirror: StaticString = "X-Tollgate-Mirror"
     /// In front of an attribute's name. Every name that begins so is the gateway's, whichever attributes routes forward.
     static let attributePrefix: StaticString = "X-User-Attribute-"
 
@@ -56,7 +58,7 @@ package enum IdentityHeaders {
     /// Fields of a checked request that a proxy sets or removes as the answer says.
     package static let passage = IdentityHeader.allCases.map(\.name) + credentials + ["Authorization"]
 
-    static let requestNames = IdentityHeader.allCases.map(\.name) + credentials + forwarding + [mergeDone]
+    static let requestNames = IdentityHeader.allCases.map(\.name) + credentials + forwarding + [mergeDone, mirror]
 
     /// Fields that frame a message or are hop-by-hop. `HTTP` handles their usual spelling; look-alikes are removed, because
     /// a later hop may read them as the field.

@@ -287,6 +287,7 @@ struct RouteGate: Sendable {
     let announcesMerges: Bool
     let hasLimit: Bool
     let isSplit: Bool
+    let mirror: MirrorTarget?
     /// Whether its split looks at attributes of the account.
     let splitsByAttributes: Bool
     let forwardsAuthorization: Bool
@@ -337,6 +338,7 @@ struct RouteGate: Sendable {
         guard rule.limits.count <= LimitCharge.capacity else { throw .tooManyLimits(rule.name) }
         hasLimit = !rule.limits.isEmpty
         isSplit = rule.split != nil
+        mirror = MirrorTarget(rule.mirror)
         splitsByAttributes = isSplit && !rule.splitAttributes.isEmpty
         // With auth=none the gateway does not read it, so it forwards it.
         forwardsAuthorization = rule.forwardsAuthorization || rule.auth == .none

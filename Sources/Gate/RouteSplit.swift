@@ -1,7 +1,7 @@
 import HTTP
 package import Wire
 
-/// The part of a route's requests that goes to another upstream (`split=`).
+/// The part of a route's requests that goes to another upstream (`split=`), or of which one gets copies (`mirror=`).
 package struct RouteSplit: Sendable, Equatable {
     /// Whose requests go to the same side.
     package enum Subject: String, Sendable, CaseIterable {
@@ -21,6 +21,17 @@ package struct RouteSplit: Sendable, Equatable {
     package init(percent: Int, upstreamName: String) {
         self.percent = percent
         self.upstreamName = upstreamName
+    }
+}
+
+/// The upstream that gets copies of a route's requests, and of how many in a hundred.
+package struct MirrorTarget: Sendable {
+    package let upstream: Int
+    package let percent: UInt64
+
+    init?(_ mirror: RouteSplit?) {
+        guard let mirror, mirror.upstream >= 0 else { return nil }
+        (upstream, percent) = (mirror.upstream, UInt64(clamping: mirror.percent))
     }
 }
 
@@ -137,6 +148,16 @@ package final class SplitPlan: Sendable {
 }
 
 extension Admission {
+    /// The upstream that gets copies of requests like this one. A WebSocket has no copy.
+    package func mirror(_ decision: borrowing Decision) -> MirrorTarget? {
+        decision.handshake == nil ? policy.gates[decision.routeIndex].mirror : nil
+    }
+
+    /// Adds the field that tells a copy from the request itself.
+    package func markCopy(_ decision: inout Decision) {
+        policy.rules[decision.routeIndex].name.withRawBytes { _ = decision.requestEdits.add(IdentityHeaders.mirror, $0) }
+    }
+
     /// The upstream of a request on a route that is split.
     mutating func splitUpstream(
         _ route: Int, _ main: Int, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision

@@ -146,6 +146,13 @@ extension ConfigurationReader {
         } else if !route.upstream.isEmpty {
             reportUnknown(route.upstream, "upstream", of: route, names)
         }
+        if let mirror = route.rule.mirror {
+            if let index = upstreams[mirror.upstreamName] {
+                configuration.routes[number].rule.mirror?.upstream = index
+            } else {
+                reportUnknown(mirror.upstreamName, "mirror", of: route, names)
+            }
+        }
         if let split = route.rule.split { resolve(split, number, upstreams, names) }
     }
 
@@ -193,7 +200,7 @@ extension ConfigurationReader {
         if routes.isEmpty && configuration.contracts.isEmpty {
             findings.warn(Finding(.builtIn, Setting.route.shownName, "is not set, every request is answered 404"))
         }
-        let used = Set(routes.flatMap { [$0.upstream, $0.rule.split?.upstreamName].compactMap(\.self) })
+        let used = Set(routes.flatMap { [$0.upstream, $0.rule.split?.upstreamName, $0.rule.mirror?.upstreamName].compactMap(\.self) })
         for upstream in configuration.upstreams where !used.contains(upstream.name) {
             findings.warn(upstream, "is used by no route")
         }

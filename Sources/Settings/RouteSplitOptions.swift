@@ -21,6 +21,14 @@ extension RouteDeclaration {
         } value: { route, _ in
             OptionValue(list: route.rule.splitWhen.map(\.text))
         }.when { $0.rule.split != nil }
+        LineOption(
+            "mirror", ifSet: \.rule.mirror, OptionForm(plain: mirror) { OptionValue("\($0.upstreamName):\($0.percent)%") }, "UPSTREAM:10%",
+            "the upstream that gets copies of so many requests, whose answers are dropped")
+    }
+
+    private static func mirror(_ text: String) throws(ParseError) -> RouteSplit {
+        let (percent, name) = try shareAndName(text.split(separator: ":", maxSplits: 1).map(String.init).reversed(), "UPSTREAM:10%")
+        return RouteSplit(percent: percent, upstreamName: name)
     }
 
     private static func split(_ text: String) throws(ParseError) -> RouteSplit {

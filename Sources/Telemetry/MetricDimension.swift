@@ -10,7 +10,7 @@ enum MetricDimension {
     case refreshResult, refreshSource
     case http2End
     case streamKind, streamEnd
-    case checkKind
+    case checkKind, mirrorOutcome
     case overload
     case refusalCode
 
@@ -30,7 +30,7 @@ enum MetricDimension {
         case .refusalCode: "code"
         case .connectionState, .upstreamState: "state"
         case .tlsVersion: "version"
-        case .authOutcome, .limitOutcome, .refreshResult: "outcome"
+        case .authOutcome, .limitOutcome, .refreshResult, .mirrorOutcome: "outcome"
         case .refreshSource: "role"
         case .limitSource: "source"
         case .redisCommand: "cmd"
@@ -79,6 +79,7 @@ enum MetricDimension {
         case .streamKind: StreamKind.allCases.map(\.text)
         case .streamEnd: StreamEndReason.allCases.map(\.text)
         case .checkKind: CheckKind.allCases.map(\.text)
+        case .mirrorOutcome: MirrorOutcome.allCases.map(\.text)
         case .overload: OverloadReason.allCases.map(\.text)
         case .phase: OverheadPhase.allCases.map(\.text)
         case .filterAction: FilterAction.allCases.map(\.text)
@@ -111,7 +112,8 @@ enum MetricDimension {
             .authOutcome, .limitOutcome, .refreshResult, .refreshSource, .overload, .redisNode:
             true
         case .method, .authReason, .result, .algorithm, .phase, .limitSource, .redisCommand, .redisResult, .redisRedirect, .filterAction,
-            .filterFailure, .cacheResult, .contentCoding, .compressionSkip, .http2End, .streamKind, .streamEnd, .checkKind, .refusalCode:
+            .filterFailure, .cacheResult, .contentCoding, .compressionSkip, .http2End, .streamKind, .streamEnd, .checkKind, .mirrorOutcome,
+            .refusalCode:
             false
         }
     }

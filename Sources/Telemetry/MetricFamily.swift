@@ -4,7 +4,7 @@ enum MetricFamily: Int, CaseIterable {
     case connections, connectionsAccepted, tlsHandshakes, http2Streams, http2Ends, overloadSheds
     case upstreamRequests, upstreamDuration, upstreamConnections, upstreamRetries, upstreamHealthy, upstreamEjections
     case upstreamEjected, upstreamPanic, upstreamRefusals, upstreamInFlight
-    case checks
+    case checks, mirrored
     case authDecisions, tokenVerifications, tokenVerificationDuration
     case tokenCacheHits, tokenCacheMisses, tokenCacheEvictions, tokenCacheEntries, unknownKeyIDs
     case filterItems, filterFailures
@@ -124,6 +124,11 @@ extension MetricFamily {
             .init(
                 "forward_auth_checks_total", .counter, [.checkKind, .codeClass],
                 "Requests that a proxy had checked, by the endpoint and the verdict. They are among the requests, too.")
+        case .mirrored:
+            .init(
+                "mirrored_requests_total", .counter, [.route, .mirrorOutcome],
+                "Copies of requests for another upstream (mirror=): answered, failed, or dropped because there was no room or the content was too large."
+            )
         case .authDecisions:
             .init("auth_decisions_total", .counter, [.route, .authOutcome, .authReason], "Who may pass, and why not.")
         case .tokenVerifications:

@@ -38,6 +38,13 @@ package enum OverloadReason: Int, MetricLabelValue {
     package var text: String { "\(self)" }
 }
 
+/// The end of a copy of a request.
+package enum MirrorOutcome: Int, MetricLabelValue {
+    case answered, failed, dropped
+
+    package var text: String { "\(self)" }
+}
+
 /// State of an upstream connection.
 package enum UpstreamConnectionState: Int, MetricLabelValue {
     case connecting, idle, active

@@ -125,6 +125,9 @@ extension WorkerMetrics {
     /// The gateway ended an HTTP/2 connection.
     package mutating func http2Ended(_ reason: HTTP2EndReason) { add(1, .http2Ends, reason.rawValue) }
 
+    /// A copy of a request of this route is over, or was not made.
+    package mutating func mirrored(route: LabelID, _ outcome: MirrorOutcome) { add(1, .mirrored, route.index, outcome.rawValue) }
+
     /// A request was refused because of a bound, or accepting paused.
     package mutating func shed(_ reason: OverloadReason) { add(1, .overloadSheds, reason.rawValue) }
 

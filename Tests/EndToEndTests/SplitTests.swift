@@ -2,7 +2,7 @@ import Foundation
 import TestThreads
 import Testing
 
-/// `split=`: another upstream that gets some of a route's requests.
+/// `split=` and `mirror=`: other upstreams that get some of a route's requests, or copies of them.
 @Suite(.ownThread) struct SplitTests {
     private static func settings(
         _ main: Upstream, _ next: Upstream, _ options: String, _ more: String = "", of next2: String = ""
@@ -25,6 +25,100 @@ import Testing
         #expect(try gateway.accessLog(2).map { $0["upstream"].text } == ["main", "next"])
         let walk = try gateway.command(["explain", "GET", "/y", "--header", "X-Channel: beta"]).output
         #expect(walk.contains("100% by user go to next, and so does this one") && walk.contains("passes, to the upstream next"))
+    }
+
+    // MARK: mirrors
+
+    /// With content of each kind, over both protocols on the client's side.
+    @Test func aCopyIsTheRequestAndItsAnswerIsDropped() throws {
+        let main = try Upstream()
+        let next = try Upstream(Upstream.saying("HTTP/1.1 500 No\r\nContent-Length: 4\r\nSet-Cookie: a=b\r\n\r\nnope"))
+        let gateway = try Gateway(Self.settings(main, next, "mirror=next:100%"))
+        let bearer = try gateway.bearer("--sub", "ada")
+        #expect(try gateway.ask("GET /a?b=c", [bearer, "X-Tollgate-Mirror: forged"]).text == "ok")
+        #expect(try gateway.ask("POST /b", body: Array("content".utf8)).text == "ok")
+        let connection = try gateway.connect()
+        try connection.send(requestHead("PUT /c", ["Transfer-Encoding: chunked"]) + "3\r\nabc\r\n")
+        try eventually("the main upstream is connected") { main.connections.now > 0 }
+        try connection.send("3\r\ndef\r\n0\r\n\r\n")
+        #expect(try connection.answer().text == "ok")
+        let curl = try run(
+            "curl", ["-sS", "--http2-prior-knowledge", "-d", String(repeating: "x", count: 60_000), "http://127.0.0.1:\(gateway.port)/d"])
+        #expect(curl.output == "ok")
+        try next.requests.wait(for: "four copies", until: { $0.count == 4 })
+        func shown(_ upstream: Upstream) -> [String] {
+            upstream.requests.now.map { "\($0.startLine) \($0["X-User-Id"] ?? "-") \($0["X-Request-Id"] ?? "") \($0.text)" }.sorted()
+        }
+        #expect(shown(main) == shown(next) && shown(main)[0].hasPrefix("GET /a?b=c HTTP/1.1 ada "))
+        #expect(next.requests.now.allSatisfy { $0["X-Tollgate-Mirror"] == "all" })
+        #expect(main.requests.now.allSatisfy { $0["X-Tollgate-Mirror"] == nil })
+        try eventually("four copies are answered") {
+            try gateway.metric("tollgate_mirrored_requests_total", #"route="all""#, #"outcome="answered""#) == 4
+        }
+        #expect(try gateway.accessLog(4).allSatisfy { $0["status"].number == 200 && $0["upstream"].text == "main" })
+        #expect(try gateway.metric("tollgate_http_requests_total", #"route="all""#) == 4)
+    }
+
+    /// Over one connection; the other gateway forwards what it gets.
+    @Test func aMirrorMaySpeakHTTP2() throws {
+        let (main, last) = (try Upstream(), try Upstream())
+        let back = try Gateway(HTTP2Tests.settings(last))
+        let gateway = try Gateway(
+            Self.settings(main, last, "mirror=h2:100%", "TOLLGATE_UPSTREAM_H2=\"http://127.0.0.1:\(back.port) http2=on\""))
+        for number in 0..<3 { #expect(try gateway.ask("GET /get\(number)").text == "ok") }
+        #expect(try gateway.ask("POST /length", body: Array("content".utf8)).text == "ok")
+        let connection = try gateway.connect()
+        try connection.send(requestHead("POST /chunked", ["Transfer-Encoding: chunked"]) + "3\r\nabc\r\n0\r\n\r\n")
+        #expect(try connection.answer().text == "ok")
+        try last.requests.wait(for: "five copies", until: { $0.count == 5 })
+        let seen = last.requests.now.map { "\($0.startLine.split(separator: " ")[1]) \($0.text)" }.sorted()
+        #expect(seen == ["/chunked abc", "/get0 ", "/get1 ", "/get2 ", "/length content"])
+        try eventually("they are answered") {
+            try gateway.metric("tollgate_mirrored_requests_total", #"outcome="answered""#) == 5
+        }
+        #expect(try gateway.metric("tollgate_upstream_connections", #"upstream="h2""#) <= 2)
+    }
+
+    /// A mirror that is away, never answers, or answers without end costs the client nothing.
+    @Test func aBadMirrorTouchesNoClient() throws {
+        let main = try Upstream()
+        let silent = try Upstream { request, connection in
+            guard request.startLine.contains("endless") else { return Thread.sleep(forTimeInterval: 60) }
+            try connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            while true { try connection.send("1000\r\n" + String(repeating: "x", count: 4_096) + "\r\n") }
+        }
+        let away = try Upstream()
+        away.stop()
+        for (mirror, outcome) in [(silent, "answered"), (away, "failed")] {
+            let gateway = try Gateway(Self.settings(main, mirror, "mirror=next:100%", of: "timeout=300ms connect-timeout=300ms"))
+            for path in ["/endless", "/x", "/y"] { #expect(try gateway.ask("GET \(path)").text == "ok") }
+            try eventually("the copies are over") {
+                try gateway.metric("tollgate_mirrored_requests_total", #"route="all""#, #"outcome="failed""#)
+                    == (outcome == "failed" ? 3 : 2)
+            }
+            #expect(try gateway.accessLog(3).allSatisfy { $0["status"].number == 200 })
+            #expect(try gateway.stop() == 0)
+        }
+    }
+
+    /// Content beyond the bound, a request that is refused, and one that ends before it is whole have no copy.
+    @Test func noCopyWithoutRoomOrAWholeRequest() throws {
+        let (main, next) = (try Upstream(), try Upstream())
+        let gateway = try Gateway(
+            Self.settings(main, next, "mirror=next:100%", "TOLLGATE_ROUTE_CLOSED=\"/closed upstream=main mirror=next:100%\""))
+        #expect(try gateway.ask("POST /large", body: [UInt8](repeating: 1, count: 65_537)).text == "ok")
+        let chunked = try gateway.connect()
+        try chunked.send(requestHead("POST /chunked", ["Transfer-Encoding: chunked"]))
+        for _ in 0..<17 { try chunked.send("1000\r\n" + String(repeating: "x", count: 4_096) + "\r\n") }
+        try chunked.send("0\r\n\r\n")
+        #expect(try chunked.answer().text == "ok")
+        #expect(try gateway.ask("GET /closed").status == 401)
+        let half = try gateway.connect()
+        try half.send(requestHead("POST /half", ["Content-Length: 10"]) + "12345")
+        half.close()
+        #expect(try gateway.ask("POST /exact", body: [UInt8](repeating: 1, count: 65_536)).text == "ok")
+        try next.requests.wait(for: "one copy", until: { !$0.isEmpty })
+        #expect(next.requests.now.map(\.startLine) == ["POST /exact HTTP/1.1"] && next.requests.now[0].body.count == 65_536)
     }
 
     // MARK: live shares

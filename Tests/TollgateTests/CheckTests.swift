@@ -21,6 +21,7 @@ import Workbench
         ("keep=X-Original-URL", #""keep":["X-Original-URL"]"#),
         ("split=5%:v", #""split":"5%:v""#), ("split-by=session", #""split_by":"session""#),
         ("when=tier:premium,header:X-Channel=beta", #""when":["tier:premium","header:X-Channel=beta"]"#),
+        ("mirror=v:20%", #""mirror":"v:20%""#),
         ("request-set=X-A:{user}%20b", #""request_set":["X-A:{user}%20b"]"#),
         ("request-remove=X-B,X-C", #""request_remove":["X-B","X-C"]"#),
         ("response-set=X-D:1,X-E:2", #""response_set":["X-D:1","X-E:2"]"#), ("response-remove=Server", #""response_remove":["Server"]"#),

@@ -67,6 +67,9 @@ extension Worker {
         if let flight = exchanges[exchange].answer.fetch {
             return relayFetch(flight, exchange, upstream, &input, inputEnded: inputEnded, &scratch)
         }
+        if exchanges[exchange].request.copiedRoute != nil {
+            return dropAnswer(exchange, upstream, &input, inputEnded: inputEnded, &scratch)
+        }
         let handle = exchanges.handle(exchange)
         let isStream = upstreams.connections[upstream].isStream
         var hasTrailers = false
@@ -321,7 +324,8 @@ extension Worker {
         if exchanges[exchange].request.deadline != nil { deadlines.clear(exchange) }
         finishRecord(exchange)
         let flight = exchanges[exchange].answer.fetch
-        downstream.clients[exchanges[exchange].client.index].exchange = .none
+        if exchanges[exchange].buffers.copy != nil { dropCopy(exchange) }
+        if !exchanges[exchange].client.isNone { downstream.clients[exchanges[exchange].client.index].exchange = .none }
         exchanges[exchange].end()
         exchanges.release(exchange)
         if let flight { fetchEnded(flight) }

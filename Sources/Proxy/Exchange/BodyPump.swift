@@ -36,6 +36,7 @@ extension Worker {
     func hasRoom(_ direction: BodyDirection, _ exchange: ExchangeIndex) -> Bool {
         switch direction {
         case .request: exchanges[exchange].takesBody
+        case .answer where exchanges[exchange].request.copiedRoute != nil: true
         case .answer: exchanges[exchange].answer.fetch?.isPaused != true && downstream.hasRoom(exchanges[exchange].client.index)
         }
     }
@@ -50,6 +51,7 @@ extension Worker {
             input.removeAll()
             return faulted(exchanges[exchange].client.index, HTTPFault(.contentTooLarge), &scratch)
         }
+        if exchanges[exchange].buffers.copy != nil { copyContent(exchange, input.readable.extracting(0..<count)) }
         switch BodyRoute(exchanges[exchange].state) {
         case .copy, .collect:
             guard exchanges[exchange].queue(input.readable.extracting(0..<count)) else {
@@ -136,6 +138,7 @@ extension Worker {
         case .relaying: flushRequest(exchange)
         case .deciding, .waiting, .producing, .connecting, .tunnel, .finishing, .answered: break
         }
+        sendCopyIfDue(exchange, &scratch)
     }
 }
 

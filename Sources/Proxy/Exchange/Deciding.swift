@@ -123,6 +123,7 @@ extension Worker {
             into: &replay)
         if replay.capacity > room { replay.trim() }
         swap(&replay, &exchanges[exchange].attempt.replay)
+        if admission.mirror(scratch.decision) != nil { beginCopy(exchange, bytes, &scratch) }
         return true
     }
 

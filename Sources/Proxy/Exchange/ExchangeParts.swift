@@ -30,6 +30,8 @@ struct RequestFacts {
     var offersBearer = false
     /// The key of the account whose merges the upstream is told of, which its answer may confirm.
     var announced: LimitKey?
+    /// The route, if the exchange is a copy of a request: then it has no client.
+    var copiedRoute: LabelID?
     /// Whether the request is recorded as spans.
     var isTraced = false
 }
@@ -58,10 +60,13 @@ struct ExchangeBuffers: ~Copyable {
     var requestID = ByteBuffer(capacity: 40)
     /// The stages of its answers: most exchanges have none.
     var stages: AnswerStages?
+    /// The copy for another upstream, while the content arrives.
+    var copy: RequestCopy?
 
     mutating func reuse() {
         heldHead.reuse()
         answerEdits.removeAll()
+        if copy != nil { copy = nil }
     }
 }
 

@@ -38,6 +38,7 @@ extension Worker {
     /// The upstream has failed, and there is no retry: answers with the failure, or cuts an answer that has begun. `awaitsClient`: it
     /// waited for the client's content, so the request was late. A call of gRPC may send nothing for long, and knows no such status.
     mutating func answerLost(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, awaitsClient: Bool = false, _ scratch: inout Scratch) {
+        if exchanges[exchange].request.copiedRoute != nil { return endCopy(exchange, loss.row.bound == nil ? .failed : .dropped) }
         exchanges[exchange].record.error = loss.row.text
         if exchanges[exchange].state.answer == .started { exchanges[exchange].answer.live?.ends(loss == .timeout ? .idle : .error) }
         let isLate = awaitsClient && exchanges[exchange].request.dialect != .grpc

@@ -13,6 +13,10 @@ extension Worker {
 
     /// Bytes that may be spliced at once; 0 where the body takes another route.
     private func spliceable(_ direction: BodyDirection, _ exchange: ExchangeIndex) -> Int {
+        // A copy has no client, and of a request that is copied all content is read.
+        guard exchanges[exchange].request.copiedRoute == nil, direction == .answer || exchanges[exchange].buffers.copy == nil else {
+            return 0
+        }
         let client = exchanges[exchange].client.index
         let upstream = exchanges[exchange].attempt.upstream.index
         guard let remaining = remainingToSplice(direction, exchange), remaining > Self.tail + Self.least,

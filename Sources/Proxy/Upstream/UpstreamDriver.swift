@@ -17,7 +17,8 @@ extension Worker {
         exchanges[exchange].record.sentAt = now.monotonic
         if exchanges[exchange].request.isTraced { beginAttempt(exchange) }
         if let loss = countUnderWay(exchange) { return failed(exchange, loss, wasUsed: false, &scratch) }
-        findConnection(exchange, mayWait: true, &scratch)
+        findConnection(exchange, mayWait: exchanges[exchange].request.copiedRoute == nil, &scratch)
+        sendCopyIfDue(exchange, &scratch)
     }
 
     /// Connects for the exchange, within a reservation that was made.

@@ -103,7 +103,9 @@ extension Worker {
 
 extension Exchange {
     /// Bytes of the request and of the answer's stages that wait in memory.
-    fileprivate var bufferedBytes: Int { buffers.heldHead.count + attempt.replay.count + attempt.pending.count + answer.heldBytes }
+    fileprivate var bufferedBytes: Int {
+        buffers.heldHead.count + attempt.replay.count + attempt.pending.count + answer.heldBytes + (buffers.copy?.count ?? 0)
+    }
 
     /// Whether it has a target and the client has received none of its answer.
     fileprivate var mayStillBeRefused: Bool {

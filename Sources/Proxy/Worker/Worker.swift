@@ -26,6 +26,8 @@ package struct Worker: ~Copyable {
     var waitingForUser: [TokenUser: [Handle<Exchange>]] = [:]
     var missedChanges = CatchUp()
     var missedKeys = CatchUp()
+    /// Copies of requests, those under way and those that still gather content.
+    var copies = 0
     /// Requests that wait for a refresh.
     var refreshesUnderWay = 0
     /// Pipes that exchanges hold; nil once the system has refused to splice.
