@@ -267,6 +267,6 @@ extension Admission {
         policy.gates[decision.routeIndex].timeoutMilliseconds
     }
     /// The filters of the answer, where the route has any.
-    package func filter(_ decision: borrowing Decision) -> FilterPlan? { policy.filters[decision.routeIndex] }
+    package func filter(_ decision: borrowing Decision) -> FilterPlan? { policy.plans[decision.routeIndex].filter }
     package func retries(_ decision: borrowing Decision) -> Int? { policy.gates[decision.routeIndex].retries }
 }

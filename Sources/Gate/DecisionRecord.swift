@@ -45,7 +45,7 @@ package struct DecisionRecord: ~Copyable {
     private(set) var refreshRole = RefreshRole.none
     private(set) var cors = OriginClass.off
     private(set) var shadowed: ShadowSet = []
-    private(set) var splitSide = SplitSide.none
+    package private(set) var splitSide = SplitSide.none
     private(set) var pathIsVerbatim = true
     /// Seconds since 1970.
     private(set) var decidedAt: Int64 = 0

@@ -203,7 +203,7 @@ extension Admission {
     package func changeFields(requestID: RawSpan, _ decision: inout Decision) {
         let tier = decision.tier.map { policy.tiers.name(of: $0) } ?? ""
         // Taken out of the decision while its identity is read.
-        if case .forward = decision.verdict, let plan = policy.requestFields[decision.routeIndex] {
+        if case .forward = decision.verdict, let plan = policy.plans[decision.routeIndex].requestFields {
             var edits = FieldEdits()
             swap(&edits, &decision.requestEdits)
             plan.apply(to: &edits, requestID: requestID, user: decision.userID, tier: tier)
@@ -211,7 +211,7 @@ extension Admission {
             // An upstream that merges trailers into the head would find there what was removed from it.
             decision.passesTrailers = false
         }
-        if decision.check == nil, let plan = policy.answerFields[decision.routeIndex] {
+        if decision.check == nil, let plan = policy.plans[decision.routeIndex].answerFields {
             var edits = FieldEdits()
             swap(&edits, &decision.answerEdits)
             plan.apply(to: &edits, requestID: requestID, user: decision.userID, tier: tier)

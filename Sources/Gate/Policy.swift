@@ -51,15 +51,8 @@ package final class Policy: Sendable {
     let foldedRoutes: FoldedRoutes?
     /// Whether every path is looked up in it, also one that is in its folded form: some rules are not.
     let foldsEveryPath: Bool
-    /// The compiled filters of each rule.
-    let filters: [FilterPlan?]
-    /// The compiled field changes of each rule.
-    let requestFields: [FieldPlan?]
-    let answerFields: [FieldPlan?]
-    /// The compiled compression of each rule.
-    let compressions: [CompressionPlan?]
-    /// The compiled split of each rule.
-    let splits: [SplitPlan?]
+    /// What each rule does with the requests and answers that it lets through.
+    let plans: [RoutePlan]
     /// The attributes that the rules look at.
     let attributes: AttributeTable
     /// Prefixes to strip and tier fields, referenced by slices.
@@ -115,12 +108,8 @@ package final class Policy: Sendable {
         self.ownOrigin = Array((ownOrigin ?? "").utf8)
         self.gates = gates
         hasCache = gates.contains(where: \.isCached)
-        filters = rules.map { FilterPlan($0, tiers: tiers) }
         let table = attributes
-        splits = rules.map { SplitPlan($0, table) }
-        requestFields = rules.map { FieldPlan($0.requestFields, of: $0) }
-        answerFields = rules.map { FieldPlan($0.answerFields, of: $0) }
-        compressions = rules.map(CompressionPlan.init)
+        plans = rules.map { RoutePlan($0, tiers: tiers, table) }
         tierLines = tiers.names.indices.map { tier in
             let lines = IdentityHeaders.tierFields(Tier(rawValue: UInt8(tier)), tiers)
             texts += lines
@@ -159,11 +148,7 @@ package final class Policy: Sendable {
         original = other
         gates = other.gates
         hasCache = other.hasCache
-        filters = other.filters
-        splits = other.splits
-        requestFields = other.requestFields
-        answerFields = other.answerFields
-        compressions = other.compressions
+        plans = other.plans
         attributes = other.attributes
         self.texts = texts
         tierLines = other.tierLines
@@ -392,15 +377,5 @@ struct RouteGate: Sendable {
         while path.last == UInt8(ascii: "/") { path.removeLast() }
         guard let pattern = PathPattern(path) else { throw .badStrip(rule.name, strip) }
         return pattern.bytes
-    }
-}
-
-extension FilterPlan {
-    /// The filters of a route; nil if it has none.
-    convenience init?(_ rule: RouteRule, tiers: TierList) {
-        guard !rule.filters.isEmpty else { return nil }
-        self.init(
-            rule.filters, tiers: tiers, isStrict: rule.filterIsStrict, unlabelled: rule.unlabelled,
-            isShadow: rule.shadow.contains(.filter))
     }
 }

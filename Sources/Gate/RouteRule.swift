@@ -94,6 +94,8 @@ package struct RouteRule: Sendable {
     package var split: RouteSplit?
     package var splitBy = RouteSplit.Subject.user
     package var splitWhen: [SplitCondition] = []
+    /// Counts how often the split side fails (`split-guard=`); nil for no guard.
+    package var splitGuard: SplitWatch?
     /// The upstream that gets copies of some requests (`mirror=`), whose answers are dropped.
     package var mirror: RouteSplit?
     /// Prefix to remove from the path, at a segment's end.

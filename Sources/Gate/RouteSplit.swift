@@ -102,6 +102,8 @@ package final class SplitPlan: Sendable {
     private let headers: [(name: [UInt8], value: [UInt8])]
     /// As bits of the policy's `AttributeTable`.
     private let attributes: UInt64
+    /// nil without a guard, and while nothing is split.
+    let watch: SplitWatch?
 
     /// nil for a rule without a split.
     init?(_ rule: RouteRule, _ table: AttributeTable) {
@@ -116,6 +118,7 @@ package final class SplitPlan: Sendable {
             if case .header(let name, let value) = $0.fact { (Array(name.utf8), Array(value.utf8)) } else { nil }
         }
         attributes = table.split(by: rule)
+        watch = split.percent == 0 ? nil : rule.splitGuard
     }
 
     /// The side of a request whose conditions hold, by the hash of its subject.
@@ -162,7 +165,7 @@ extension Admission {
     mutating func splitUpstream(
         _ route: Int, _ main: Int, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
     ) -> Int {
-        guard let plan = policy.splits[route] else { return main }
+        guard let plan = policy.plans[route].split else { return main }
         guard plan.meets(decision.tier ?? .lowest, head.fields, bytes), plan.meets(detail(decision)) else {
             decision.splitSide = .unmet
             return main

@@ -26,6 +26,7 @@ extension RouteDeclaration {
         if rule.forwardsAuthorization {
             line.fault("cache= does not go with forward=authorization, as stored answers would depend on the token, remove one of them")
         }
+        if line.has("mirror") { line.fault("cache= does not go with mirror=, as most requests ask no upstream, remove one of them") }
         if rule.takesWebSockets { line.fault("cache= does not go with websocket=on, use a route for each") }
         guard rule.cache.sharing != .user else { return }
         let told = [

@@ -22,8 +22,19 @@ extension RouteDeclaration {
             OptionValue(list: route.rule.splitWhen.map(\.text))
         }.when { $0.rule.split != nil }
         LineOption(
+            "split-guard", ifSet: \.rule.splitGuard, OptionForm(plain: watch) { OptionValue("\($0.factor)x") }, "2x",
+            "how many times as often requests may fail on the split side as on the other, counted by users, before the share goes back to 0"
+        )
+        LineOption(
             "mirror", ifSet: \.rule.mirror, OptionForm(plain: mirror) { OptionValue("\($0.upstreamName):\($0.percent)%") }, "UPSTREAM:10%",
             "the upstream that gets copies of so many requests, whose answers are dropped")
+    }
+
+    private static func watch(_ text: String) throws(ParseError) -> SplitWatch {
+        guard text.hasSuffix("x"), let factor = Int(text.dropLast()), 1...100 ~= factor else {
+            throw ParseError("is no factor, write one from 1x to 100x")
+        }
+        return SplitWatch(factor: factor)
     }
 
     private static func mirror(_ text: String) throws(ParseError) -> RouteSplit {
@@ -42,7 +53,7 @@ extension RouteDeclaration {
     }
 
     static func checkSplit(_ line: inout OptionLine, _ rule: RouteRule) {
-        for key in ["split-by", "when"] where rule.split == nil && line.has(key) && !line.has("split") {
+        for key in ["split-by", "split-guard", "when"] where rule.split == nil && line.has(key) && !line.has("split") {
             line.fault("\(key)= needs a split, add split=5%:UPSTREAM or remove it")
         }
         let kinds = rule.splitWhen.map { $0.text.prefix { $0 != "=" } }

@@ -117,6 +117,10 @@ extension ExpositionWriter {
         for outcome in MergeCount.allCases {
             sample(merges, [("outcome", outcome.text)], Int64(clamping: process.merges[outcome.rawValue]))
         }
+        let guards = family(.splitGuards)
+        for (route, count) in process.splitGuards.sorted(by: { $0.key < $1.key }) {
+            sample(guards, [("route", route)], Int64(clamping: count))
+        }
         write(process.events)
         write(process.spans)
         let active = family(.overloadActive)

@@ -9,7 +9,7 @@ enum ProcessFamily: CaseIterable {
     case tierLookups
     case limitEvictions, refusedAttempts
     case purchases, storeEvents, storeEventLag, storeEventNewest, purchaseFence, incompleteFences
-    case merges
+    case merges, splitGuards
     case events, eventsPending, outgoing, outgoingWaiting, outgoingOldest, signUpHook
     case overloadActive, overloadLimit
     case spansExported, spansDropped, spansQueued
@@ -72,6 +72,10 @@ enum ProcessFamily: CaseIterable {
             .init(
                 "purchase_fence_incomplete_total", "counter", [],
                 "Purchases that were answered before every gateway had acknowledged them.")
+        case .splitGuards:
+            .init(
+                "split_guards_total", "counter", ["route"],
+                "Times that this gateway took the share of a split back to 0 because requests failed there (split-guard=).")
         case .merges:
             .init(
                 "account_merges_total", "counter", ["outcome"],

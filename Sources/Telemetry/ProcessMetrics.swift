@@ -61,6 +61,8 @@ package struct ProcessMetrics: Sendable {
     package var purchases = PurchaseMetrics()
     /// By `MergeCount`.
     package var merges: [UInt64] = MergeCount.allCases.map { _ in 0 }
+    /// How often the guard of each route's split has acted.
+    package var splitGuards: [String: UInt64] = [:]
     package var events = EventMetrics()
     package var overload = Overload()
     package var spans = SpanCounts()

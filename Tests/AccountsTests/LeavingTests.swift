@@ -116,7 +116,7 @@ import Wire
         await rounds.round()
         let isKept = failures < 5
         #expect(apple.news == ["redeem c1 of app", isKept ? "revoke refresh of c1 of app" : "redeem c1 of app"])
-        #expect(office.recorder.notices.contains(.appleTokensLost(1)) == !isKept)
+        #expect(office.recorder.notices.contains(.outgoing(.appleTokens, .givenUp, 1)) == !isKept)
     }
 
     @Test func appleIsAskedAgainUntilItAnswers() async throws {

@@ -153,4 +153,26 @@ import Testing
         #expect(try fleet.admin(1, "DELETE \(path)").text.contains(#""percent":0,"configured_percent":0,"set_by":"configuration""#))
         try expect(main, "the share of the line again")
     }
+
+    /// The clients of the new version get 500: its share is taken back, and an operator may try again.
+    @Test func aGuardTakesTheShareBack() throws {
+        let main = try Upstream()
+        let broken = try Upstream(Upstream.saying("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"))
+        let settings = Self.settings(
+            main, broken, "split=50%:next split-guard=2x split-by=address", "\(Gateway.contracts)\nTOLLGATE_TRUSTED_PROXIES=127.0.0.1")
+        let gateway = try Gateway(settings)
+        func status(_ client: Int) throws -> Int { try gateway.ask("GET /x", ["X-Forwarded-For: 198.51.100.\(client)"]).status }
+        let first = try (0..<120).map { try status($0) }
+        #expect(first.contains(200) && first.contains(500))
+        try gateway.waitForLog("a split fails too often and its share is 0 now")
+        try eventually("no request fails") { try (0..<12).allSatisfy { try status($0) == 200 } }
+        #expect(try gateway.metric("tollgate_split_guards_total", #"route="all""#) == 1)
+        #expect(try gateway.command(["split", "all"]).output.hasPrefix("0% of the requests of all go to next: set by split-guard="))
+        #expect(try gateway.command(["split", "all", "100%"]).code == 0)
+        try eventually("the operator's share") { try status(0) == 500 }
+        try gateway.reload(settings)
+        #expect(try status(0) == 500, "the share outlives a reload")
+        #expect(try gateway.command(["split", "all", "reset"]).output.hasPrefix("50% of the requests of all go to next: as the line says"))
+        #expect(try gateway.command(["split", "none"]).code == 2)
+    }
 }

@@ -140,7 +140,7 @@ extension CacheBench {
         } catch {
             Issue.record("\(error)")
         }
-        for (number, line) in numbered where line.isReady(milliseconds: 0) {
+        for (number, line) in numbered.sorted(by: { $0.key < $1.key }) where line.isReady(milliseconds: 0) {
             do {
                 guard let first = try line.receive(1) else { throw TestFault("closed") }
                 return (number, String(decoding: first, as: UTF8.self) + (try line.receiveMessage()))
@@ -150,6 +150,11 @@ extension CacheBench {
             }
         }
         return nil
+    }
+
+    /// Closes a connection to the upstream.
+    func drop(_ line: Line) {
+        for (number, one) in numbered where one.socket.descriptor == line.socket.descriptor { close(number) }
     }
 
     func close(_ number: Int) { numbered.removeValue(forKey: number)?.close() }

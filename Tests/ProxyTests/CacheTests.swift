@@ -215,6 +215,46 @@ final class CacheBench {
         #expect(bench.stepped.worker.exchanges.count == 0 && bench.stepped.worker.downstream.clients.count == 0)
     }
 
+    @Test func anAnswerThatBreaksOffIsCutAndNotStored() throws {
+        let bench = try CacheBench()
+        let clients = try (0..<3).map { _ in try bench.client(Self.get) }
+        let (line, _) = try bench.asked()
+        try line.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n")
+        try bench.stepped.turn(untilReadable: clients[2])
+        bench.drop(line)
+        for client in clients {
+            let text = String(decoding: try bench.stepped.takeAll(client), as: UTF8.self)
+            #expect(text.contains("part") && !text.hasSuffix("0\r\n\r\n"))
+        }
+        let failing = try bench.client(Self.get)
+        let (second, _) = try bench.asked()
+        bench.drop(second)
+        let (third, _) = try bench.asked()
+        bench.drop(third)
+        #expect(try bench.received(failing).status == 502)
+        #expect(bench.stepped.worker.cache.store.count == 0)
+    }
+
+    @Test func anAnswerThatIsNotStoredGoesToTheOneWhoAskedFirst() throws {
+        let bench = try CacheBench()
+        let clients = try (0..<3).map { _ in try bench.client(Self.get) }
+        let (line, _) = try bench.asked()
+        try line.send(CacheBench.answer("one", ["Cache-Control: no-store"]))
+        #expect(try bench.received(clients[0]).body == "one")
+        let others = try (0..<2).map { _ in try bench.asked().line }
+        for line in others { try line.send(CacheBench.answer("other", ["Cache-Control: no-store"])) }
+        for client in clients[1...] {
+            let answer = try bench.received(client)
+            #expect(answer.body == "other" && CacheBench.status(answer) == "tollgate; fwd=miss")
+        }
+        // From now on no client waits for another.
+        let two = try (0..<2).map { _ in try bench.client(Self.get) }
+        let (first, _) = try bench.asked()
+        let (second, _) = try bench.asked()
+        for line in [first, second] { try line.send(Self.ok) }
+        for client in two { #expect(CacheBench.status(try bench.received(client)) == "tollgate; fwd=bypass") }
+    }
+
     @Test func anAnswerThatIsTooLargeKeepsThePaceOfItsReader() throws {
         var settings = WorkerSettings()
         settings.cacheBytes = 1 << 20
@@ -230,7 +270,7 @@ final class CacheBench {
         }
         // No more than buffers of sockets, pieces under way, and what is read at once.
         #expect(sent < 24 << 20)
-        line.close()
+        bench.drop(line)
         let all = try bench.stepped.takeAll(client)
         #expect(all.count > sent && bench.stepped.worker.cache.store.entries { $0.head != nil }.isEmpty)
     }
@@ -247,6 +287,23 @@ final class CacheBench {
         let fresh = try bench.hit(Self.get)
         #expect(CacheBench.status(fresh) == "tollgate; hit; ttl=60" && fresh.body == "content" && fresh.value(of: "X-Own") == "2")
         #expect(bench.isSilent())
+    }
+
+    @Test func aStaleAnswerIsSentWhileTheUpstreamFails() throws {
+        let bench = try CacheBench { $0.cache.errorSeconds = 100 }
+        try bench.fetch(Self.get, Self.ok)
+        bench.stepped.advance(milliseconds: 70_000)
+        let answer = try bench.fetch(Self.get, CacheBench.answer("broken", status: "500 X")).answer
+        #expect(answer.status == 200 && answer.body == "content" && CacheBench.status(answer) == "tollgate; fwd=stale")
+        let client = try bench.client(Self.get)
+        // The kept connection, a new one, and a retry.
+        for _ in 0..<3 {
+            let (line, _) = try bench.asked()
+            bench.drop(line)
+        }
+        #expect(try bench.received(client).body == "content")
+        bench.stepped.advance(milliseconds: 100_000)
+        #expect(try bench.fetch(Self.get, CacheBench.answer("broken", status: "500 X")).answer.status == 500)
     }
 
     @Test func afterAPurgeNobodyGetsWhatWasAskedForBefore() throws {

@@ -22,6 +22,7 @@ import Workbench
         ("split=5%:v", #""split":"5%:v""#), ("split-by=session", #""split_by":"session""#),
         ("when=tier:premium,header:X-Channel=beta", #""when":["tier:premium","header:X-Channel=beta"]"#),
         ("mirror=v:20%", #""mirror":"v:20%""#),
+        ("split-guard=3x", #""split_guard":"3x""#),
         ("request-set=X-A:{user}%20b", #""request_set":["X-A:{user}%20b"]"#),
         ("request-remove=X-B,X-C", #""request_remove":["X-B","X-C"]"#),
         ("response-set=X-D:1,X-E:2", #""response_set":["X-D:1","X-E:2"]"#), ("response-remove=Server", #""response_remove":["Server"]"#),
@@ -250,7 +251,8 @@ import Workbench
         #expect(keys(Self.stripe) == Set(StripeStoreDeclaration.options.map(\.key)))
         #expect(keys(Self.revenueCat) == Set(RevenueCatStoreDeclaration.options.map(\.key)))
         let text =
-            "TOLLGATE_UPSTREAM_U=http://h\nTOLLGATE_UPSTREAM_V=http://v\n" + lines("ROUTE", "/a", Array(Self.route.prefix { $0.option != "" }))
+            "TOLLGATE_UPSTREAM_U=http://h\nTOLLGATE_UPSTREAM_V=http://v\n"
+            + lines("ROUTE", "/a", Array(Self.route.prefix { $0.option != "" }))
             + "TOLLGATE_ROUTE_W=\"/w upstream=u websocket=on websocket-max=7\"\n"
             + "TOLLGATE_ROUTE_X=\"/x upstream=u cache=90s cache-by=tier cache-stale=45s cache-on-error=2m cache-vary=X-A,Cookie\"\n"
             + lines("UPSTREAM", "https://h", Self.upstream)

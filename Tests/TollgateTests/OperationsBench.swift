@@ -43,9 +43,14 @@ struct PretendGateway: OperatedGateway {
     func share(of route: String) -> SplitShare? { shares[route] }
     func set(_ share: SplitShare?, of route: String) async throws(AccountFailure) {}
     func explain(_ request: ExplainCommand.Request) async throws(ExplainRefusal) -> ExplainedWalk { throw .busy }
-    func stored(_ selector: CacheSelector, removes: Bool) async -> CacheTotals {
+    func stored(_ selector: CacheSelector) async -> CacheTotals {
         var totals = CacheTotals()
-        totals.entries = (selector.route == nil ? 1 : 0) + (removes ? 2 : 0)
+        totals.entries = selector.route == nil ? 1 : 0
+        return totals
+    }
+    func purge(_ selector: CacheSelector) async throws(AccountFailure) -> CacheTotals {
+        var totals = await stored(selector)
+        totals.entries += 2
         return totals
     }
 }

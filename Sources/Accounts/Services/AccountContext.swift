@@ -85,7 +85,7 @@ extension AccountContext {
     }
 
     /// The time by which the rows of the store are judged and stamped. Tokens bear the gateway's own, by which it checks them.
-    var storeTime: WallTime { storeClock.time(at: clock.now()) }
+    package var storeTime: WallTime { storeClock.time(at: clock.now()) }
 
     /// Microseconds by which the gateway's clock is ahead of the store's; 0 where they are the same, or that one was not read yet.
     var storeSkew: Int64 { storeClock.skew(at: clock.now()) ?? 0 }

@@ -85,7 +85,7 @@ package final class CompressionPlan: Sendable {
 
 extension Admission {
     /// The compression of the answer, where the route has any.
-    package func compression(_ decision: borrowing Decision) -> CompressionPlan? { policy.compressions[decision.routeIndex] }
+    package func compression(_ decision: borrowing Decision) -> CompressionPlan? { policy.plans[decision.routeIndex].compression }
 }
 
 extension RawSpan {

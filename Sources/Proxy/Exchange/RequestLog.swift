@@ -73,6 +73,9 @@ extension Worker {
             route: exchanges[exchange].record.route, method: exchanges[exchange].record.method,
             statusCode: exchanges[exchange].record.outcome, tier: exchanges[exchange].record.tier, durationMicros: micros,
             bytesIn: exchanges[exchange].record.bytesIn, bytesOut: exchanges[exchange].record.bytesOut)
+        if exchanges[exchange].note.splitSide != .none, exchanges[exchange].record.attempts > 0, exchanges[exchange].record.status >= 200 {
+            admission.noteSplit(exchanges[exchange].note, isFailed: exchanges[exchange].record.status >= 500)
+        }
         if let code = exchanges[exchange].record.refusal {
             telemetry.metrics.refused(route: exchanges[exchange].record.route, code: Int(code.rawValue))
         }

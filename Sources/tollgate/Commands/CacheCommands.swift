@@ -1,5 +1,6 @@
 internal import Admin
 internal import Fetch
+internal import Gate
 internal import Settings
 internal import System
 internal import Wire
@@ -17,22 +18,14 @@ extension Command {
             return { CacheCommand.ask($0, "cache" + (query.isEmpty ? "" : "?" + query.joined(separator: "&")), call) }
         },
         Command.configured(
-            "cache purge", "removes the responses that all options hold for from the running gateway",
+            "cache purge", "removes the responses that all options hold for from all gateways of the database",
             options: CommandOption.ofCache + [CommandOption("all", nil, "every response, in place of the other options")]
         ) { call throws(UsageFault) in
             let named = CacheCommand.names.filter { call.has($0) }
             guard call.has("all") != !named.isEmpty else {
                 throw UsageFault("name the responses by --route, --path or --tag, or write --all for every one")
             }
-            var json = JSONWriter()
-            json.beginObject()
-            if call.has("all") { json.field("all", true) }
-            for name in named {
-                json.key(name)
-                json.string(call.value(name) ?? "")
-            }
-            json.endObject()
-            let body = json.finish().readable.array
+            let body = CacheSelector(route: call.value("route"), path: call.value("path"), tag: call.value("tag")).purge
             return { CacheCommand.ask($0, "cache/purge", body: body, call) }
         },
     ]

@@ -18,22 +18,24 @@ extension AdminOperation {
                 ], answers: ShownCache.shape
             ) { _, call in
                 let selector = CacheSelector(route: call.query["route"], path: call.query["path"], tag: call.query["tag"])
-                return ShownCache(await gateway.stored(selector, removes: false))
+                return ShownCache(await gateway.stored(selector))
             },
             AdminOperation(
-                "POST", "cache/purge", "purgeCache", "Removes kept responses: those that all members hold for, or all", access: .operator,
+                "POST", "cache/purge", "purgeCache",
+                "Removes kept responses from all gateways of the database: those that all members hold for, or all; counts those of this one",
+                access: .operator,
                 body: .object([
                     .may("route", .text), .may("path", .text, "The beginning of the path"), .may("tag", .text),
                     .may("all", .boolean, "`true` in place of the others"),
                 ]), answers: ShownCache.shape
-            ) { _, call in ShownCache(await gateway.stored(try CacheSelector(purging: call.request.body), removes: true)) },
+            ) { _, call in ShownCache(try await gateway.purge(try CacheSelector(purging: call.request.body))) },
         ]
     }
 }
 
 extension CacheSelector {
     /// Reads the body of a purge, which must not remove more than is meant: unknown members are refused, and so is none.
-    fileprivate init(purging body: [UInt8]) throws {
+    init(purging body: [UInt8]) throws {
         func refusal(_ message: String) -> AdminRefusal { AdminRefusal(400, "BAD_REQUEST", message) }
         let object = try RequestObject(body)
         if let unknown = object.names.first(where: { !["route", "path", "tag", "all"].contains($0) }) {
@@ -47,6 +49,22 @@ extension CacheSelector {
         guard object.names == ["all"], body.filter({ !$0.isWhiteSpace }) == Array(#"{"all":true}"#.utf8) else {
             throw refusal("all must be true and stand alone")
         }
+    }
+}
+
+extension CacheSelector {
+    /// The body of a purge.
+    var purge: [UInt8] {
+        var json = JSONWriter()
+        json.beginObject()
+        if self == CacheSelector() { json.field("all", true) }
+        for (name, value) in [("route", route), ("path", path), ("tag", tag)] {
+            guard let value else { continue }
+            json.key(name)
+            json.string(value)
+        }
+        json.endObject()
+        return json.finish().readable.array
     }
 }
 

@@ -22,8 +22,10 @@ protocol OperatedGateway: AdminGateway {
     /// The keys that limits refused most often, the most refused first.
     func hottestKeys(limit: Int) async -> [HotKey]
     func explain(_ request: ExplainCommand.Request) async throws(ExplainRefusal) -> ExplainedWalk
-    /// The responses that are chosen, which are removed on request.
-    func stored(_ selector: CacheSelector, removes: Bool) async -> CacheTotals
+    /// The responses that are chosen.
+    func stored(_ selector: CacheSelector) async -> CacheTotals
+    /// Removes them from all gateways of the store; returns those of this one.
+    func purge(_ selector: CacheSelector) async throws(AccountFailure) -> CacheTotals
     /// The share of a route's split that was set while gateways run.
     func share(of route: String) -> SplitShare?
     /// Sets it on all gateways of the store; nil for that of the line.
@@ -71,7 +73,12 @@ struct RunningGateway: OperatedGateway {
         try await explainer.explain(request, configuration, active.currentPolicy) { readiness() }
     }
 
-    func stored(_ selector: CacheSelector, removes: Bool) async -> CacheTotals { await broadcast.stored(selector, removes: removes) }
+    func stored(_ selector: CacheSelector) async -> CacheTotals { await broadcast.stored(selector, removes: false) }
+    func purge(_ selector: CacheSelector) async throws(AccountFailure) -> CacheTotals {
+        let removed = await broadcast.stored(selector, removes: true)
+        try await accounts.announce(selector)
+        return removed
+    }
 
     static func machineName() -> String {
         var name = [CChar](repeating: 0, count: 256)

@@ -65,14 +65,19 @@ struct ShownSplit: Recorded {
         [
             .has("route", \.route), .has("upstream", \.split.upstreamName), .has("percent", \.percent),
             .has("configured_percent", about: "That of the route's line", \.split.percent),
-            .has("set_by", .words(["configuration", "operator"]), \.setter),
+            .has("set_by", .words(["configuration", "operator", "guard"]), \.setter),
         ])
 
     var percent: Int { share?.percent ?? split.percent }
-    var setter: String { share == nil ? "configuration" : "operator" }
+    var setter: String { share.map { $0.isGuards ? "guard" : "operator" } ?? "configuration" }
 
     var sentence: String {
-        let whose = share == nil ? "as the line says" : "set by an operator; the line says \(split.percent)%"
+        let whose =
+            switch setter {
+            case "guard": "set by split-guard=, because they failed there; the line says \(split.percent)%"
+            case "operator": "set by an operator; the line says \(split.percent)%"
+            default: "as the line says"
+            }
         return "\(percent)% of the requests of \(route) go to \(split.upstreamName): \(whose).\n"
     }
 }

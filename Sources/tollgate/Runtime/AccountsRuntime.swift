@@ -106,6 +106,13 @@ final class AccountsRuntime: Part, Sendable {
         return await cluster.everywhere() ? .everywhere : .stored
     }
 
+    /// Has the other gateways of the store remove these responses; returns once they have, or after a second.
+    func announce(_ selector: CacheSelector) async throws(AccountFailure) {
+        guard isStarted.withLock({ $0 }) else { return }
+        let until = assembly.context.storeTime.advanced(seconds: CachePurges.keptSeconds)
+        _ = try await set(CachePurges.newName(), to: String(decoding: selector.purge, as: UTF8.self), until: until)
+    }
+
     // MARK: service
 
     /// For tasks of this client that call the store.

@@ -1,5 +1,6 @@
 internal import Accounts
 internal import Cluster
+internal import Gate
 internal import Issuers
 internal import Proxy
 internal import Redis
@@ -233,6 +234,16 @@ final class ConditionLog: Sendable {
         let now = EventLoop.now()
         state.withLock { $0.counts.metrics.purchases.add(report, at: now.wall) }
         log.write(report) { purchaseInterval.begins(at: now.monotonic) }
+    }
+
+    // MARK: splits
+
+    /// The share of a route's split was taken back to 0.
+    func splitGuarded(_ route: String, _ counts: SplitCounts) {
+        state.withLock { $0.counts.metrics.splitGuards[route, default: 0] += 1 }
+        log.error(
+            "a split fails too often and its share is 0 now, tollgate split sets it anew", ("route", route),
+            ("failed", "\(counts.splitFailed) of \(counts.split) users"), ("others_failed", "\(counts.mainFailed) of \(counts.main) users"))
     }
 
     // MARK: services that are told and asked

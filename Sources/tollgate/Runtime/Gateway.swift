@@ -1,3 +1,4 @@
+internal import Accounts
 internal import Admin
 internal import Cluster
 internal import Credentials
@@ -98,6 +99,8 @@ struct Gateway {
         accounts.switches.follow(SplitShare.kind) { switches, _ in
             active.sharesChanged(SplitShare.all(switches), now: EventLoop.now().wall)
         }
+        let purges = CachePurges(workers)
+        accounts.switches.follow(CachePurges.kind) { purges.follow($0, isAnew: $1) }
         try accounts.start(configuration)
         spans = try SpanExporter(settings.tracing, workers: count, log: log)
         threads = WorkerThreads()
@@ -172,6 +175,27 @@ struct Gateway {
             log.error("certificates not adopted", ("error", fault.description))
         }
         lookForUnlabelled(moment.monotonic)
+        guardSplits()
+    }
+
+    /// Takes the share of a split back to 0 at all gateways if its requests fail more often than the others. A share that was set meanwhile
+    /// stays: it was not judged yet.
+    private func guardSplits() {
+        let (accounts, health, log, now) = (accounts, health, log, EventLoop.now().wall)
+        for (route, counts) in active.currentPolicy.failingSplits() {
+            let name = SplitShare.name(of: route)
+            let version = accounts.switches.current(name, at: now)?.version ?? 0
+            // Nothing waits for it: the end is logged.
+            Task {
+                do throws(AccountFailure) {
+                    let share = SplitShare(percent: 0, isGuards: true)
+                    guard try await accounts.set(name, to: share.text, after: version) != .superseded else { return }
+                    health.splitGuarded(route, counts)
+                } catch {
+                    log.error("a split fails too often and its share cannot be set", ("route", route), ("error", "\(error)"))
+                }
+            }
+        }
     }
 
     /// Once a minute: logs routes whose filter removed elements only for want of a label.

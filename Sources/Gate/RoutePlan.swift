@@ -1,0 +1,26 @@
+/// What a route does with the requests and answers that it lets through, compiled. Each part is nil on a route without it.
+struct RoutePlan: Sendable {
+    let filter: FilterPlan?
+    let requestFields: FieldPlan?
+    let answerFields: FieldPlan?
+    let compression: CompressionPlan?
+    let split: SplitPlan?
+
+    init(_ rule: RouteRule, tiers: TierList, _ attributes: AttributeTable) {
+        filter = FilterPlan(rule, tiers: tiers)
+        requestFields = FieldPlan(rule.requestFields, of: rule)
+        answerFields = FieldPlan(rule.answerFields, of: rule)
+        compression = CompressionPlan(rule)
+        split = SplitPlan(rule, attributes)
+    }
+}
+
+extension FilterPlan {
+    /// The filters of a route; nil if it has none.
+    convenience init?(_ rule: RouteRule, tiers: TierList) {
+        guard !rule.filters.isEmpty else { return nil }
+        self.init(
+            rule.filters, tiers: tiers, isStrict: rule.filterIsStrict, unlabelled: rule.unlabelled,
+            isShadow: rule.shadow.contains(.filter))
+    }
+}

@@ -1,0 +1,94 @@
+import Foundation
+import TestThreads
+import Testing
+
+/// Cached routes through the binary, with two workers: what one has fetched, the other answers.
+@Suite(.ownThread) struct CacheEndToEndTests {
+    private static func settings(_ upstream: Upstream, _ options: String = "cache-by=public") -> String {
+        """
+        TOLLGATE_WORKERS=2
+        TOLLGATE_UPSTREAM_U="\(upstream.url)"
+        TOLLGATE_ROUTE_ALL="/* upstream=u auth=optional cache=60s \(options)"
+        """
+    }
+
+    @Test func hundredsWhoAskAtATimeAreOneRequestToTheUpstream() throws {
+        let content = String(repeating: "0123456789", count: 2_000)
+        let mayAnswer = Watched(false)
+        let upstream = try Upstream { _, connection in
+            _ = try mayAnswer.wait(for: "all have asked") { $0 }
+            try connection.send("HTTP/1.1 200 OK\r\nContent-Length: \(content.utf8.count)\r\n\r\n\(content)")
+        }
+        let gateway = try Gateway(Self.settings(upstream))
+        let clients = try (0..<400).map { _ in try gateway.connect() }
+        for client in clients { try client.send("GET /list HTTP/1.1\r\nHost: h\r\n\r\n") }
+        try eventually("all requests are under way") { try gateway.metric("tollgate_http_requests_in_flight") == 400 }
+        mayAnswer.change { $0 = true }
+        for client in clients {
+            let answer = try client.answer()
+            #expect(answer.status == 200 && answer.text == content)
+        }
+        #expect(upstream.requests.now.count == 1)
+        // Each worker answers from its own index.
+        for _ in 0..<20 { #expect(try gateway.ask("GET /list")["Cache-Status"]?.hasPrefix("tollgate; hit; ttl=") == true) }
+        #expect(upstream.requests.now.count == 1)
+        #expect(try gateway.metric("tollgate_cache_entries") == 1)
+        #expect(try gateway.metric("tollgate_cache_requests_total", "route=\"all\"", "result=\"hit\"") == 20)
+    }
+
+    @Test func aPurgeCountsAtEveryWorkerOnceItsCommandReturns() throws {
+        let upstream = try Upstream { request, connection in
+            try connection.send("HTTP/1.1 200 OK\r\nCache-Tag: t\(request.target.count)\r\nContent-Length: 2\r\n\r\nok")
+        }
+        let gateway = try Gateway(Self.settings(upstream))
+        func isHit(_ path: String) throws -> Bool { try gateway.ask("GET \(path)")["Cache-Status"]?.contains("hit") == true }
+        func fill() throws { for path in ["/a", "/b/1", "/b/2"] { _ = try gateway.ask("GET \(path)") } }
+        for (options, gone) in [(["--path", "/b/"], ["/b/1", "/b/2"]), (["--tag", "t2"], ["/a"]), (["--all"], ["/a", "/b/1", "/b/2"])] {
+            try fill()
+            let shown = try gateway.command(["cache", "show", "--route", "all"])
+            #expect(shown.output.hasPrefix("3 responses, "), "\(shown)")
+            let purged = try gateway.command(["cache", "purge"] + options)
+            #expect(purged.output.hasPrefix("\(gone.count) response") && purged.output.hasSuffix("removed.\n"), "\(purged)")
+            for path in ["/a", "/b/1", "/b/2"] { #expect(try isHit(path) != gone.contains(path), "\(options) \(path)") }
+        }
+        #expect(try gateway.command(["cache", "purge"]).code == 2)
+    }
+
+    @Test func aPurgeCountsAtEveryGatewayOfTheDatabase() throws {
+        let upstream = try Upstream(Upstream.saying("HTTP/1.1 200 OK\r\nCache-Tag: news\r\nContent-Length: 2\r\n\r\nok"))
+        let fleet = try Fleet(
+            2, .postgres, "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"", "TOLLGATE_ROUTE_ALL=\"/c/* upstream=u auth=none cache=60s\"")
+        func isHit(_ gateway: Gateway, _ path: String) throws -> Bool {
+            try gateway.ask("GET \(path)")["Cache-Status"]?.contains("hit") == true
+        }
+        for selector in [#"{"tag":"news"}"#, #"{"path":"/c/1"}"#, #"{"all":true}"#] {
+            for gateway in fleet.gateways {
+                for path in ["/c/1", "/c/2"] { try eventually("it is kept") { try isHit(gateway, path) } }
+            }
+            #expect(try fleet.admin(0, "POST /admin/api/cache/purge", selector).status == 200)
+            let isAsked = !selector.contains("path")
+            for gateway in fleet.gateways {
+                #expect(try !isHit(gateway, "/c/1"), "\(selector)")
+                #expect(try isHit(gateway, "/c/2") != isAsked, "\(selector)")
+            }
+        }
+        let refused = try fleet.admin(0, "POST /admin/api/cache/purge", #"{"tags":"news"}"#)
+        #expect(refused.status == 400 && refused.text.contains("There is no member tags here"))
+    }
+
+    @Test func oneFetchServesEveryTier() throws {
+        let list = #"[{"tier":"free","id":1},{"tier":"premium","id":2}]"#
+        let upstream = try Upstream(
+            Upstream.saying("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: \(list.utf8.count)\r\n\r\n\(list)"))
+        let gateway = try Gateway(Self.settings(upstream, "cache-by=public filter=tier"))
+        let premium = try gateway.bearer("--sub", "bob", "--tier", "premium")
+        #expect(try gateway.ask("GET /x", [premium]).text == list)
+        for _ in 0..<5 {
+            #expect(try gateway.ask("GET /x").text == #"[{"tier":"free","id":1}]"#)
+            #expect(try gateway.ask("GET /x", [premium]).text == list)
+        }
+        let request = try #require(upstream.requests.now.first)
+        #expect(upstream.requests.now.count == 1 && request["Authorization"] == nil && request["X-User-Id"] == nil)
+        #expect(request["X-Forwarded-For"] == nil && request["X-Real-IP"] == nil)
+    }
+}
