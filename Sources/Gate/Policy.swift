@@ -296,6 +296,8 @@ struct RouteGate: Sendable {
     let streams: StreamRule
     /// Whether answers to GET are cached, and for whom.
     let isCached: Bool
+    /// Whether answers may go through stages.
+    let hasStages: Bool
     let cacheSharing: CacheRule.Sharing
     let takesWebSockets: Bool
     /// Of one subject; 0 for no maximum.
@@ -343,6 +345,7 @@ struct RouteGate: Sendable {
         shadow = rule.shadow
         streams = rule.streams
         isCached = rule.cache.freshSeconds != nil && !rule.target.isLocal
+        hasStages = !rule.filters.isEmpty || rule.compression.mode == .on
         cacheSharing = rule.cache.sharing
         takesWebSockets = rule.takesWebSockets
         maxWebSockets = rule.maxWebSockets ?? 0

@@ -15,6 +15,11 @@ struct RoutePlan: Sendable {
     }
 }
 
+extension Admission {
+    /// Whether the answer may go through stages.
+    package func hasStages(_ decision: borrowing Decision) -> Bool { policy.gates[decision.routeIndex].hasStages }
+}
+
 extension FilterPlan {
     /// The filters of a route; nil if it has none.
     convenience init?(_ rule: RouteRule, tiers: TierList) {

@@ -315,7 +315,7 @@ extension Worker {
     }
 
     mutating func closeExchange(_ exchange: ExchangeIndex, isComplete: Bool) {
-        leaveFetch(exchange)
+        if exchanges[exchange].readsStored { leaveFetch(exchange) }
         cancelWait(exchange)
         releaseCounts(exchange)
         leaveClient(exchange)
@@ -323,7 +323,8 @@ extension Worker {
         if exchanges[exchange].answer.live != nil { closeStream(exchange, isComplete: isComplete) }
         if exchanges[exchange].request.deadline != nil { deadlines.clear(exchange) }
         finishRecord(exchange)
-        let flight = exchanges[exchange].answer.fetch
+        var flight: CacheFlight?
+        if exchanges[exchange].answer.fetch != nil { flight = exchanges[exchange].answer.fetch.take() }
         if exchanges[exchange].buffers.copy != nil { dropCopy(exchange) }
         if !exchanges[exchange].client.isNone { downstream.clients[exchanges[exchange].client.index].exchange = .none }
         exchanges[exchange].end()

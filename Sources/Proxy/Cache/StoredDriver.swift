@@ -14,17 +14,26 @@ extension Worker {
         let isWhole = exchanges[exchange].request.isHeadAlone
         if scratch.decision.cache != nil, isWhole { return prepareCached(exchange, upstream: upstream, bytes, &scratch) }
         if admission.hasCache, exchanges[exchange].request.check == nil, !scratch.request.method.isSafe {
-            var key = ByteBuffer()
-            let isTLS = downstream.clients[exchanges[exchange].client.index].peer.isTLS
-            _ = admission.writeCacheKey(
-                scratch.request, bytes, scratch.decision, upstream: upstream, isTLS: isTLS, generation: 0, into: &key)
-            exchanges[exchange].request.invalidates = admission.cacheTarget(key.readable)
+            noteInvalidation(exchange, upstream: upstream, bytes, scratch)
         }
         guard prepareForward(exchange, upstream: upstream, bytes, &scratch) else { return false }
         exchanges[exchange].state.forward(isWhole: isWhole)
         return true
     }
 
+    /// Notes the target whose stored answers are out of date if the request succeeds.
+    @inline(never)
+    private mutating func noteInvalidation(
+        _ exchange: ExchangeIndex, upstream: Int, _ bytes: RawSpan, _ scratch: borrowing Scratch
+    ) {
+        var key = ByteBuffer()
+        let isTLS = downstream.clients[exchanges[exchange].client.index].peer.isTLS
+        _ = admission.writeCacheKey(
+            scratch.request, bytes, scratch.decision, upstream: upstream, isTLS: isTLS, generation: 0, into: &key)
+        exchanges[exchange].request.invalidates = admission.cacheTarget(key.readable)
+    }
+
+    @inline(never)
     private mutating func prepareCached(
         _ exchange: ExchangeIndex, upstream: Int, _ bytes: RawSpan, _ scratch: inout Scratch
     ) -> Bool {
@@ -196,6 +205,7 @@ extension Worker {
     }
 
     /// The client of a request that waits for a fetch, or reads along, has gone.
+    @inline(never)
     mutating func leaveFetch(_ exchange: ExchangeIndex) {
         let seat = CacheSeat(worker: id, exchange: exchanges.handle(exchange))
         if case .fetch(let hash) = exchanges[exchange].wait { tell(home: hash, .left(hash, seat)) }

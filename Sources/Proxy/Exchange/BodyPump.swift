@@ -33,12 +33,19 @@ enum BodyRoute: Equatable, Sendable {
 /// Relays the body of a request, with backpressure. `ClientDriver` receives it.
 extension Worker {
     /// Backpressure: whether the receiver of this body takes more content. Without room, the body is not read.
+    @inline(__always)
     func hasRoom(_ direction: BodyDirection, _ exchange: ExchangeIndex) -> Bool {
         switch direction {
         case .request: exchanges[exchange].takesBody
         case .answer where exchanges[exchange].request.copiedRoute != nil: true
-        case .answer: exchanges[exchange].answer.fetch?.isPaused != true && downstream.hasRoom(exchanges[exchange].client.index)
+        case .answer where exchanges[exchange].answer.fetch != nil: fetchHasRoom(exchange)
+        case .answer: downstream.hasRoom(exchanges[exchange].client.index)
         }
+    }
+
+    @inline(never)
+    private func fetchHasRoom(_ exchange: ExchangeIndex) -> Bool {
+        exchanges[exchange].answer.fetch?.isPaused != true && downstream.hasRoom(exchanges[exchange].client.index)
     }
 
     // MARK: content

@@ -102,8 +102,7 @@ extension Worker {
         exchanges[exchange].request.announced = admission.announced(scratch.decision)
         exchanges[exchange].request.bodyLimit = admission.bodyLimit(scratch.decision)
         exchanges[exchange].record.upstream = upstreams.directory.label(pool, telemetry.labels)
-        let tier = scratch.decision.tier ?? .lowest
-        let fields = admission.filter(scratch.decision).flatMap { $0.isShadow ? nil : FilteredFields(plan: $0, tier: tier) }
+        let fields = exchanges[exchange].answer.stages == nil ? nil : filteredFields(scratch.decision)
         let handshake = scratch.decision.handshake
         exchanges[exchange].request.offersBearer = handshake?.token != nil
         var socketKey = ByteBuffer()
@@ -131,6 +130,16 @@ extension Worker {
     mutating func prepareAnswer(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
         exchanges[exchange].answer.life = admission.streamLife(scratch.decision)
         exchanges[exchange].answer.streamRule = admission.streamRule(scratch.decision)
+        if admission.hasStages(scratch.decision) { prepareStages(exchange, bytes, &scratch) }
+    }
+
+    private func filteredFields(_ decision: borrowing Decision) -> FilteredFields? {
+        guard let plan = admission.filter(decision), !plan.isShadow else { return nil }
+        return FilteredFields(plan: plan, tier: decision.tier ?? .lowest)
+    }
+
+    @inline(never)
+    private mutating func prepareStages(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
         if let filter = admission.filter(scratch.decision) {
             exchanges[exchange].openStages().filter.begin(filter, scratch.decision.tier ?? .lowest)
         }

@@ -48,6 +48,13 @@ package struct Exchange: ~Copyable {
         buffers.reuse()
     }
 
+    /// Whether it waits for a stored answer, or is answered from one.
+    @inline(__always) var readsStored: Bool {
+        if case .fetch = wait { return true }
+        if case .stored = answer.source { return true }
+        return false
+    }
+
     // MARK: waiting
 
     /// The request waits before it goes on, or for its handler.
