@@ -7,7 +7,7 @@ import Wire
 package struct Explanation: Sendable, Equatable {
     package struct Step: Sendable, Equatable {
         /// `client`, `path`, `route`, `cors`, `caller`, `identity`, `standing`, `refresh`, `tier`, `attributes`, `sign-in`, `size`,
-        /// `limit`, `split`, `filter`, `compress`, `cause` or `verdict`; `tollgate explain` adds more.
+        /// `limit`, `split`, `cache`, `filter`, `compress`, `cause` or `verdict`; `tollgate explain` adds more.
         package let name: String
         package let text: String
 
@@ -65,6 +65,7 @@ package struct Explanation: Sendable, Equatable {
         if refusal == .payloadTooLarge { add("size", "the content is larger than \(rule.bodyLimit) bytes") }
         for index in rule.limits.indices { add("limit", Self.limit(note, rule, index)) }
         if let split = rule.split, note.splitSide != .none { add("split", Self.split(note, rule, split)) }
+        if refusal == nil, let cache = Self.cache(note, rule) { add("cache", cache) }
         if refusal == nil || refusal == .premiumRequired, !rule.filters.isEmpty { add("filter", Self.filter(note, rule, policy)) }
         if refusal == nil, let compression = Self.compression(rule) { add("compress", compression) }
     }
@@ -198,6 +199,19 @@ package struct Explanation: Sendable, Equatable {
         let fields = rule.filters.map(\.text).joined(separator: ", ")
         let shadow = rule.shadow.contains(.filter) ? ", shadow mode only counts them" : ""
         return "elements above \(tier) by \(fields) are removed from the answer\(unlabelled(note, rule))\(shadow)"
+    }
+
+    /// Who shares a stored answer, where the route has a cache.
+    private static func cache(_ note: borrowing DecisionRecord, _ rule: RouteRule) -> String? {
+        guard let seconds = rule.cache.freshSeconds else { return nil }
+        guard ["GET", "HEAD"].contains(note.method) else { return "\(note.method) asks the upstream" }
+        let sharing =
+            switch rule.cache.sharing {
+            case .everyone: "for all callers"
+            case .tier: "for each tier"
+            case .user: "for each user"
+            }
+        return "a stored answer \(sharing) that is at most \(seconds) s old, else the upstream's"
     }
 
     /// The compression of the answer, where the route has any.

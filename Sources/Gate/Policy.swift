@@ -51,7 +51,7 @@ package final class Policy: Sendable {
     let foldedRoutes: FoldedRoutes?
     /// Whether every path is looked up in it, also one that is in its folded form: some rules are not.
     let foldsEveryPath: Bool
-    /// What each rule does with the requests and answers that it lets through.
+    /// The compiled parts of each rule for the requests and answers that it lets through.
     let plans: [RoutePlan]
     /// The attributes that the rules look at.
     let attributes: AttributeTable

@@ -1,4 +1,4 @@
-/// What a route does with the requests and answers that it lets through, compiled. Each part is nil on a route without it.
+/// The compiled parts of a route for the requests and answers that it lets through. Each is nil on a route without it.
 struct RoutePlan: Sendable {
     let filter: FilterPlan?
     let requestFields: FieldPlan?

@@ -1,4 +1,4 @@
-import HTTP
+package import HTTP
 package import Wire
 
 /// The part of a route's requests that goes to another upstream (`split=`), or of which one gets copies (`mirror=`).
@@ -118,6 +118,7 @@ package final class SplitPlan: Sendable {
             if case .header(let name, let value) = $0.fact { (Array(name.utf8), Array(value.utf8)) } else { nil }
         }
         attributes = table.split(by: rule)
+        rule.splitGuard?.begin(split.percent)
         watch = split.percent == 0 ? nil : rule.splitGuard
     }
 
@@ -156,10 +157,20 @@ extension Admission {
         decision.handshake == nil ? policy.gates[decision.routeIndex].mirror : nil
     }
 
-    /// Adds the field that tells a copy from the request itself.
-    package func markCopy(_ decision: inout Decision) {
-        policy.rules[decision.routeIndex].name.withRawBytes { _ = decision.requestEdits.add(IdentityHeaders.mirror, $0) }
+    /// Gives the decision the fields of a copy: the one that tells it from the request itself, and no credential, which would be of use
+    /// at the upstream that it is for. Returns the request's own fields, for `unmarkCopy`.
+    package func markCopy(_ decision: inout Decision) -> FieldEdits {
+        var edits = FieldEdits()
+        edits.append(decision.requestEdits)
+        edits.withdraw("authorization")
+        edits.withdraw("x-tollgate-identity")
+        edits.remove(.authorization)
+        policy.rules[decision.routeIndex].name.withRawBytes { _ = edits.add(IdentityHeaders.mirror, $0) }
+        swap(&edits, &decision.requestEdits)
+        return edits
     }
+
+    package func unmarkCopy(_ decision: inout Decision, _ own: inout FieldEdits) { swap(&own, &decision.requestEdits) }
 
     /// The upstream of a request on a route that is split.
     mutating func splitUpstream(

@@ -35,9 +35,22 @@ package final class SplitWatch: Sendable {
     /// Bit sets: the users of the main side, those that met a failure, and both again for the split side.
     private let words = InlineArray<128, Atomic<UInt64>> { _ in Atomic(0) }
     private let looks = Atomic<Int>(0)
+    /// The share that the users were counted under.
+    private let percent = Atomic<Int>(-1)
     package let factor: Int
 
     package init(factor: Int) { self.factor = factor }
+
+    /// A policy has this share: users who were counted under another one say nothing of it.
+    func begin(_ share: Int) {
+        guard percent.exchange(share, ordering: .relaxed) != share else { return }
+        beginAnew()
+    }
+
+    private func beginAnew() {
+        looks.store(0, ordering: .relaxed)
+        for word in 0..<128 { words[word].store(0, ordering: .relaxed) }
+    }
 
     func note(_ user: UInt64, isSplit: Bool, isFailed: Bool) {
         let bit = Int(user % UInt64(Self.bits))
@@ -58,8 +71,7 @@ package final class SplitWatch: Sendable {
         let isFailing = counts.isFailing(beyond: factor)
         let looks = looks.add(1, ordering: .relaxed).newValue
         if isFailing || looks >= Self.window || max(counts.main, counts.split) > Self.bits / 2 {
-            self.looks.store(0, ordering: .relaxed)
-            for word in 0..<128 { words[word].store(0, ordering: .relaxed) }
+            beginAnew()
         }
         return isFailing ? counts : nil
     }

@@ -29,8 +29,11 @@ extension RouteDeclaration {
         if line.has("mirror") { line.fault("cache= does not go with mirror=, as most requests ask no upstream, remove one of them") }
         if rule.takesWebSockets { line.fault("cache= does not go with websocket=on, use a route for each") }
         guard rule.cache.sharing != .user else { return }
+        let named = Set(rule.requestFields.set.flatMap(\.placeholders))
         let told = [
-            ("identity=signed", rule.signsIdentity), ("forward=email", rule.forwardsEmail), ("forward=name", rule.forwardsName),
+            ("request-set= with {user}", named.contains(.user)),
+            ("request-set= with {tier}", rule.cache.sharing == .everyone && named.contains(.tier)), ("identity=signed", rule.signsIdentity),
+            ("forward=email", rule.forwardsEmail), ("forward=name", rule.forwardsName),
             ("forward-attributes=", !rule.forwardedAttributes.isEmpty), ("merge=announce", rule.announcesMerges),
         ]
         for (option, isThere) in told where isThere {

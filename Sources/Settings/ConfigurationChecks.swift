@@ -149,6 +149,9 @@ extension ConfigurationReader {
         if let mirror = route.rule.mirror {
             if let index = upstreams[mirror.upstreamName] {
                 configuration.routes[number].rule.mirror?.upstream = index
+                if mirror.upstreamName == route.upstream {
+                    findings.fault(route, "has mirror=\(mirror.upstreamName), which gets its requests already: name another upstream")
+                }
             } else {
                 reportUnknown(mirror.upstreamName, "mirror", of: route, names)
             }

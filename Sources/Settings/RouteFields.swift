@@ -31,7 +31,10 @@ extension RouteDeclaration {
 
     static func checkFields(_ line: inout OptionLine, _ rule: RouteRule) {
         for (side, changes) in [("request", rule.requestFields), ("response", rule.answerFields)] {
-            let names = (changes.set.map(\.name) + changes.removed).map { $0.lowercased() }
+            // As `FieldNames` folds them.
+            let names = (changes.set.map(\.name) + changes.removed).map { name in
+                String(name.lowercased().map { $0.isLetter || $0.isNumber ? $0 : "-" })
+            }
             if Set(names).count < names.count {
                 line.fault("\(side)-set= and \(side)-remove= name a field twice, keep one of them")
             }
@@ -39,7 +42,8 @@ extension RouteDeclaration {
             if rule.auth == .none, asksIdentity {
                 line.fault("\(side)-set= does not go with auth=none where it names {user} or {tier}, write auth=optional")
             }
-            for (own, name) in [("request", "accept"), ("response", "cache-control")]
+            let written = ["cache-control", "cdn-cache-control", "surrogate-control", "expires"].map { ("response", $0) }
+            for (own, name) in [("request", "accept")] + written
             where side == own && !rule.filters.isEmpty && names.contains(name) {
                 line.fault("\(side)-set= and \(side)-remove= cannot name \(name) beside filter=, which sets it, leave it out")
             }

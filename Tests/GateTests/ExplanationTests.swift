@@ -17,9 +17,12 @@ import Wire
         shadowed.shadow = [.tier, .limit]
         var claiming = rule("claims", "GET /claims/*")
         claiming.claims = [ClaimRequirement(name: "role", value: "admin")]
+        var cached = rule("cached", "/cached", auth: .none)
+        cached.cache.freshSeconds = 60
+        cached.cache.sharing = .tier
         return try AdmissionHarness(
             [
-                premium, shadowed, claiming, rule("open", "/open/*", auth: .none), rule("inner", "/inner", auth: .internal),
+                premium, cached, shadowed, claiming, rule("open", "/open/*", auth: .none), rule("inner", "/inner", auth: .internal),
                 rule("maybe", "host.test/maybe/*", auth: .optional),
             ],
             proxies: ["10.0.0.0/8"], internals: [InternalCaller(name: "backend", networks: [CIDR(parsing: "192.0.2.0/24")!])])
@@ -43,6 +46,15 @@ import Wire
         let again = harness.ask(request, from: "10.0.0.1").explanation
         #expect(again.step("limit") == "1/h by user: 0 left, again in 3600 s")
         #expect(again.step("verdict") == "refused: 429 RATE_LIMITED, Too many requests. Try again later.")
+    }
+
+    @Test func whoSharesAStoredAnswerIsExplained() throws {
+        let harness = try harness()
+        let stored = "a stored answer for each tier that is at most 60 s old, else the upstream's"
+        for (method, told) in [("GET", stored), ("HEAD", stored), ("POST", "POST asks the upstream")] {
+            #expect(harness.ask("\(method) /cached HTTP/1.1\nHost: a").explanation.step("cache") == told)
+        }
+        #expect(harness.get("/open/x").explanation.step("cache") == nil)
     }
 
     /// A record is used again for a later request, of which nothing is known if it cannot be parsed.

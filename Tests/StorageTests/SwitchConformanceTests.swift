@@ -53,7 +53,10 @@ import Wire
         #expect(try await store.switches().map(\.expiresAt) == [far])
         _ = try await store.set("maintenance/feed", to: "on", until: WallTime(microseconds: 1), after: nil)
         #expect(try await store.switches().isEmpty)
+        #expect(try await store.set("maintenance/feed", to: "on", until: nil, after: 0) != nil, "one that has ended is none")
+        #expect(try await store.switches().map(\.value) == ["on"])
+        _ = try await store.set("maintenance/all", to: "on", until: WallTime(microseconds: 1), after: nil)
         try await store.sweep(now: at(0).now, stride: anyStride)
-        #expect(try await store.set("maintenance/feed", to: "on", until: nil, after: 0) != nil, "it was swept")
+        #expect(try await store.switches().map(\.name) == ["maintenance/feed"])
     }
 }

@@ -18,7 +18,7 @@ extension Admission {
     /// entries are those that operators purge by.
     func enterCache(_ gate: RouteGate, _ head: borrowing RequestHead, _ decision: inout Decision) {
         guard gate.isCached, head.method == .get || head.method == .head, head.framing == .none, decision.handshake == nil,
-            decision.check == nil, decision.dialect != .grpc, decision.sentPathIsCanonical
+            decision.check == nil, decision.dialect != .grpc, decision.grpcTimeout == nil, decision.sentPathIsCanonical
         else { return }
         // Without its user in the key, an answer is not the user's own.
         let isShared = gate.cacheSharing != .user || decision.identity == nil || decision.userID.byteCount == 0
@@ -58,7 +58,9 @@ extension Admission {
         for name in rule.vary {
             let start = out.count
             out.append(lowBytes: 0, count: 8)
-            for index in 0..<head.fields.count where name.withRawBytes({ bytes[head.fields[index].name].equalsIgnoringCase($0) }) {
+            // The upstream gets none that ends here, as one that `Connection` names.
+            for index in 0..<head.fields.count
+            where !head.fields[index].endsHere && name.withRawBytes({ bytes[head.fields[index].name].equalsIgnoringCase($0) }) {
                 out.appendPart(bytes[head.fields[index].value])
             }
             // Their number of bytes stands in front, so that no two lists look alike.

@@ -98,10 +98,12 @@ package final class CacheEntry: Sendable {
         self.uses = Atomic(uses)
     }
 
-    /// A mark: requests with this key are forwarded, and wait for no other, for so many seconds.
-    package init(mark key: CacheKey, seconds: Int64, serial: UInt64, at now: MonotonicTime) {
+    /// A mark: requests with this key that accept the same forms are forwarded, and wait for no other, for so many seconds.
+    package init(mark key: CacheKey, lines: [UInt8], seconds: Int64, serial: UInt64, at now: MonotonicTime) {
         self.key = key
-        (vary, values, tags, head, content) = ([], [], [], nil, [])
+        vary = ["accept", "accept-encoding", "accept-language"].map { Array($0.utf8) }
+        values = FieldText.values(of: vary, in: lines)
+        (tags, head, content) = ([], nil, [])
         (freshSeconds, staleSeconds, errorSeconds) = (seconds, 0, 0)
         self.serial = serial
         receivedAt = now
@@ -109,7 +111,10 @@ package final class CacheEntry: Sendable {
     }
 
     /// Bytes that it takes, with what workers need to find it.
-    package var size: Int { content.count + (head?.lines.count ?? 0) + key.bytes.count + key.path.count + tags.count * 32 + 512 }
+    package var size: Int {
+        let texts = (vary + values + tags).reduce(0) { $0 + $1.count + 32 }
+        return content.count + (head?.lines.count ?? 0) + key.bytes.count + key.path.count + texts + 512
+    }
 
     package enum State: Equatable { case fresh, stale, usableOnError, over }
 

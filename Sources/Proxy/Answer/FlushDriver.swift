@@ -40,8 +40,11 @@ extension Worker {
             guard exchanges[exchange].answer.stages?.compression.isNoted == true, exchanges[exchange].answer.canFlush else { continue }
             resumingClient(of: exchange, &scratch) { $0.flushAnswer(exchange, &$1) }
         }
-        due.removeAll()
-        swap(&due, &unflushed.noted)
+        // Those that were noted meanwhile keep their place.
+        if unflushed.noted.isEmpty {
+            due.removeAll()
+            swap(&due, &unflushed.noted)
+        }
     }
 
     private mutating func flushAnswer(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {

@@ -33,7 +33,7 @@ package enum CacheNews: Sendable {
     /// A stored answer.
     case entry(CacheEntry, CacheResult)
     /// The upstream's answer begins; its content follows.
-    case began(CacheHead, flight: UInt64, CacheResult)
+    case began(CacheHead, flight: UInt64, of: LimitKey, CacheResult)
     /// `isPaced`: more is sent once the client has taken this.
     case content([UInt8], isPaced: Bool)
     /// The answer is complete, and stored as this entry.
@@ -88,13 +88,15 @@ package final class CacheOrder: Sendable {
     let retries: Int
     /// The conditions of the client, which the upstream does not get.
     let conditions: [UInt8]
+    /// For whose share of the bounds a fetch counts.
+    let client: ClientKey?
 
     init(
         key: CacheKey, generation: Int, rule: CacheRule, isShared: Bool, lines: [UInt8], head: [UInt8], parts: UpstreamHead, upstream: Int,
-        timeout: UInt64, retries: Int, conditions: [UInt8]
+        timeout: UInt64, retries: Int, conditions: [UInt8], client: ClientKey?
     ) {
         (self.key, self.generation, self.rule, self.isShared) = (key, generation, rule, isShared)
         (self.lines, self.head, self.parts, self.conditions) = (lines, head, parts, conditions)
-        (self.upstream, self.timeout, self.retries) = (upstream, timeout, retries)
+        (self.upstream, self.timeout, self.retries, self.client) = (upstream, timeout, retries, client)
     }
 }

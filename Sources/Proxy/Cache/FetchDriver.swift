@@ -14,7 +14,7 @@ extension Worker {
         case .ask(let order, let seat): asked(order, seat, &scratch)
         case .news(let exchange, let news): received(news, for: exchange, &scratch)
         case .taken(let flight, let seat): if let flight = cache.flights[flight] { taken(flight, seat, &scratch) }
-        case .left(let hash, let seat): left(hash, seat)
+        case .left(let hash, let seat): left(hash, seat, &scratch)
         case .stored(let entry, let serial): cache.put(entry, insteadOf: serial)
         case .dropped(let entries): cache.drop(entries)
         case .invalidated(let target):
@@ -67,7 +67,7 @@ extension Worker {
         let entries = cache.entries(order.key)
         var former: CacheEntry?
         var isMarked = false
-        for entry in entries where entry.head == nil || entry.matches(order.lines) {
+        for entry in entries where entry.matches(order.lines) {
             let isFresh = entry.state(at: now.monotonic) == .fresh
             guard entry.head != nil else {
                 isMarked = isMarked || isFresh
@@ -87,8 +87,12 @@ extension Worker {
             if let seat { tell(seat, .pass) }
             return
         }
+        guard seat != nil || cache.flights.count < Self.maxBackground else { return }
         fetch(order, seat, former: former, &scratch)
     }
+
+    /// Fetches under way beside which none begins that no request waits for.
+    private static var maxBackground: Int { 256 }
 
     private func join(_ flight: CacheFlight, _ reader: CacheFlight.Reader) {
         flight.readers.append(reader)
@@ -100,14 +104,19 @@ extension Worker {
     private func begin(_ flight: CacheFlight, _ reader: Int, _ head: CacheHead) {
         flight.readers[reader].hasBegun = true
         let result: CacheResult = flight.former != nil ? .stale : flight.phase == .storing ? .stored : .missed
-        tell(flight.readers[reader].seat, .began(head, flight: flight.number, result))
+        tell(flight.readers[reader].seat, .began(head, flight: flight.number, of: flight.order.key.hash, result))
     }
 
-    private mutating func left(_ hash: LimitKey, _ seat: CacheSeat) {
+    private mutating func left(_ hash: LimitKey, _ seat: CacheSeat, _ scratch: inout Scratch) {
         for flight in cache.flights(of: hash) {
             guard let place = flight.readers.firstIndex(where: { $0.seat == seat }) else { continue }
+            let wasPaused = flight.isPaused
             flight.readers.remove(at: place)
-            if flight.readers.isEmpty, !flight.isBackground { endFetch(flight.exchange.index, reusable: false) }
+            if flight.readers.isEmpty, !flight.isBackground {
+                endFetch(flight.exchange.index, reusable: false)
+            } else if wasPaused, !flight.isPaused {
+                readOn(flight.exchange.index, &scratch)
+            }
         }
     }
 
@@ -135,6 +144,8 @@ extension Worker {
         let handle = openExchange(client)
         flight.exchange = handle
         cache.add(flight)
+        // It counts for the share of the client that asked first.
+        if let client = order.client { exchanges[handle.index].counts.share = downstream.shares.acquire(client) }
         let exchange = handle.index
         let address = upstreams.directory.address(endpoint)
         exchanges[exchange].answer.fetch = flight
@@ -156,7 +167,8 @@ extension Worker {
 
     /// The stale answer for one who waits, if it may be used while the upstream fails.
     func substitute(_ former: CacheEntry?) -> CacheNews? {
-        guard let former else { return nil }
+        // One that was purged is not sent any more.
+        guard let former, !former.isDropped else { return nil }
         switch former.state(at: now.monotonic) {
         case .fresh, .usableOnError: return .entry(former, .stale)
         case .stale: return former.errorSeconds > 0 ? .entry(former, .stale) : nil
@@ -182,7 +194,9 @@ extension Worker {
                 if flight.tail.count >= 65_536 { handOn(flight) }
             case .needMore:
                 handOn(flight)
-                return refreshUpstreamInterest(upstream)
+                // Its content is for no client, and may have no end.
+                let isOfUse = !flight.readers.isEmpty || flight.phase != .passing && flight.phase != .ignoring
+                return isOfUse ? refreshUpstreamInterest(upstream) : endFetch(exchange, reusable: false)
             case .interim: input.discard(scratch.response.length)
             case .head:
                 answerBegan(flight, exchange, input.readable, &scratch)
@@ -273,7 +287,7 @@ extension Worker {
         flight.mayBeStored = false
         guard !flight.isBackground else { return }
         let seconds = status < 400 ? min(Int64(flight.order.rule.freshSeconds ?? 1), 120) : 1
-        keep(CacheEntry(mark: flight.order.key, seconds: seconds, serial: cache.nextSerial(), at: now.monotonic))
+        keep(CacheEntry(mark: flight.order.key, lines: flight.order.lines, seconds: seconds, serial: cache.nextSerial(), at: now.monotonic))
     }
 
     /// Sends what has come since the last time to those who read along.
@@ -298,6 +312,10 @@ extension Worker {
             if isPaced { flight.readers[place].unread += 1 }
             tell(flight.readers[place].seat, .content(piece, isPaced: isPaced))
         }
+        let late = flight.lateReaders
+        guard !late.isEmpty else { return }
+        for seat in late { tell(seat, .cut) }
+        flight.readers.removeAll { late.contains($0.seat) }
     }
 }
 

@@ -78,15 +78,13 @@ extension Worker {
         var isMarked = false
         var lines: [UInt8]?
         for entry in cache.entries(hash, key) {
-            if entry.head == nil {
-                isMarked = isMarked || entry.state(at: now.monotonic) == .fresh
-            } else if entry.vary.isEmpty {
-                return (entry, false)
-            } else {
+            if !entry.vary.isEmpty {
                 let told = lines ?? Self.lines(scratch.request, bytes, scratch.decision, fields)
                 lines = told
-                if entry.matches(told) { return (entry, false) }
+                guard entry.matches(told) else { continue }
             }
+            guard entry.head == nil else { return (entry, false) }
+            isMarked = isMarked || entry.state(at: now.monotonic) == .fresh
         }
         return (nil, isMarked)
     }
@@ -120,7 +118,8 @@ extension Worker {
             lines: Self.lines(scratch.request, bytes, scratch.decision, fields), head: exchanges[exchange].attempt.replay.readable.array,
             parts: exchanges[exchange].attempt.head, upstream: upstream, timeout: exchanges[exchange].attempt.timeout,
             retries: exchanges[exchange].attempt.retriesLeft,
-            conditions: conditions(bytes, scratch.request, scratch.decision))
+            conditions: conditions(bytes, scratch.request, scratch.decision),
+            client: exchanges[exchange].counts.share.map { downstream.shares[$0].key })
     }
 
     /// The lines of the request's conditions and range, as far as the gateway answers them; tags as the upstream knows them.
@@ -217,7 +216,11 @@ extension Worker {
 
     /// The home has news for a request.
     mutating func received(_ news: CacheNews, for handle: Handle<Exchange>, _ scratch: inout Scratch) {
-        guard exchanges.isCurrent(handle) else { return }
+        guard exchanges.isCurrent(handle) else {
+            // It has left before the fetch knew of it.
+            if case .began(_, _, let hash, _) = news { tell(home: hash, .left(hash, CacheSeat(worker: id, exchange: handle))) }
+            return
+        }
         let exchange = handle.index
         let client = exchanges[exchange].client
         if case .stored(let reading) = exchanges[exchange].answer.source {
@@ -231,9 +234,8 @@ extension Worker {
         case .entry(let entry, let result):
             read(entry, result, order.conditions, isHead: false, takesParts: !isFiltered, exchange)
             beginStored(handle, &scratch)
-        case .began(let head, let flight, let result):
+        case .began(let head, let flight, let hash, let result):
             let form = StoredForm(of: head, order.conditions, takesParts: false)
-            let hash = order.key.hash
             exchanges[exchange].answer.source = .stored(StoredReading(head, form, result, home: home(of: hash), flight: flight, hash: hash))
             beginStored(handle, &scratch)
         case .refused(let refusal):
@@ -279,6 +281,10 @@ extension Worker {
         scratch.prepareOutput()
         var piece = ByteBuffer()
         swap(&piece, &scratch.piece)
+        defer {
+            piece.removeAll()
+            swap(&piece, &scratch.piece)
+        }
         do throws(FilterFault) {
             while true {
                 if exchanges[exchange].answer.isWaiting {
@@ -293,8 +299,6 @@ extension Worker {
                     guard sendGathered(handle, &scratch) else { return }
                 }
             }
-            piece.removeAll()
-            swap(&piece, &scratch.piece)
             guard reading.isOver, reading.isEmpty, !exchanges[exchange].answer.isWaiting else {
                 if exchanges[exchange].answer.course == .changed {
                     try flushOrNote(exchange)

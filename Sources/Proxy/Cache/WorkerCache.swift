@@ -93,8 +93,9 @@ struct WorkerCache {
             dropped.append(other)
         }
         if former == nil, others.count >= Self.maxVariants {
-            store.remove(others[0])
-            dropped.append(others[0])
+            let least = others.min { $0.useCount < $1.useCount } ?? others[0]
+            store.remove(least)
+            dropped.append(least)
         }
         put(entry, insteadOf: former?.serial)
         drop(dropped)
@@ -120,7 +121,7 @@ struct WorkerCache {
         guard !candidates.isEmpty else { return nil }
         // The names by which the upstream has chosen, as far as that is known.
         var names = Set(entries.flatMap(\.vary))
-        for flight in candidates { names.formUnion(flight.judgement?.vary ?? []) }
+        for flight in candidates { names.formUnion((flight.judgement?.vary ?? []) + (flight.former?.vary ?? [])) }
         let sorted = names.sorted { $0.lexicographicallyPrecedes($1) }
         let wanted = FieldText.values(of: sorted, in: order.lines)
         return candidates.first { flight in FieldText.values(of: sorted, in: flight.order.lines) == wanted }
@@ -169,7 +170,7 @@ final class CacheFlight {
     var tail: [UInt8] = []
 
     /// Pieces on their way to one client at which the upstream waits.
-    private static let maxUnread = 8
+    static let maxUnread = 8
 
     init(_ number: UInt64, _ order: CacheOrder, former: CacheEntry?, isBackground: Bool, at now: MonotonicTime) {
         (self.number, self.order, self.former, self.isBackground, beganAt) = (number, order, former, isBackground, now)
@@ -181,6 +182,11 @@ final class CacheFlight {
     /// Bytes of the answer that it keeps.
     var heldBytes: Int { phase == .storing ? bytes : 0 }
 
-    /// Whether the upstream waits for those who read along.
-    var isPaused: Bool { phase == .passing && readers.contains { $0.unread > Self.maxUnread } }
+    /// Whether the upstream waits for those who read along: none of them takes what it has.
+    var isPaused: Bool { phase == .passing && !readers.isEmpty && readers.allSatisfy { $0.unread > Self.maxUnread } }
+    /// Those that are so far behind the ones that keep up that they are cut: what they have not taken is memory.
+    var lateReaders: [CacheSeat] {
+        guard phase == .passing, !isPaused else { return [] }
+        return readers.filter { $0.unread > 4 * Self.maxUnread }.map(\.seat)
+    }
 }

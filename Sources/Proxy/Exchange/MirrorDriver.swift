@@ -44,6 +44,8 @@ extension Worker {
         guard copies < RequestCopy.maxCount, !load.isShortOfMemory, let pool = upstreams.directory.pool(of: mirror.upstream),
             let endpoint = upstreams.directory.choose(pool, avoiding: nil, at: now.monotonic)
         else { return telemetry.metrics.mirrored(route: route, .dropped) }
+        // As the split chose it: one upstream does not carry a request out twice.
+        guard pool != exchanges[exchange].attempt.endpoint.pool else { return }
         let address = upstreams.directory.address(endpoint)
         let copy = RequestCopy(
             method: scratch.request.method, upstream: upstreams.directory.label(pool, telemetry.labels), route: route)
@@ -51,11 +53,12 @@ extension Worker {
             at: endpoint, isForHTTP2: address.speaksHTTP2 && !upstreams.directory.choseHTTP1(endpoint),
             isHeadAlone: exchanges[exchange].request.isHeadAlone, hasUnknownLength: scratch.request.framing == .chunked,
             timeout: upstreams.directory.pools[pool].settings.timeout, retries: 0)
-        admission.markCopy(&scratch.decision)
+        var own = admission.markCopy(&scratch.decision)
         copy.attempt.head = ForwardedRequest.write(
             scratch.request, bytes, scratch.decision, requestID: exchanges[exchange].buffers.requestID.readable,
             traceparent: scratch.traceparent.readable, from: downstream.clients[exchanges[exchange].client.index].peer, to: address,
             sendsOwnHost: upstreams.directory.pools[pool].settings.sendsOwnHost, into: &copy.attempt.replay)
+        admission.unmarkCopy(&scratch.decision, &own)
         exchanges[exchange].buffers.copy = copy
         copies += 1
     }

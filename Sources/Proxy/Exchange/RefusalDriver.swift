@@ -103,8 +103,10 @@ extension Worker {
         envelope.writeBody(
             refusal, requestID: exchanges[exchange].buffers.requestID.readable, upgrade: admission.policy.upgrade, into: &body)
         // `response-set=Cache-Control:…` is about the upstream's answers: no cache may keep a refusal.
-        if exchanges[exchange].buffers.answerEdits.removes(.cacheControl) {
-            exchanges[exchange].buffers.answerEdits.withdraw("cache-control")
+        if exchanges[exchange].buffers.answerEdits.removesByName {
+            for name in ["cache-control", "cdn-cache-control", "surrogate-control", "expires"] as [StaticString] {
+                exchanges[exchange].buffers.answerEdits.withdraw(name)
+            }
         }
         refusal.addFields(admission.policy, in: dialect, to: &exchanges[exchange].buffers.answerEdits)
         if refusal == .upgradeRequired, exchanges[exchange].request.version != .http2 {

@@ -73,8 +73,8 @@ extension Worker {
             route: exchanges[exchange].record.route, method: exchanges[exchange].record.method,
             statusCode: exchanges[exchange].record.outcome, tier: exchanges[exchange].record.tier, durationMicros: micros,
             bytesIn: exchanges[exchange].record.bytesIn, bytesOut: exchanges[exchange].record.bytesOut)
-        if exchanges[exchange].note.splitSide != .none, exchanges[exchange].record.attempts > 0, exchanges[exchange].record.status >= 200 {
-            admission.noteSplit(exchanges[exchange].note, isFailed: exchanges[exchange].record.status >= 500)
+        if exchanges[exchange].note.splitSide != .none, exchanges[exchange].hasAskedUpstream, exchanges[exchange].record.status >= 200 {
+            admission.noteSplit(exchanges[exchange].note, isFailed: exchanges[exchange].record.outcome >= 500)
         }
         if let code = exchanges[exchange].record.refusal {
             telemetry.metrics.refused(route: exchanges[exchange].record.route, code: Int(code.rawValue))
@@ -218,6 +218,13 @@ extension Exchange {
         let context = request.isTraced ? trace.context : TraceContext(parsing: traceparent)
         if let context { line.add(context, to: &out) }
         swap(&out, &record.line)
+    }
+}
+
+extension Exchange {
+    /// Whether its answer, or the want of one, is an upstream's: it was sent there, or by a fetch of the cache.
+    fileprivate var hasAskedUpstream: Bool {
+        !record.isBeyondBound && (record.attempts > 0 || record.cached.map { $0 != .hit } ?? false)
     }
 }
 

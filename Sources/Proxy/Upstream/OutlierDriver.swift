@@ -73,6 +73,8 @@ extension Worker {
             noteFailure(endpoint, isBrokenAnswer: false)
             if let rest, mayRest(endpoint) { suspect(endpoint, .retryAfter, detail: detail(), rest: rest) }
         case .throttled:
+            // A fetch and a copy have no client whose doing it could be.
+            guard exchanges[exchange].record.isRecorded else { return upstreams.directory.answerBegan(endpoint) }
             let client = exchanges[exchange].note.clientMark
             if upstreams.directory[endpoint].health.answerThrottled(client, at: now.monotonic, rules), let rest {
                 suspect(endpoint, .retryAfter, detail: "\(detail()), for \(rules.failures ?? 5) clients in a row", rest: rest)

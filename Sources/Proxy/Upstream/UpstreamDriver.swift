@@ -194,6 +194,7 @@ extension Worker {
         if !isStale, !awaitsClient, row.countsAgainstAddress(isBehindHead: isBehindHead) {
             noteFailure(endpoint, isBrokenAnswer: isBehindHead)
         }
+        exchanges[exchange].record.isBeyondBound = row.bound != nil || loss == .shortage
         if let bound = row.bound { telemetry.metrics.upstreamRefused(upstream: exchanges[exchange].record.upstream, bound) }
         guard mayRetry(exchange, loss, isStale: isStale) else {
             return answerLost(exchange, loss, awaitsClient: awaitsClient, &scratch)

@@ -81,7 +81,9 @@ extension Worker {
     /// Memory is short, and the exchange's client holds much of it: ends the exchange, if it holds some. Otherwise one client whose
     /// requests grow together would hold back all others.
     private mutating func endsForMemory(_ exchange: ExchangeIndex, _ scratch: inout Scratch) -> Bool {
-        guard load.isShortOfMemory, let share = exchanges[exchange].counts.share, downstream.shares[share].buffers.excess > 0 else {
+        guard load.isShortOfMemory, exchanges[exchange].answer.fetch == nil, let share = exchanges[exchange].counts.share,
+            downstream.shares[share].buffers.excess > 0
+        else {
             return false
         }
         let client = exchanges[exchange].client
@@ -95,6 +97,7 @@ extension Worker {
             return true
         }
         releaseUpstream(exchange, reusable: false)
+        exchanges[exchange].record.isBeyondBound = true
         answer(exchange, with: .unavailable(.overload, retryAfterSeconds: 1), &scratch)
         resumeClient(client, &scratch)
         return true

@@ -15,6 +15,8 @@ struct RequestRecord: ~Copyable {
     /// How it was answered, on a cached route.
     var cached: CacheResult?
     var status = 0
+    /// Whether the gateway has refused it for a bound or a shortage of its own.
+    var isBeyondBound = false
     /// The code of a refusal, whose status the client of gRPC does not get as that of HTTP.
     var refusal: RefusalCode?
     var startedAt = MonotonicTime(nanoseconds: 0)

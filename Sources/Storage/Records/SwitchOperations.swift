@@ -17,6 +17,9 @@ extension SQLStore {
 
     package func set(_ name: String, to value: String?, until: WallTime?, after: Int64?) async throws(StoreFault) -> Int64? {
         try await database.write { sql throws(SQLFault) in
+            // One that has ended is not set any more.
+            try sql.change(
+                .unlogged, "DELETE FROM live_switches WHERE name = $1 AND expires_at <= (SELECT \(sql.dialect.clock))", [.text(name)])
             var row = try sql.first("SELECT version FROM live_switches WHERE name = $1\(sql.dialect.lockClause)", [.text(name)])
             let found = try row?.integer() ?? 0
             guard after == nil || after == found else { return nil }
