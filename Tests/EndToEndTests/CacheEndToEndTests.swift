@@ -21,7 +21,7 @@ import Testing
         }
         let gateway = try Gateway(Self.settings(upstream))
         let clients = try (0..<400).map { _ in try gateway.connect() }
-        for client in clients { try client.send("GET /list HTTP/1.1\r\nHost: h\r\n\r\n") }
+        for client in clients { try client.send("GET /list HTTP/1.1\r\nHost: test\r\n\r\n") }
         try eventually("all requests are under way") { try gateway.metric("tollgate_http_requests_in_flight") == 400 }
         mayAnswer.change { $0 = true }
         for client in clients {
@@ -36,19 +36,24 @@ import Testing
         #expect(try gateway.metric("tollgate_cache_requests_total", "route=\"all\"", "result=\"hit\"") == 20)
     }
 
-    @Test func aPurgeCountsAtEveryWorkerOnceItsCommandReturns() throws {
+    @Test func aPurgeCountsAtEveryWorkerOnceItIsAnswered() throws {
         let upstream = try Upstream { request, connection in
             try connection.send("HTTP/1.1 200 OK\r\nCache-Tag: t\(request.target.count)\r\nContent-Length: 2\r\n\r\nok")
         }
-        let gateway = try Gateway(Self.settings(upstream))
+        let gateway = try Gateway(Self.settings(upstream) + "\nTOLLGATE_ADMIN_TOKEN=\(Fleet.adminToken)")
+        func admin(_ methodAndTarget: String, _ json: String = "") throws -> Message {
+            try Connection(port: gateway.adminPort).ask(
+                methodAndTarget, ["Host: localhost", "Authorization: Bearer \(Fleet.adminToken)"], body: Array(json.utf8))
+        }
         func isHit(_ path: String) throws -> Bool { try gateway.ask("GET \(path)")["Cache-Status"]?.contains("hit") == true }
         func fill() throws { for path in ["/a", "/b/1", "/b/2"] { _ = try gateway.ask("GET \(path)") } }
-        for (options, gone) in [(["--path", "/b/"], ["/b/1", "/b/2"]), (["--tag", "t2"], ["/a"]), (["--all"], ["/a", "/b/1", "/b/2"])] {
+        let purges = [
+            (#"{"path":"/b/"}"#, ["/b/1", "/b/2"]), (#"{"tag":"t2"}"#, ["/a"]), (#"{"all":true}"#, ["/a", "/b/1", "/b/2"]),
+        ]
+        for (options, gone) in purges {
             try fill()
-            let shown = try gateway.command(["cache", "show", "--route", "all"])
-            #expect(shown.output.hasPrefix("3 responses, "), "\(shown)")
-            let purged = try gateway.command(["cache", "purge"] + options)
-            #expect(purged.output.hasPrefix("\(gone.count) response") && purged.output.hasSuffix("removed.\n"), "\(purged)")
+            #expect(try admin("GET /admin/api/cache?route=all").text.hasPrefix(#"{"entries":3,"#))
+            #expect(try admin("POST /admin/api/cache/purge", options).text.hasPrefix(#"{"entries":\#(gone.count),"#))
             for path in ["/a", "/b/1", "/b/2"] { #expect(try isHit(path) != gone.contains(path), "\(options) \(path)") }
         }
         #expect(try gateway.command(["cache", "purge"]).code == 2)
@@ -57,7 +62,7 @@ import Testing
     @Test func aPurgeCountsAtEveryGatewayOfTheDatabase() throws {
         let upstream = try Upstream(Upstream.saying("HTTP/1.1 200 OK\r\nCache-Tag: news\r\nContent-Length: 2\r\n\r\nok"))
         let fleet = try Fleet(
-            2, .postgres, "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"", "TOLLGATE_ROUTE_ALL=\"/c/* upstream=u auth=none cache=60s\"")
+            2, .postgres, "TOLLGATE_UPSTREAM_C=\"\(upstream.url)\"", "TOLLGATE_ROUTE_ALL=\"/c/* upstream=c auth=none cache=60s\"")
         func isHit(_ gateway: Gateway, _ path: String) throws -> Bool {
             try gateway.ask("GET \(path)")["Cache-Status"]?.contains("hit") == true
         }
