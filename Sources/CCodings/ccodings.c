@@ -57,6 +57,12 @@ static void drop_kept(memory *memory) {
 
 static voidpf take_for_zlib(voidpf context, uInt count, uInt size) { return take(context, (size_t)count * size); }
 
+static void allocate_from(memory *memory, z_stream *zlib) {
+    zlib->zalloc = take_for_zlib;
+    zlib->zfree = give;
+    zlib->opaque = memory;
+}
+
 static size_t at_most(size_t count) { return count < 1u << 30 ? count : 1u << 30; }
 
 // MARK: decoding
@@ -78,9 +84,7 @@ ccodings_decoder *ccodings_decoder_new(int coding) {
     if (!decoder) return NULL;
     decoder->coding = coding;
     decoder->first = -1;
-    decoder->zlib.zalloc = take_for_zlib;
-    decoder->zlib.zfree = give;
-    decoder->zlib.opaque = &decoder->memory;
+    allocate_from(&decoder->memory, &decoder->zlib);
     if (coding == CCODINGS_BROTLI) decoder->brotli = BrotliDecoderCreateInstance(take, give, &decoder->memory);
     if (coding == CCODINGS_ZSTD) {
         decoder->zstd = ZSTD_createDCtx();
@@ -215,9 +219,7 @@ ccodings_encoder *ccodings_encoder_new(int coding) {
     memset(encoder->name, 'a', sizeof encoder->name - 1);
     int is_made = 0;
     if (coding == CCODINGS_GZIP) {
-        encoder->zlib.zalloc = take_for_zlib;
-        encoder->zlib.zfree = give;
-        encoder->zlib.opaque = &encoder->memory;
+        allocate_from(&encoder->memory, &encoder->zlib);
         is_made = deflateInit2(&encoder->zlib, GZIP_LEVEL, Z_DEFLATED, 15 + 16, GZIP_MEMORY, Z_DEFAULT_STRATEGY) == Z_OK;
     } else if (coding == CCODINGS_ZSTD) {
         encoder->zstd = ZSTD_createCCtx();
@@ -245,7 +247,7 @@ size_t ccodings_encoder_size(const ccodings_encoder *encoder) {
 }
 
 static int begin_brotli(ccodings_encoder *encoder) {
-    // There is no reset: its memory comes back from `memory`.
+    // Brotli cannot reset an encoder, so a new one is made. Its memory is reused.
     if (encoder->brotli) BrotliEncoderDestroyInstance(encoder->brotli);
     encoder->brotli = BrotliEncoderCreateInstance(take, give, &encoder->memory);
     if (!encoder->brotli) return CCODINGS_BROKEN;

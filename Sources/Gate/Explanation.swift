@@ -201,7 +201,7 @@ package struct Explanation: Sendable, Equatable {
         return "elements above \(tier) by \(fields) are removed from the answer\(unlabelled(note, rule))\(shadow)"
     }
 
-    /// Who shares a stored answer, where the route has a cache.
+    /// Which callers share a stored answer; nil on a route without a cache.
     private static func cache(_ note: borrowing DecisionRecord, _ rule: RouteRule) -> String? {
         guard let seconds = rule.cache.freshSeconds else { return nil }
         guard ["GET", "HEAD"].contains(note.method) else { return "\(note.method) asks the upstream" }

@@ -1,7 +1,7 @@
 package import Wire
 
 /// Work elsewhere that a change leaves to the gateways: written in its transaction, and done after the commit by the gateway that claims it.
-/// The events of accounts have an order, and so one gateway for each subscriber: they are no such queue.
+/// Account events are not among them: they are delivered in order, by one gateway for each subscriber.
 package enum OutgoingQueue: String, Sendable {
     /// Mails that tell users of changes.
     case notices

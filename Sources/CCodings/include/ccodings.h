@@ -7,7 +7,7 @@
 // cannot import.
 enum { CCODINGS_GZIP = 1, CCODINGS_DEFLATE = 2, CCODINGS_BROTLI = 3, CCODINGS_ZSTD = 4 };
 
-// The results of a call: there may be more to do, all is done, or the content is broken or there is no memory.
+// The results of a call: call again, finished, or failed (the content is malformed, or memory is exhausted).
 enum { CCODINGS_MORE = 0, CCODINGS_END = 1, CCODINGS_BROKEN = -1 };
 
 typedef struct ccodings_decoder ccodings_decoder;

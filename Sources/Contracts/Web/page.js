@@ -32,7 +32,7 @@ function showSignedOut(text) {
   show(id, { moving: text !== undefined });
 }
 
-/// Shows the sign-in to a user whose session goes on, and why.
+/// Shows the sign-in and its reason, and keeps the session.
 function showSignInAgain(reason) {
   clearAccount();
   show("sign-in");

@@ -33,7 +33,7 @@ export class Refusal extends Error {
 /// The session has ended; the user must sign in.
 export class SignedOut extends Error {}
 
-/// The server wants a newer sign-in for the request. The session goes on.
+/// The server demands a newer sign-in for the request. The session stays open.
 export class SignInTooOld extends Error {}
 
 export const isSignedIn = () => storage.getItem(key) !== null;

@@ -35,7 +35,8 @@ extension Admission {
             isShared: scope.isShared, isFiltered: filter(decision).map { !$0.isShadow } ?? false, vary: cacheRule(decision).vary)
     }
 
-    /// Writes the key into `out`: the target, which is its beginning, then all else that the upstream is told. Returns the target's length.
+    /// Writes the cache key into `out`: first the target, then the other parts of the request that the upstream gets. Returns the target's
+    /// length.
     package func writeCacheKey(
         _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, upstream: Int, isTLS: Bool, generation: Int,
         into out: inout ByteBuffer

@@ -150,11 +150,11 @@ package final class CacheEntry: Sendable {
 
 /// The key of a request and its answer, which is compared in full, and the names by which entries are chosen to be removed.
 package struct CacheKey: Sendable {
-    /// All that the upstream is told that may change its answer, but for the fields of its `Vary`.
+    /// The parts of the request to the upstream by which its answer may differ, without the fields of its `Vary`.
     package let bytes: [UInt8]
     /// A keyed hash of them.
     package let hash: LimitKey
-    /// A hash of the upstream and what is asked of it, which is the same for all callers.
+    /// A hash of upstream, host, path and query, for invalidation: the same for all callers.
     package let target: UInt64
     /// The route's name and the path that clients ask for.
     package let route: String

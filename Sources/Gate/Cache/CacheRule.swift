@@ -3,7 +3,7 @@ import Wire
 
 /// How the answers of a route are cached (`cache=` and the options beside it).
 package struct CacheRule: Equatable, Sendable {
-    /// Who may get a stored answer (`cache-by=`). The upstream is told no more of a caller than this.
+    /// Which callers share a stored answer (`cache-by=`). The request to the upstream has no other fact about the caller.
     package enum Sharing: UInt8, CaseIterable, Sendable {
         case everyone, tier, user
 
@@ -63,7 +63,7 @@ package struct CachedFields: Sendable {
 }
 
 extension CacheRule {
-    /// Whether answers can differ by this request field, in lower case: it is passed on, and is no field of the gateway's own.
+    /// Whether `cache-vary=` may name this request field (in lower case): the gateway passes it on and does not write it itself.
     package static func mayVary(by name: String) -> Bool {
         name.withRawBytes { bytes in
             switch FieldName.recognise(bytes) {

@@ -115,9 +115,7 @@ extension Worker {
         let handle = exchanges.handle(exchange)
         let course = exchanges[exchange].answer.course
         try endChanged(exchange, &scratch)
-        let isReusable =
-            upstreams.connections[upstream].http.isReusable && input.count == last
-            && !upstreams.connections[upstream].connection.hasPending && exchanges[exchange].isSent
+        let isReusable = isReusable(upstream, exchange, left: input.count - last)
         upstreams.directory.answerEnded(exchanges[exchange].attempt.endpoint)
         releaseBeforeLastBytes(exchange, reusable: isReusable)
         if last > 0 {
@@ -131,6 +129,13 @@ extension Worker {
         if !hasTrailers { downstream.clients[exchanges[exchange].client.index].http.sendEnd(into: &scratch.output) }
         guard sendGathered(handle, &scratch) else { return }
         finishAnswer(exchange, reusable: isReusable, &scratch)
+    }
+
+    /// Whether a connection whose answer is complete, with so many bytes left behind it, can serve another request.
+    @inline(__always)
+    func isReusable(_ upstream: UpstreamIndex, _ exchange: ExchangeIndex, left: Int) -> Bool {
+        upstreams.connections[upstream].http.isReusable && left == 0 && !upstreams.connections[upstream].connection.hasPending
+            && exchanges[exchange].isSent
     }
 
     /// All content has come: writes what stages that change it still had.

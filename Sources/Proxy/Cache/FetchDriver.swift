@@ -205,9 +205,7 @@ extension Worker {
             case .trailers(let length): input.discard(length)
             case .end:
                 handOn(flight)
-                let isReusable =
-                    upstreams.connections[upstream].http.isReusable && input.isEmpty
-                    && !upstreams.connections[upstream].connection.hasPending && exchanges[exchange].isSent
+                let isReusable = isReusable(upstream, exchange, left: input.count)
                 upstreams.directory.answerEnded(exchanges[exchange].attempt.endpoint)
                 return complete(flight, exchange, reusable: isReusable)
             case .upgraded: return lost(upstream, .badAnswer, &scratch)

@@ -131,9 +131,7 @@ extension Worker {
                 guard exchanges[exchange].record.bytesOut <= RequestCopy.maxContent else { return endCopy(exchange, .answered) }
             case .trailers(let length): input.discard(length)
             case .end:
-                let isReusable =
-                    upstreams.connections[upstream].http.isReusable && input.isEmpty
-                    && !upstreams.connections[upstream].connection.hasPending && exchanges[exchange].isSent
+                let isReusable = isReusable(upstream, exchange, left: input.count)
                 upstreams.directory.answerEnded(exchanges[exchange].attempt.endpoint)
                 return endCopy(exchange, .answered, reusable: isReusable)
             case .upgraded, .fault:
