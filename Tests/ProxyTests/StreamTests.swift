@@ -58,7 +58,7 @@ import Wire
             _ = try upstream.receiveMessage()
             if let lifetime {
                 let exchange = stepped.worker.exchanges.indices.first!
-                stepped.worker.exchanges[exchange].answer.life = StreamLife(
+                stepped.worker.exchanges[exchange].life = StreamLife(
                     expiresAt: stepped.worker.now.wall.seconds + lifetime, leeway: 0, extendingSession: extends ? StreamTests.session : nil,
                     session: Self.key(StreamTests.session, stepped.worker.admission), subject: nil, tier: tier, isOwn: true)
             }

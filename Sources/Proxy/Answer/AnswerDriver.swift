@@ -64,11 +64,11 @@ extension Worker {
         _ exchange: ExchangeIndex, _ upstream: UpstreamIndex, _ input: inout ByteBuffer, inputEnded: Bool = false,
         _ scratch: inout Scratch
     ) {
-        if let flight = exchanges[exchange].answer.fetch {
-            return relayFetch(flight, exchange, upstream, &input, inputEnded: inputEnded, &scratch)
-        }
-        if exchanges[exchange].request.copiedRoute != nil {
-            return dropAnswer(exchange, upstream, &input, inputEnded: inputEnded, &scratch)
+        if let rare = exchanges[exchange].rare {
+            if let flight = rare.fetch {
+                return relayFetch(flight, exchange, upstream, &input, inputEnded: inputEnded, &scratch)
+            }
+            if rare.copiedRoute != nil { return dropAnswer(exchange, upstream, &input, inputEnded: inputEnded, &scratch) }
         }
         let handle = exchanges.handle(exchange)
         let isStream = upstreams.connections[upstream].isStream
@@ -103,7 +103,7 @@ extension Worker {
                     }
                     let form = try startAnswer(exchange, input.readable, &scratch)
                     input.discard(scratch.response.length)
-                    if form == .events, exchanges[exchange].answer.live == nil, !openStream(exchange, .sse, &scratch) { return }
+                    if form == .events, exchanges[exchange].rare?.live == nil, !openStream(exchange, .sse, &scratch) { return }
                 case .upgraded: return tunnelBegan(exchange, upstream, &input, &scratch)
                 case .trailers(let length): hasTrailers = pumpAnswerTrailers(exchange, length, of: &input, &scratch)
                 case .end: return try answerReceived(exchange, upstream, hasTrailers: hasTrailers, last: last, of: &input, &scratch)
@@ -308,7 +308,7 @@ extension Worker {
         if cause != .client, exchanges[exchange].record.error.utf8CodeUnitCount == 0 {
             exchanges[exchange].record.error = cause.text
             // For a stream this is no error: its client took nothing for too long, as good as gone.
-            exchanges[exchange].answer.live?.ends(.client)
+            exchanges[exchange].rare?.live?.ends(.client)
         }
         releaseUpstream(exchange, reusable: false)
         closeExchange(exchange, isComplete: false)
@@ -320,15 +320,14 @@ extension Worker {
         releaseCounts(exchange)
         leaveClient(exchange)
         releasePipe(exchange)
-        if exchanges[exchange].answer.live != nil { closeStream(exchange, isComplete: isComplete) }
+        let rare = exchanges[exchange].rare
+        if rare?.live != nil { closeStream(exchange, isComplete: isComplete) }
         if exchanges[exchange].request.deadline != nil { deadlines.clear(exchange) }
         finishRecord(exchange)
-        var flight: CacheFlight?
-        if exchanges[exchange].answer.fetch != nil { flight = exchanges[exchange].answer.fetch.take() }
-        if exchanges[exchange].buffers.copy != nil { dropCopy(exchange) }
+        if rare?.copy != nil { dropCopy(exchange) }
         if !exchanges[exchange].client.isNone { downstream.clients[exchanges[exchange].client.index].exchange = .none }
         exchanges[exchange].end()
         exchanges.release(exchange)
-        if let flight { fetchEnded(flight) }
+        if let flight = rare?.fetch { fetchEnded(flight) }
     }
 }

@@ -25,21 +25,12 @@ struct AnswerPipe {
     }
 
     var source = Source.upstream
-    /// Set if the answer goes to the cache, and to those who wait for it there.
-    var fetch: CacheFlight?
     private(set) var course = Course.direct
     /// nil on a route without any.
     fileprivate(set) var stages: AnswerStages?
     /// The place between the frames of an answer that has any.
     var frames = FrameScan.none
     var readSize = AdaptiveReadSize()
-    /// The token, session and tier that it depends on, should it become a stream.
-    var life: StreamLife?
-    var streamRule = StreamRule()
-    /// Set while it is a stream.
-    var live: LongAnswer?
-    /// Set once the upstream has accepted a WebSocket.
-    var tunnel: Tunnel?
 
     // MARK: events
 
@@ -110,7 +101,6 @@ struct AnswerPipe {
     /// Bytes of head and content that wait in it.
     var heldBytes: Int {
         var bytes = stages.map { $0.chain.heldBytes + $0.heldHead.count + $0.ready.count } ?? 0
-        if let fetch { bytes += fetch.heldBytes }
         if case .stored(let reading) = source { bytes += reading.heldBytes }
         return bytes
     }

@@ -148,7 +148,7 @@ extension Worker {
         if let client = order.client { exchanges[handle.index].counts.share = downstream.shares.acquire(client) }
         let exchange = handle.index
         let address = upstreams.directory.address(endpoint)
-        exchanges[exchange].answer.fetch = flight
+        exchanges[exchange].makeRare().fetch = flight
         exchanges[exchange].request.method = .get
         exchanges[exchange].request.isHeadAlone = true
         exchanges[exchange].record.upstream = upstreams.directory.label(pool, telemetry.labels)

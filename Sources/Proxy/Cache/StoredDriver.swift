@@ -63,7 +63,7 @@ extension Worker {
         }
         guard isForwardable else { return false }
         if isGet, !isMarked {
-            exchanges[exchange].request.order = order(exchange, bytesOfKey.readable, hash, target, upstream, fields, bytes, scratch)
+            exchanges[exchange].makeRare().order = order(exchange, bytesOfKey.readable, hash, target, upstream, fields, bytes, scratch)
         } else {
             note(isMarked ? .bypassed : .missed, exchange)
         }
@@ -182,10 +182,10 @@ extension Worker {
 
     /// Asks the home of the request's key for the answer, if the request is for an answer that may be stored; returns whether.
     mutating func asksHome(_ exchange: ExchangeIndex) -> Bool {
-        guard let order = exchanges[exchange].request.order else { return false }
+        guard let order = exchanges[exchange].rare?.order else { return false }
         let seat = CacheSeat(worker: id, exchange: exchanges.handle(exchange))
         guard tell(home: order.key.hash, .ask(order, seat)) else {
-            exchanges[exchange].request.order = nil
+            exchanges[exchange].rare?.order = nil
             note(.missed, exchange)
             return false
         }
@@ -228,7 +228,7 @@ extension Worker {
             pumpStored(handle, &scratch)
             return resumeClient(client, &scratch)
         }
-        guard exchanges.resume(handle, from: .fetch) != nil, let order = exchanges[exchange].request.order.take() else { return }
+        guard exchanges.resume(handle, from: .fetch) != nil, let order = exchanges[exchange].rare?.order.take() else { return }
         let isFiltered = exchanges[exchange].answer.stages != nil
         switch news {
         case .entry(let entry, let result):

@@ -37,15 +37,15 @@ extension Worker {
     func hasRoom(_ direction: BodyDirection, _ exchange: ExchangeIndex) -> Bool {
         switch direction {
         case .request: exchanges[exchange].takesBody
-        case .answer where exchanges[exchange].request.copiedRoute != nil: true
-        case .answer where exchanges[exchange].answer.fetch != nil: fetchHasRoom(exchange)
+        case .answer where exchanges[exchange].rare?.copiedRoute != nil: true
+        case .answer where exchanges[exchange].rare?.fetch != nil: fetchHasRoom(exchange)
         case .answer: downstream.hasRoom(exchanges[exchange].client.index)
         }
     }
 
     @inline(never)
     private func fetchHasRoom(_ exchange: ExchangeIndex) -> Bool {
-        exchanges[exchange].answer.fetch?.isPaused != true && downstream.hasRoom(exchanges[exchange].client.index)
+        exchanges[exchange].rare?.fetch?.isPaused != true && downstream.hasRoom(exchanges[exchange].client.index)
     }
 
     // MARK: content
@@ -58,7 +58,7 @@ extension Worker {
             input.removeAll()
             return faulted(exchanges[exchange].client.index, HTTPFault(.contentTooLarge), &scratch)
         }
-        if exchanges[exchange].buffers.copy != nil { copyContent(exchange, input.readable.extracting(0..<count)) }
+        if exchanges[exchange].rare?.copy != nil { copyContent(exchange, input.readable.extracting(0..<count)) }
         switch BodyRoute(exchanges[exchange].state) {
         case .copy, .collect:
             guard exchanges[exchange].queue(input.readable.extracting(0..<count)) else {

@@ -16,7 +16,7 @@ extension Worker {
         let client = exchanges[exchange].client.index
         let start = isSampled ? EventLoop.now().monotonic : now.monotonic
         let isCharged = admission.admit(
-            scratch.request, bytes, peer: downstream.clients[client].peer, at: now, refresh: exchanges[exchange].request.refresh?.answer,
+            scratch.request, bytes, peer: downstream.clients[client].peer, at: now, refresh: exchanges[exchange].rare?.refresh?.answer,
             check: exchanges[exchange].request.check, isShedding: shedding != nil, &scratch.decision)
         if scratch.decision.handshake != nil { exchanges[exchange].counts.socket = admission.openSocket(&scratch.decision) }
         let wait = isCharged && scratch.decision.refusal == nil ? charge(exchange, &scratch) : nil
@@ -117,7 +117,7 @@ extension Worker {
             traceparent: scratch.traceparent.readable, isTraced: exchanges[exchange].request.isTraced,
             from: downstream.clients[exchanges[exchange].client.index].peer, to: address,
             sendsOwnHost: upstreams.directory.pools[pool].settings.sendsOwnHost,
-            wantsPlainContent: exchanges[exchange].answer.streamRule.writesEvents, socketKey: socketKey.readable, filtered: fields,
+            wantsPlainContent: exchanges[exchange].request.streamRule.writesEvents, socketKey: socketKey.readable, filtered: fields,
             restoresTags: exchanges[exchange].answer.stages?.compression.hasTags == true, cached: admission.cachedFields(scratch.decision),
             into: &replay)
         if replay.capacity > room { replay.trim() }
@@ -128,8 +128,8 @@ extension Worker {
 
     /// Prepares the stages of the answer, and what it depends on should it last.
     mutating func prepareAnswer(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
-        exchanges[exchange].answer.life = admission.streamLife(scratch.decision)
-        exchanges[exchange].answer.streamRule = admission.streamRule(scratch.decision)
+        if scratch.decision.identity != nil { exchanges[exchange].life = admission.streamLife(scratch.decision) }
+        exchanges[exchange].request.streamRule = admission.streamRule(scratch.decision)
         if admission.hasStages(scratch.decision) { prepareStages(exchange, bytes, &scratch) }
     }
 
@@ -145,7 +145,7 @@ extension Worker {
         }
         guard let plan = admission.compression(scratch.decision), scratch.decision.handshake == nil, scratch.decision.dialect != .grpc,
             // The answer carries the new tokens.
-            exchanges[exchange].request.refresh == nil
+            exchanges[exchange].rare?.refresh == nil
         else { return }
         let padding = UInt8(truncatingIfNeeded: telemetry.random.next() % 100)
         let request = CompressionRequest(scratch.request.fields, bytes, plan, padding: padding)
@@ -158,7 +158,7 @@ extension Worker {
         let exchange = handle.index
         switch exchanges[exchange].state.phase {
         case .deciding, .waiting, .producing, .relaying, .tunnel, .finishing, .answered: return
-        case .connecting where exchanges[exchange].request.order != nil: break
+        case .connecting where exchanges[exchange].rare?.order != nil: break
         case .connecting: upstreams.directory.pools[exchanges[exchange].attempt.endpoint.pool].budget.requestSent()
         case .collecting: break
         }

@@ -15,6 +15,9 @@ package struct Exchange: ~Copyable {
     var request = RequestFacts()
     var attempt = Attempt()
     var answer = AnswerPipe()
+    /// The token, session and tier that the answer depends on, should it become a stream.
+    var life: StreamLife?
+    private(set) var rare: RareParts?
     /// The wait under way, with what its end needs. Set together with the state.
     private(set) var wait = Wait.none
     var counts = ExchangeCounts()
@@ -43,9 +46,19 @@ package struct Exchange: ~Copyable {
         request = RequestFacts()
         attempt.reset()
         answer = AnswerPipe()
+        life = nil
+        if rare != nil { rare = nil }
         wait = .none
         counts = ExchangeCounts()
         buffers.reuse()
+    }
+
+    /// The parts that few exchanges have, made if it has none yet.
+    mutating func makeRare() -> RareParts {
+        if let rare { return rare }
+        let made = RareParts()
+        rare = made
+        return made
     }
 
     /// Whether it waits for a stored answer, or is answered from one.
@@ -78,7 +91,7 @@ package struct Exchange: ~Copyable {
     /// After a wait: takes the request to the target that was chosen before it.
     mutating func resumeTarget() {
         let isWhole = state.hasWholeRequest
-        var isOwn = request.local != nil
+        var isOwn = rare?.local != nil
         if case .stored = answer.source { isOwn = true }
         if isOwn { state.collect(isWhole: isWhole) } else { state.forward(isWhole: isWhole) }
     }

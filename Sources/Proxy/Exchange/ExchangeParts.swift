@@ -12,12 +12,6 @@ struct RequestFacts {
     var version = HTTPVersion.http11
     /// Where the request was described, if it is only checked.
     var check: CheckEndpoint?
-    /// The refresh that the request asked for, once it is over.
-    var refresh: CompletedRefresh?
-    /// The handler that answers it, and the request for it, while the body is collected.
-    var local: LocalExchange?
-    /// Set if its answer may be stored, and is not: the home of its key is asked for it.
-    var order: CacheOrder?
     /// The target whose stored answers are out of date if it succeeds.
     var invalidates: UInt64?
     /// Whether the client ended the request with its head: there is no content, not even an empty frame of it.
@@ -30,10 +24,32 @@ struct RequestFacts {
     var offersBearer = false
     /// The key of the account whose merges the upstream is told of, which its answer may confirm.
     var announced: LimitKey?
-    /// The route, if the exchange is a copy of a request: then it has no client.
-    var copiedRoute: LabelID?
     /// Whether the request is recorded as spans.
     var isTraced = false
+    var streamRule = StreamRule()
+}
+
+/// Parts that few exchanges have. They stand behind one reference, so that all other exchanges have only that to look at and to reset.
+final class RareParts {
+    /// The refresh that the request asked for, once it is over.
+    var refresh: CompletedRefresh?
+    /// The handler that answers it, and the request for it, while the body is collected.
+    var local: LocalExchange?
+    /// Set if its answer may be stored, and is not: the home of its key is asked for it.
+    var order: CacheOrder?
+    /// Set if the answer goes to the cache, and to those who wait for it there.
+    var fetch: CacheFlight?
+    /// The copy for another upstream, while the content arrives.
+    var copy: RequestCopy?
+    /// The route, if the exchange is a copy of a request: then it has no client.
+    var copiedRoute: LabelID?
+    /// Set while the answer is a stream.
+    var live: LongAnswer?
+    /// Set once the upstream has accepted a WebSocket.
+    var tunnel: Tunnel?
+
+    /// Bytes of content that wait in them.
+    var heldBytes: Int { (copy?.count ?? 0) + (fetch?.heldBytes ?? 0) }
 }
 
 /// The bounds that the exchange counts for. Each is given back by its own release before the end.
@@ -60,13 +76,10 @@ struct ExchangeBuffers: ~Copyable {
     var requestID = ByteBuffer(capacity: 40)
     /// The stages of its answers: most exchanges have none.
     var stages: AnswerStages?
-    /// The copy for another upstream, while the content arrives.
-    var copy: RequestCopy?
 
     mutating func reuse() {
         heldHead.reuse()
         answerEdits.removeAll()
-        if copy != nil { copy = nil }
     }
 }
 

@@ -59,20 +59,20 @@ extension Worker {
             traceparent: scratch.traceparent.readable, from: downstream.clients[exchanges[exchange].client.index].peer, to: address,
             sendsOwnHost: upstreams.directory.pools[pool].settings.sendsOwnHost, into: &copy.attempt.replay)
         admission.unmarkCopy(&scratch.decision, &own)
-        exchanges[exchange].buffers.copy = copy
+        exchanges[exchange].makeRare().copy = copy
         copies += 1
     }
 
     /// Content of the request has come.
     mutating func copyContent(_ exchange: ExchangeIndex, _ content: RawSpan) {
-        guard let copy = exchanges[exchange].buffers.copy else { return }
+        guard let copy = exchanges[exchange].rare?.copy else { return }
         guard copy.content.count + content.byteCount <= RequestCopy.maxContent else { return dropCopy(exchange) }
         copy.content.append(content)
     }
 
     /// The request has ended before it was whole, or is too large.
     mutating func dropCopy(_ exchange: ExchangeIndex) {
-        guard let copy = exchanges[exchange].buffers.copy.take() else { return }
+        guard let copy = exchanges[exchange].rare?.copy.take() else { return }
         copies -= 1
         // A request that was refused has no copy to miss.
         guard exchanges[exchange].record.attempts > 0 else { return }
@@ -82,8 +82,8 @@ extension Worker {
     /// Sends the copy of the request, if it has one, is whole and was sent itself.
     @inline(__always)
     mutating func sendCopyIfDue(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
-        guard exchanges[exchange].buffers.copy != nil, exchanges[exchange].state.hasWholeRequest, exchanges[exchange].record.attempts > 0,
-            let copy = exchanges[exchange].buffers.copy.take()
+        guard exchanges[exchange].rare?.copy != nil, exchanges[exchange].state.hasWholeRequest, exchanges[exchange].record.attempts > 0,
+            let copy = exchanges[exchange].rare?.copy.take()
         else { return }
         sendCopy(copy, &scratch)
     }
@@ -91,7 +91,7 @@ extension Worker {
     private mutating func sendCopy(_ copy: RequestCopy, _ scratch: inout Scratch) {
         let index = exchanges.acquire().index
         exchanges[index].begin(for: .none, at: now.monotonic)
-        exchanges[index].request.copiedRoute = copy.route
+        exchanges[index].makeRare().copiedRoute = copy.route
         exchanges[index].request.method = copy.method
         exchanges[index].request.isHeadAlone = copy.attempt.isHeadAlone
         exchanges[index].record.upstream = copy.upstream
@@ -143,7 +143,7 @@ extension Worker {
     /// The copy is over.
     mutating func endCopy(_ exchange: ExchangeIndex, _ outcome: MirrorOutcome, reusable: Bool = false) {
         copies -= 1
-        if let route = exchanges[exchange].request.copiedRoute { telemetry.metrics.mirrored(route: route, outcome) }
+        if let route = exchanges[exchange].rare?.copiedRoute { telemetry.metrics.mirrored(route: route, outcome) }
         releaseUpstream(exchange, reusable: reusable)
         closeExchange(exchange, isComplete: true)
     }

@@ -38,9 +38,9 @@ extension Worker {
     /// The upstream has failed, and there is no retry: answers with the failure, or cuts an answer that has begun. `awaitsClient`: it
     /// waited for the client's content, so the request was late. A call of gRPC may send nothing for long, and knows no such status.
     mutating func answerLost(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, awaitsClient: Bool = false, _ scratch: inout Scratch) {
-        if exchanges[exchange].request.copiedRoute != nil { return endCopy(exchange, loss.row.bound == nil ? .failed : .dropped) }
+        if exchanges[exchange].rare?.copiedRoute != nil { return endCopy(exchange, loss.row.bound == nil ? .failed : .dropped) }
         exchanges[exchange].record.error = loss.row.text
-        if exchanges[exchange].state.answer == .started { exchanges[exchange].answer.live?.ends(loss == .timeout ? .idle : .error) }
+        if exchanges[exchange].state.answer == .started { exchanges[exchange].rare?.live?.ends(loss == .timeout ? .idle : .error) }
         let isLate = awaitsClient && exchanges[exchange].request.dialect != .grpc
         endLost(exchange, isLate ? Refusal(HTTPFault(.late)) : loss.row.refusal, &scratch)
     }
@@ -62,7 +62,7 @@ extension Worker {
     /// the reason.
     mutating func endWithStatus(_ exchange: ExchangeIndex, _ refusal: Refusal, _ scratch: inout Scratch) {
         let client = exchanges[exchange].client.index
-        exchanges[exchange].answer.live?.ends(.error)
+        exchanges[exchange].rare?.live?.ends(.error)
         exchanges[exchange].record.refusal = refusal.code
         var status = FieldEdits()
         refusal.addGRPCStatus(to: &status)
@@ -80,7 +80,7 @@ extension Worker {
 
     /// Cuts an answer that cannot be completed, so that it does not look complete.
     mutating func cutAnswer(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
-        if let flight = exchanges[exchange].answer.fetch { return fetchLost(flight, exchange, .badGateway) }
+        if let flight = exchanges[exchange].rare?.fetch { return fetchLost(flight, exchange, .badGateway) }
         let client = exchanges[exchange].client.index
         // If the end of the connection ends the answer, only a reset shows that it is incomplete.
         if downstream.clients[client].http.endsWithConnection { downstream.clients[client].connection.resetOnClose() }
@@ -91,7 +91,7 @@ extension Worker {
 
     /// Writes the refusal in the exchange's dialect and ends the exchange.
     mutating func answer(_ exchange: ExchangeIndex, with refusal: Refusal, _ scratch: inout Scratch) {
-        if let flight = exchanges[exchange].answer.fetch { return fetchLost(flight, exchange, refusal) }
+        if let flight = exchanges[exchange].rare?.fetch { return fetchLost(flight, exchange, refusal) }
         if case .rateLimited = refusal { exchanges[exchange].count(in: &hottestKeys, policy: admission.policy, at: now.wall) }
         exchanges[exchange].keep(refusal, in: &refusals, policy: admission.policy, at: now.wall)
         exchanges[exchange].record.refusal = refusal.code

@@ -14,7 +14,7 @@ extension Worker {
     /// Bytes that may be spliced at once; 0 where the body takes another route.
     private func spliceable(_ direction: BodyDirection, _ exchange: ExchangeIndex) -> Int {
         // A copy has no client, and of a request that is copied all content is read.
-        guard exchanges[exchange].request.copiedRoute == nil, direction == .answer || exchanges[exchange].buffers.copy == nil else {
+        guard exchanges[exchange].rare?.copiedRoute == nil, direction == .answer || exchanges[exchange].rare?.copy == nil else {
             return 0
         }
         let client = exchanges[exchange].client.index
@@ -36,14 +36,14 @@ extension Worker {
         switch direction {
         case .request:
             guard downstream.clients[client].input.isEmpty, !exchanges[exchange].state.upstreamStoppedReading else { return nil }
-            if isTunnel { return exchanges[exchange].isFlushed ? exchanges[exchange].answer.tunnel?.fromClient.left : nil }
+            if isTunnel { return exchanges[exchange].isFlushed ? exchanges[exchange].rare?.tunnel?.fromClient.left : nil }
             guard exchanges[exchange].state.phase == .relaying, hasRoom(.request, exchange), !exchanges[exchange].attempt.isChunked,
                 downstream.clients[client].phase == .open
             else { return nil }
             return downstream.clients[client].http.bodyRemaining
         case .answer:
             guard upstreams.connections[upstream].input.isEmpty, hasRoom(.answer, exchange) else { return nil }
-            if isTunnel { return exchanges[exchange].answer.tunnel?.fromServer.left }
+            if isTunnel { return exchanges[exchange].rare?.tunnel?.fromServer.left }
             guard exchanges[exchange].state.answer == .started, exchanges[exchange].answer.course == .direct,
                 downstream.clients[client].http.sendsKnownLength
             else { return nil }
@@ -66,7 +66,7 @@ extension Worker {
         switch (outcome, direction) {
         case (.done(let count), .request):
             exchanges[exchange].passed(count, direction)
-            if exchanges[exchange].answer.tunnel?.passed(count, from: .client, at: now.monotonic) == nil {
+            if exchanges[exchange].rare?.tunnel?.passed(count, from: .client, at: now.monotonic) == nil {
                 exchanges[exchange].state.streamed()
                 downstream.clients[client].http.bodyPassed(count)
                 downstream.bodyMoved(client, by: count, at: now.monotonic, settings)
@@ -75,7 +75,7 @@ extension Worker {
             downstream.clients[client].readSize.received(count, wasKept: !exchanges[exchange].isFlushed)
         case (.done(let count), .answer):
             exchanges[exchange].passed(count, direction)
-            if exchanges[exchange].answer.tunnel?.passed(count, from: .server, at: now.monotonic) == nil {
+            if exchanges[exchange].rare?.tunnel?.passed(count, from: .server, at: now.monotonic) == nil {
                 upstreams.connections[upstream].http.bodyPassed(count)
                 startAnswerClock(exchange, upstream)
             }
@@ -86,7 +86,7 @@ extension Worker {
             refreshUpstreamInterest(upstream)
         case (.wouldBlock, _): break
         case (.closed, .request): inputClosed(client, &scratch)
-        case (.closed, .answer) where exchanges[exchange].answer.tunnel != nil: serverLeftTunnel(exchange, &scratch)
+        case (.closed, .answer) where exchanges[exchange].rare?.tunnel != nil: serverLeftTunnel(exchange, &scratch)
         case (.closed, .answer): answerInputClosed(upstream, &scratch)
         case (.failed, _) where outcome.isUnsupported:
             // The system cannot splice between such sockets: nothing was moved, and it is not tried again.
@@ -94,7 +94,7 @@ extension Worker {
             pipes = nil
             return false
         case (.failed, .request): abandon(client, &scratch)
-        case (.failed, .answer) where exchanges[exchange].answer.tunnel != nil: serverLeftTunnel(exchange, &scratch)
+        case (.failed, .answer) where exchanges[exchange].rare?.tunnel != nil: serverLeftTunnel(exchange, &scratch)
         case (.failed, .answer): lostWhileReading(upstream, &scratch)
         }
         return true

@@ -100,7 +100,7 @@ extension Worker {
         guard case .refresh(let began, _) = exchanges.resume(exchange, from: .refresh) else { return }
         refreshEnded(exchange.index)
         telemetry.metrics.refreshed(RefreshResult(answer.outcome), RefreshSource(answer.role))
-        exchanges[exchange.index].request.refresh = CompletedRefresh(answer: answer, began: began, ended: now.monotonic)
+        exchanges[exchange.index].makeRare().refresh = CompletedRefresh(answer: answer, began: began, ended: now.monotonic)
         decideAgain(exchange.index, &scratch)
     }
 

@@ -20,13 +20,13 @@ extension Worker {
             isSecure: downstream.clients[client].peer.isTLS
                 || scratch.decision.client.peerIsTrusted && scratch.request.cameOverTLS(bytes),
             caller: LocalCaller(scratch.decision))
-        exchanges[exchange].request.local = LocalExchange(handler: handler, kind: kind, executor: executor, request: request)
+        exchanges[exchange].makeRare().local = LocalExchange(handler: handler, kind: kind, executor: executor, request: request)
         exchanges[exchange].state.collect(isWhole: exchanges[exchange].request.isHeadAlone)
     }
 
     /// Calls the handler with the complete request, if there is room for it.
     mutating func startHandler(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
-        guard let local = exchanges[exchange].request.local.take() else { return }
+        guard let local = exchanges[exchange].rare?.local.take() else { return }
         if let reason = takeLocalSlot(exchange, local.kind) {
             noteShed(exchange, reason)
             return answer(exchange, with: .unavailable(.overload, retryAfterSeconds: 1), &scratch)

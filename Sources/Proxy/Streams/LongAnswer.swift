@@ -85,5 +85,5 @@ struct StreamTable: ~Copyable {
 
 extension Slab where Element == Exchange {
     /// The stream moves to another place of the table.
-    mutating func move(_ exchange: Handle<Exchange>, to place: Int) { self[exchange.index].answer.live?.place = place }
+    mutating func move(_ exchange: Handle<Exchange>, to place: Int) { self[exchange.index].rare?.live?.place = place }
 }

@@ -30,11 +30,11 @@ extension Worker {
         // A stream that a retry has begun would hold its part of the budget until it ends.
         release(.retry, exchange)
         let live = LongAnswer(
-            kind, exchanges[exchange].answer.life, exchanges[exchange].answer.streamRule,
+            kind, exchanges[exchange].life, exchanges[exchange].request.streamRule,
             isReadable: !exchanges[exchange].answer.frames.isNone,
             at: now.monotonic)
         streams.add(handle, live)
-        exchanges[exchange].answer.live = live
+        exchanges[exchange].makeRare().live = live
         // HTTP/2 has its own PING.
         let upstream = exchanges[exchange].attempt.upstream.index
         if live.heartbeat != nil, !upstreams.connections[upstream].isStream {
@@ -68,7 +68,7 @@ extension Worker {
         streams.timers.expire(now.monotonic, into: &scratch.due)
         for index in scratch.due.indices where !streams.timers.isSet(scratch.due[index]) {
             let exchange = ExchangeIndex(number: UInt32(scratch.due[index]))
-            guard exchanges[exchange].answer.live != nil else { continue }
+            guard exchanges[exchange].rare?.live != nil else { continue }
             resumingClient(of: exchange, &scratch) { $0.advanceStream(exchange, &$1) }
         }
         if !scratch.due.isEmpty { scratch.due.removeAll(keepingCapacity: true) }
@@ -77,10 +77,10 @@ extension Worker {
     /// Does what is due for a stream, and sets its timer.
     mutating func advanceStream(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         let handle = exchanges.handle(exchange)
-        if let cutAt = exchanges[exchange].answer.live?.cutAt, cutAt <= now.monotonic { return cutStream(exchange, &scratch) }
+        if let cutAt = exchanges[exchange].rare?.live?.cutAt, cutAt <= now.monotonic { return cutStream(exchange, &scratch) }
         // The clock of a stream whose end waits for a gap stands still.
-        while exchanges.isCurrent(handle), exchanges[exchange].answer.live?.end == nil,
-            let action = exchanges[exchange].answer.live?.clock?.advance(to: now.wall), action != .nothing
+        while exchanges.isCurrent(handle), exchanges[exchange].rare?.live?.end == nil,
+            let action = exchanges[exchange].rare?.live?.clock?.advance(to: now.wall), action != .nothing
         {
             act(on: action, exchange, &scratch)
         }
@@ -99,23 +99,23 @@ extension Worker {
     }
 
     private mutating func askAboutSession(_ exchange: ExchangeIndex) {
-        guard let session = exchanges[exchange].answer.life?.extendingSession else { return }
+        guard let session = exchanges[exchange].life?.extendingSession else { return }
         let (handle, mailbox) = (exchanges.handle(exchange), mailbox)
         services.sessionExpiry(session) { mailbox.post(.sessionExpires(handle, $0)) }
     }
 
     /// The newest token of the stream's session is valid until then.
     mutating func learnedExpiry(_ exchange: Handle<Exchange>, _ newest: Int64?, _ scratch: inout Scratch) {
-        guard exchanges.isCurrent(exchange), exchanges[exchange.index].answer.live?.end == nil else { return }
+        guard exchanges.isCurrent(exchange), exchanges[exchange.index].rare?.live?.end == nil else { return }
         resumingClient(of: exchange.index, &scratch) { worker, scratch in
-            guard let action = worker.exchanges[exchange.index].answer.live?.clock?.answered(newest, at: worker.now.wall) else { return }
+            guard let action = worker.exchanges[exchange.index].rare?.live?.clock?.answered(newest, at: worker.now.wall) else { return }
             worker.act(on: action, exchange.index, &scratch)
             if worker.exchanges.isCurrent(exchange) { worker.advanceStream(exchange.index, &scratch) }
         }
     }
 
     private mutating func setStreamTimer(_ exchange: ExchangeIndex) {
-        guard let live = exchanges[exchange].answer.live else { return }
+        guard let live = exchanges[exchange].rare?.live else { return }
         // The sweep looks at the clock too, in case the wall clock jumps.
         var next = MonotonicTime(nanoseconds: .max)
         if let cutAt = live.cutAt {
@@ -137,7 +137,7 @@ extension Worker {
         var lookUps = Self.maxLookUps
         for exchange in exchanges.indices where exchanges[exchange].isAnswering {
             resumingClient(of: exchange, &scratch) { worker, scratch in
-                if worker.exchanges[exchange].answer.live == nil { return worker.openIfLong(exchange, &scratch) }
+                if worker.exchanges[exchange].rare?.live == nil { return worker.openIfLong(exchange, &scratch) }
                 let handle = worker.exchanges.handle(exchange)
                 lookUps -= worker.checkStream(exchange, lookUps: lookUps, &scratch)
                 if worker.exchanges.isCurrent(handle) { worker.advanceStream(exchange, &scratch) }
@@ -155,7 +155,7 @@ extension Worker {
         let kind = exchanges[exchange].streamKind
         if age >= (kind == .grpc ? Self.longCall : Self.longAnswer) {
             openStream(exchange, kind, &scratch)
-        } else if let life = exchanges[exchange].answer.life,
+        } else if let life = exchanges[exchange].life,
             case .over = admission.state(of: life, isFiltered: exchanges[exchange].answer.isFilteredByTier, at: now.wall)
         {
             guard kind == .grpc || age >= Self.shortAnswer else {
@@ -169,7 +169,7 @@ extension Worker {
     /// Ends the stream if its session or its tier is gone. Looks up what is not known, if it may; returns how many it looked up.
     @discardableResult
     private mutating func checkStream(_ exchange: ExchangeIndex, lookUps: Int, _ scratch: inout Scratch) -> Int {
-        guard let life = exchanges[exchange].answer.life, exchanges[exchange].answer.live?.end == nil else { return 0 }
+        guard let life = exchanges[exchange].life, exchanges[exchange].rare?.live?.end == nil else { return 0 }
         let state = admission.state(of: life, isFiltered: exchanges[exchange].answer.isFilteredByTier, at: now.wall)
         switch state {
         case .live: return 0
@@ -197,9 +197,9 @@ extension Worker {
 extension Exchange {
     /// Whether the client has been sent some of an upstream's answer, or calls by gRPC, whose answers may begin late.
     fileprivate var isAnswering: Bool {
-        if answer.live != nil { return true }
+        if rare?.live != nil { return true }
         if case .stored = answer.source { return state.phase == .producing && state.answer == .started }
-        guard state.phase == .relaying, answer.fetch == nil else { return false }
+        guard state.phase == .relaying, rare?.fetch == nil else { return false }
         return state.answer == .started || state.answer == .none && request.dialect == .grpc
     }
 

@@ -12,7 +12,7 @@ extension Worker {
 
     /// Ends a stream. The exchange is over afterwards, or as soon as the frame under way is.
     mutating func endStream(_ exchange: ExchangeIndex, _ reason: StreamEndReason, _ scratch: inout Scratch) {
-        guard let live = exchanges[exchange].answer.live, live.end == nil else { return }
+        guard let live = exchanges[exchange].rare?.live, live.end == nil else { return }
         live.end = reason
         exchanges[exchange].record.error = reason.word
         switch live.kind {
@@ -32,7 +32,7 @@ extension Worker {
 
     /// Ends a stream that is between two frames: an event stream with a comment, a gRPC call with its status.
     mutating func finishStream(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
-        guard let reason = exchanges[exchange].answer.live?.end else { return }
+        guard let reason = exchanges[exchange].rare?.live?.end else { return }
         let client = exchanges[exchange].client.index
         switch exchanges[exchange].answer.frames {
         case .none: return cutStream(exchange, &scratch)
@@ -62,7 +62,7 @@ extension Worker {
 
     /// The gateway drains: ends what would last, and whose clients come again.
     mutating func endStreamsForDrain(_ scratch: inout Scratch) {
-        for exchange in exchanges.indices where exchanges[exchange].answer.live?.kind.endsWithDrain == true {
+        for exchange in exchanges.indices where exchanges[exchange].rare?.live?.kind.endsWithDrain == true {
             resumingClient(of: exchange, &scratch) { $0.endStream(exchange, .drain, &$1) }
         }
         for exchange in exchanges.indices where exchanges[exchange].isFromHandler {
@@ -72,26 +72,26 @@ extension Worker {
 
     /// The exchange ends: its stream, if it is one, is counted and its log line names the reason.
     mutating func closeStream(_ exchange: ExchangeIndex, isComplete: Bool) {
-        guard let live = exchanges[exchange].answer.live else { return }
+        guard let live = exchanges[exchange].rare?.live else { return }
         if let moved = streams.remove(exchanges.handle(exchange), at: live.place) { exchanges.move(moved, to: live.place) }
         let isFaulty = exchanges[exchange].record.error.utf8CodeUnitCount > 0
         telemetry.streamEnded(
             &exchanges[exchange].record, live.kind,
-            live.end ?? exchanges[exchange].answer.tunnel?.leftBy ?? (isComplete ? .upstream : isFaulty ? .error : .client))
+            live.end ?? exchanges[exchange].rare?.tunnel?.leftBy ?? (isComplete ? .upstream : isFaulty ? .error : .client))
     }
 
     // MARK: writing between frames
 
     /// Tells the client of an event stream that it ends in so many seconds, now or in the next gap.
     mutating func warn(_ exchange: ExchangeIndex, _ seconds: Int64, _ scratch: inout Scratch) {
-        exchanges[exchange].answer.live?.warning = seconds
+        exchanges[exchange].rare?.live?.warning = seconds
         guard exchanges[exchange].answer.frames.isInGap else { return }
         writeWarning(exchange, &scratch)
         _ = sendGathered(exchanges.handle(exchange), &scratch)
     }
 
     private mutating func writeWarning(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
-        guard let seconds = exchanges[exchange].answer.live?.takeWarning() else { return }
+        guard let seconds = exchanges[exchange].rare?.live?.takeWarning() else { return }
         write(exchange, &scratch) { out in
             out.append("event: token-expiring\ndata: {\"expires_in\":")
             out.append(decimal: UInt64(clamping: seconds))
@@ -101,7 +101,7 @@ extension Worker {
 
     /// Sends a comment if nothing has gone to the client for long.
     mutating func sendHeartbeatIfDue(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
-        guard let live = exchanges[exchange].answer.live, live.end == nil, let heartbeat = live.heartbeat,
+        guard let live = exchanges[exchange].rare?.live, live.end == nil, let heartbeat = live.heartbeat,
             live.movedAt.advanced(milliseconds: heartbeat) <= now.monotonic
         else { return }
         live.movedAt = now.monotonic
@@ -115,7 +115,7 @@ extension Worker {
     private mutating func write(_ exchange: ExchangeIndex, _ scratch: inout Scratch, _ text: (inout ByteBuffer) -> Void) {
         var content = ByteBuffer(capacity: 64)
         text(&content)
-        exchanges[exchange].answer.live?.movedAt = now.monotonic
+        exchanges[exchange].rare?.live?.movedAt = now.monotonic
         writeContent(exchange, content.readable, &scratch)
     }
 
@@ -128,8 +128,8 @@ extension Worker {
     mutating func followFrames(
         _ exchange: ExchangeIndex, _ count: Int, of input: inout ByteBuffer, _ scratch: inout Scratch
     ) -> Int? {
-        exchanges[exchange].answer.live?.movedAt = now.monotonic
-        guard exchanges[exchange].answer.live?.awaitsGap == true else {
+        exchanges[exchange].rare?.live?.movedAt = now.monotonic
+        guard exchanges[exchange].rare?.live?.awaitsGap == true else {
             exchanges[exchange].answer.frames.advance(over: input.readable.extracting(0..<count))
             return count
         }
@@ -142,7 +142,7 @@ extension Worker {
                 input.readable.extracting(0..<gap), into: &scratch.output)
         }
         input.discard(gap)
-        guard exchanges[exchange].answer.live?.end == nil else {
+        guard exchanges[exchange].rare?.live?.end == nil else {
             if !isChanged { exchanges[exchange].record.bytesOut -= UInt64(count - gap) }
             finishStream(exchange, &scratch)
             return nil

@@ -35,7 +35,7 @@ extension Worker {
         scratch.traceparent.removeAll()
         context.recorded(as: attemptID).write(into: &scratch.traceparent)
         describe(exchange, bytes, &scratch)
-        if exchanges[exchange].request.refresh != nil { recordRefresh(exchange) }
+        if exchanges[exchange].rare?.refresh != nil { recordRefresh(exchange) }
     }
 
     /// Adds what is known of the request while its head is in memory.
@@ -205,7 +205,7 @@ extension Worker {
     /// The refresh was over before the request was identified.
     private mutating func recordRefresh(_ exchange: ExchangeIndex) {
         let trace = exchanges[exchange].trace
-        guard let refresh = exchanges[exchange].request.refresh else { return }
+        guard let refresh = exchanges[exchange].rare?.refresh else { return }
         let result = RefreshResult(refresh.answer.outcome)
         trace.waited.removeAll()
         trace.waited.add(.refreshOutcome, result.text)

@@ -89,7 +89,7 @@ extension Worker {
         for end in waiting where upstreams.connections.isCurrent(end) {
             let exchange = takeExchange(end.index)
             upstreams.resumable.append(exchanges[exchange].client)
-            findConnection(exchange, mayWait: exchanges[exchange].request.copiedRoute == nil, &scratch)
+            findConnection(exchange, mayWait: exchanges[exchange].rare?.copiedRoute == nil, &scratch)
         }
     }
 

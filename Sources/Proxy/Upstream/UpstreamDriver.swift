@@ -17,7 +17,7 @@ extension Worker {
         exchanges[exchange].record.sentAt = now.monotonic
         if exchanges[exchange].request.isTraced { beginAttempt(exchange) }
         if let loss = countUnderWay(exchange) { return failed(exchange, loss, wasUsed: false, &scratch) }
-        findConnection(exchange, mayWait: exchanges[exchange].request.copiedRoute == nil, &scratch)
+        findConnection(exchange, mayWait: exchanges[exchange].rare?.copiedRoute == nil, &scratch)
         sendCopyIfDue(exchange, &scratch)
     }
 
@@ -146,7 +146,7 @@ extension Worker {
             let exchange = upstreams.connections[upstream].exchange.index
             // Only the upstream's own silence counts, not time that the client takes to send or read.
             let hasAll = exchanges[exchange].state.hasWholeRequest || exchanges[exchange].state.upstreamStoppedReading
-            let mayBeSilent = exchanges[exchange].answer.live?.heartbeat != nil
+            let mayBeSilent = exchanges[exchange].rare?.live?.heartbeat != nil
             guard hasRoom(.answer, exchange), hasAll || !exchanges[exchange].isFlushed, !mayBeSilent else {
                 return startAnswerClock(exchange, upstream)
             }
@@ -241,7 +241,7 @@ extension Worker {
         upstreams.connections[upstream].exchange = .none
         if wasTunnel, !exchanges[exchange].state.upstreamStoppedReading {
             swap(&upstreams.connections[upstream].output, &exchanges[exchange].attempt.pending)
-            return endUpstream(upstream, isSilent: exchanges[exchange].answer.tunnel?.hasServersClose ?? false)
+            return endUpstream(upstream, isSilent: exchanges[exchange].rare?.tunnel?.hasServersClose ?? false)
         }
         let idleTime = upstreams.connections[upstream].http.idleTime(longest: settings.upstreamIdleTimeout)
         let isWanted = !upstreams.directory[endpoint].isRetired && !upstreams.directory.pools[endpoint.pool].isOverBound

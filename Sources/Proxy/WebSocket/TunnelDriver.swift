@@ -53,7 +53,7 @@ extension Worker {
     private mutating func openTunnel(_ exchange: ExchangeIndex, _ upstream: UpstreamIndex, _ acceptance: WebSocketAcceptance) {
         let client = exchanges[exchange].client.index
         exchanges[exchange].state.upgraded()
-        exchanges[exchange].answer.tunnel = Tunnel(acceptance, at: now.monotonic)
+        exchanges[exchange].makeRare().tunnel = Tunnel(acceptance, at: now.monotonic)
         exchanges[exchange].buffers.answerEdits = FieldEdits()
         upstreams.connections[upstream].phase = .tunnel
         upstreams.timers.clear(upstream.id)
@@ -69,7 +69,7 @@ extension Worker {
         let exchange = downstream.clients[client].exchange.index
         guard exchanges[exchange].isFlushed else { return }
         let before = input.count
-        let tunnel = exchanges[exchange].answer.tunnel!
+        let tunnel = exchanges[exchange].rare!.tunnel!
         let step = tunnel.fromClient.advance(input.readable, endsFrame: tunnel.close != nil)
         tunnel.movedAt = now.monotonic
         exchanges[exchange].passed(step.count, .request)
@@ -119,7 +119,7 @@ extension Worker {
     /// Passes on the frames of the upstream. The header of the last one may be incomplete: it stays in `input`.
     private mutating func serverSent(_ exchange: ExchangeIndex, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
         let handle = exchanges.handle(exchange)
-        let tunnel = exchanges[exchange].answer.tunnel!
+        let tunnel = exchanges[exchange].rare!.tunnel!
         let step = tunnel.fromServer.advance(input.readable, endsFrame: tunnel.close != nil)
         tunnel.movedAt = now.monotonic
         exchanges[exchange].passed(step.count, .answer)
@@ -157,7 +157,7 @@ extension Worker {
 
     private func idleDeadline(_ exchange: ExchangeIndex) -> MonotonicTime {
         let timeout = max(settings.webSocketIdleTimeout, exchanges[exchange].attempt.timeout)
-        return (exchanges[exchange].answer.tunnel?.movedAt ?? now.monotonic).advanced(milliseconds: timeout)
+        return (exchanges[exchange].rare?.tunnel?.movedAt ?? now.monotonic).advanced(milliseconds: timeout)
     }
 
     /// The timer is not set with each frame: it finds out how long nothing has come.

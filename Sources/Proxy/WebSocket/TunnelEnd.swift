@@ -18,14 +18,14 @@ extension Worker {
 
     /// One side has broken a rule.
     mutating func failTunnel(_ exchange: ExchangeIndex, _ close: TunnelClose, _ scratch: inout Scratch) {
-        exchanges[exchange].answer.live?.ends(.error)
+        exchanges[exchange].rare?.live?.ends(.error)
         exchanges[exchange].record.error = close.error
         closeTunnel(exchange, close, &scratch)
     }
 
     /// Tells both sides why the tunnel ends, as soon as no frame is under way to them.
     private mutating func closeTunnel(_ exchange: ExchangeIndex, _ close: TunnelClose, _ scratch: inout Scratch) {
-        guard exchanges[exchange].answer.tunnel!.end(close) else { return }
+        guard exchanges[exchange].rare!.tunnel!.end(close) else { return }
         upstreams.timers.set(
             exchanges[exchange].attempt.upstream.index.id, deadline: now.monotonic.advanced(milliseconds: Self.frameGrace))
         settleTunnel(exchange, &scratch)
@@ -33,7 +33,7 @@ extension Worker {
 
     /// Writes the close frames that are due, and ends the tunnel when both sides have one.
     mutating func settleTunnel(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
-        let tunnel = exchanges[exchange].answer.tunnel!
+        let tunnel = exchanges[exchange].rare!.tunnel!
         if let close = tunnel.close {
             if tunnel.fromClient.mayClose {
                 tunnel.fromClient.closed()
@@ -66,7 +66,7 @@ extension Worker {
         let exchange = downstream.clients[client].exchange.index
         _ = downstream.clients[client].http.inputClosed()
         exchanges[exchange].noteTunnelEnd(.client)
-        let tunnel = exchanges[exchange].answer.tunnel!
+        let tunnel = exchanges[exchange].rare!.tunnel!
         guard tunnel.fromClient.isOver, tunnel.close == nil else {
             return finishTunnel(exchange, &scratch)
         }
@@ -133,6 +133,6 @@ extension Worker {
 extension Exchange {
     /// Notes which side ends the tunnel, unless that is known. The gateway may still end the other side.
     mutating func noteTunnelEnd(_ reason: StreamEndReason) {
-        if answer.tunnel?.leftBy == nil { answer.tunnel?.leftBy = reason }
+        if rare?.tunnel?.leftBy == nil { rare?.tunnel?.leftBy = reason }
     }
 }

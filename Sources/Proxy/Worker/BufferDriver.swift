@@ -81,7 +81,7 @@ extension Worker {
     /// Memory is short, and the exchange's client holds much of it: ends the exchange, if it holds some. Otherwise one client whose
     /// requests grow together would hold back all others.
     private mutating func endsForMemory(_ exchange: ExchangeIndex, _ scratch: inout Scratch) -> Bool {
-        guard load.isShortOfMemory, exchanges[exchange].answer.fetch == nil, let share = exchanges[exchange].counts.share,
+        guard load.isShortOfMemory, exchanges[exchange].rare?.fetch == nil, let share = exchanges[exchange].counts.share,
             downstream.shares[share].buffers.excess > 0
         else {
             return false
@@ -107,7 +107,7 @@ extension Worker {
 extension Exchange {
     /// Bytes of the request and of the answer's stages that wait in memory.
     fileprivate var bufferedBytes: Int {
-        buffers.heldHead.count + attempt.replay.count + attempt.pending.count + answer.heldBytes + (buffers.copy?.count ?? 0)
+        buffers.heldHead.count + attempt.replay.count + attempt.pending.count + answer.heldBytes + (rare?.heldBytes ?? 0)
     }
 
     /// Whether it has a target and the client has received none of its answer.

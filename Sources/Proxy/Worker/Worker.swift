@@ -179,7 +179,7 @@ extension Worker {
     /// Ends the worker: the exchanges that are left are cut and logged, and everything is closed.
     private mutating func end(_ scratch: inout Scratch) {
         limits.end(now.monotonic)
-        for index in exchanges.indices { exchanges[index].answer.live?.ends(.drain) }
+        for index in exchanges.indices { exchanges[index].rare?.live?.ends(.drain) }
         for index in downstream.clients.indices where downstream.clients[index].phase != .free { abandon(index, cause: .drain, &scratch) }
         for index in upstreams.connections.indices where upstreams.connections[index].phase != .free { upstreams.close(index) }
         releaseEnded()

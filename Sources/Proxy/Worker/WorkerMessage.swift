@@ -287,7 +287,7 @@ extension Worker {
         let former = admission.policy
         refusals.adopted(formerly: former)
         admission.adopt(policy)
-        for exchange in exchanges.indices { exchanges[exchange].answer.life?.adopt(policy, insteadOf: former) }
+        for exchange in exchanges.indices { exchanges[exchange].life?.adopt(policy, insteadOf: former) }
     }
 
     /// Milliseconds that a new connection has for its first request during a drain.
