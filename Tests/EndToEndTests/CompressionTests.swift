@@ -65,6 +65,38 @@ import Testing
         #expect(answer["body"].text == Self.free && ["gzip", "br", "zstd"].contains(answer["coding"].text))
     }
 
+    /// Streams by hundreds that their client does not read and resets, all from one address.
+    @Test func aFloodOfOpenStreamsLeavesCompressionToOthers() throws {
+        let upstream = try Upstream { request, connection in
+            guard request.target == "/all?held" else { return try Self.script(request, connection) }
+            try connection.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n[1,2,\r\n")
+            _ = connection.takeRest()
+        }
+        let gateway = try Self.gateway(upstream)
+        // Of 64 compressors four fifths for one address.
+        let share = 52.0
+        var memory: [Int] = []
+        for round in 1...4 {
+            let peers = try (0..<3).map { _ in try HTTP2Peer(port: gateway.port, settings: [(4, 0)], host: 2) }
+            for peer in peers {
+                for stream in 0..<90 { try peer.ask(2 * stream + 1, "GET", "/all?held", [("accept-encoding", "br")]) }
+                var heads = 0
+                try peer.take { frame in
+                    if frame.type == 1 { heads += 1 }
+                    return heads == 90
+                }
+            }
+            #expect(try gateway.ask("GET /all", ["Accept-Encoding: gzip"])["Content-Encoding"] == "gzip", "another address has room")
+            memory.append(try gateway.residentKiB)
+            for peer in peers { for stream in 0..<90 { try peer.send(3, 0, 2 * stream + 1, HTTP2Peer.word(8)) } }
+            try eventually("all are over") { try gateway.metric("tollgate_http_requests_in_flight") == 0 }
+            let compressed = try gateway.metric("tollgate_compress_answers_total", "coding=\"br\"")
+            let others = try gateway.metric("tollgate_compress_skipped_total", "reason=\"busy\"")
+            #expect(compressed == share * Double(round) && others == (270 - share) * Double(round))
+        }
+        #expect(memory[3] - memory[0] < 8 * 1_024, "compressors come back: \(memory)")
+    }
+
     @Test func offIsOff() throws {
         let upstream = try Upstream(Self.script)
         let gateway = try Self.gateway(upstream, "TOLLGATE_COMPRESS=off")

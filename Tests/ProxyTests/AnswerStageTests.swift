@@ -82,19 +82,19 @@ import Wire
         var request = CompressionRequest()
         (request.coding, request.padding) = (coding, 9)
         try run(Compression(), coding: coding) {
-            $0.begin(plan, request, pool)
+            $0.begin(plan, request, pool, client: 1)
         } expecting: {
             $0
         }
         try run(StageChain(TierFilter(), Compression()), packs: true, coding: coding) {
             $0.first.begin(Self.plan, .lowest)
-            $0.rest.begin(plan, request, pool)
+            $0.rest.begin(plan, request, pool, client: 1)
         } expecting: {
             Self.filtered($0)
         }
         try run(StageChain(TierFilter(), StageChain(Tee(), Compression())), coding: coding) {
             $0.first.begin(Self.shadow, .lowest)
-            $0.rest.rest.begin(plan, request, pool)
+            $0.rest.rest.begin(plan, request, pool, client: 1)
         } expecting: {
             $0
         }

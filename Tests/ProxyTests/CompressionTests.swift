@@ -53,7 +53,7 @@ import Wire
         request.coding = coding
         change(&request)
         var stage = Compression()
-        stage.begin(plan, request, pool)
+        stage.begin(plan, request, pool, client: 1)
         stage.head(&head, &bytes, isForHead: isForHead)
         defer { stage.reset() }
         return (
@@ -122,12 +122,29 @@ import Wire
             } == nil)
     }
 
-    @Test func encodersAreBoundedAndKept() {
+    @Test func encodersAreBoundedAndShared() {
+        func take(_ pool: EncoderPool, _ count: Int, isForEvents: Bool, _ client: UInt64) -> Int {
+            (0..<count).count { _ in pool.take(.gzip, padding: 0, isForEvents: isForEvents, client: client) != nil }
+        }
+        // With shares: of event streams, of all, and what the first client leaves for others.
+        for (share, taken) in [(ShareRule.all, [32, 32, 0, 0]), (ShareRule(percent: 80), [26, 26, 5, 4])] {
+            let pool = EncoderPool()
+            pool.share = share
+            let found = [
+                take(pool, 70, isForEvents: true, 1), take(pool, 70, isForEvents: false, 1), take(pool, 5, isForEvents: true, 2),
+                take(pool, 4, isForEvents: false, 3),
+            ]
+            #expect(found == taken && pool.used == taken.reduce(0, +))
+        }
         let pool = EncoderPool()
-        var taken = (0..<70).map { _ in pool.take(.gzip, padding: 0, isForEvents: true) != nil }
-        #expect(taken.filter(\.self).count == 32)
-        taken = (0..<70).map { _ in pool.take(.gzip, padding: 0, isForEvents: false) != nil }
-        #expect(taken.filter(\.self).count == 32 && pool.used == 64)
+        pool.share = ShareRule(percent: 80)
+        for client: UInt64 in [1, 2, 1] {
+            for _ in 0..<60 {
+                guard let encoder = pool.take(.gzip, padding: 0, isForEvents: client == 1, client: client) else { continue }
+                pool.give(encoder, isForEvents: client == 1, client: client)
+            }
+        }
+        #expect(pool.used == 0 && pool.keptBytes > 0)
     }
 
     // MARK: over a worker

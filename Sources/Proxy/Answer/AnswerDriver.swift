@@ -177,7 +177,9 @@ extension Worker {
         var changed = ByteBuffer()
         swap(&changed, &scratch.changedHead)
         defer { swap(&changed, &scratch.changedHead) }
-        if exchanges[exchange].answer.stages?.compression.isAsked == true { encoders.isBusy = isBusy }
+        if exchanges[exchange].answer.stages?.compression.isAsked == true {
+            (encoders.isBusy, encoders.share) = (isBusy, settings.clientShare)
+        }
         changed.removeAll()
         changed.append(bytes.extracting(0..<scratch.response.length))
         try exchanges[exchange].answer.head(&scratch.response, &changed, isForHead: exchanges[exchange].request.method == .head)

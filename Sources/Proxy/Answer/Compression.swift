@@ -10,6 +10,8 @@ struct Compression: AnswerStage, ~Copyable {
     private var request = CompressionRequest()
     private var pool: EncoderPool?
     private var encoder: ContentEncoder?
+    /// The hash of the client that holds it.
+    private var client: UInt64 = 0
     private(set) var role = StageRole.none
     /// Whether the content is an event stream, whose client waits for each event.
     private(set) var isForEvents = false
@@ -23,10 +25,11 @@ struct Compression: AnswerStage, ~Copyable {
     private var lines = ByteBuffer()
 
     /// A request begins on a route with this plan.
-    mutating func begin(_ plan: CompressionPlan, _ request: CompressionRequest, _ pool: EncoderPool) {
+    mutating func begin(_ plan: CompressionPlan, _ request: CompressionRequest, _ pool: EncoderPool, client: UInt64) {
         self.plan = plan
         self.request = request
         self.pool = pool
+        self.client = client
     }
 
     mutating func reset() {
@@ -43,7 +46,7 @@ struct Compression: AnswerStage, ~Copyable {
     }
 
     private mutating func returnEncoder() {
-        if let encoder = encoder.take() { pool?.give(encoder, isForEvents: isForEvents) }
+        if let encoder = encoder.take() { pool?.give(encoder, isForEvents: isForEvents, client: client) }
     }
 
     var heldBytes: Int {
@@ -98,7 +101,7 @@ struct Compression: AnswerStage, ~Copyable {
     private mutating func choose(isForHead: Bool) -> CompressionSkip? {
         guard request.coding != .identity else { return .notAccepted }
         guard !isForHead else { return nil }
-        encoder = pool?.take(request.coding, padding: request.padding, isForEvents: isForEvents)
+        encoder = pool?.take(request.coding, padding: request.padding, isForEvents: isForEvents, client: client)
         guard encoder != nil else { return .busy }
         role = .changes
         return nil

@@ -149,7 +149,8 @@ extension Worker {
         else { return }
         let padding = UInt8(truncatingIfNeeded: telemetry.random.next() % 100)
         let request = CompressionRequest(scratch.request.fields, bytes, plan, padding: padding)
-        exchanges[exchange].openStages().compression.begin(plan, request, encoders)
+        let client = exchanges[exchange].counts.share.map { downstream.shares[$0].hash } ?? 0
+        exchanges[exchange].openStages().compression.begin(plan, request, encoders, client: client)
     }
 
     /// Starts what was decided, at once or after a wait. `bodyHasArrived`: bytes of the body have been received.
