@@ -10,6 +10,7 @@ package enum AccessField: Sendable {
     case stream, streamEvent, streamEnd
     case status, upstreamStatus, attempts, tokenAgeSeconds, limitRemaining, limitAt, bytesIn, bytesOut, connectionID
     case filterKept, filterDropped, filterUnlabelled
+    case cacheResult
     case forwardAuth
     case configVersion
     case clientIP, peerIP
@@ -61,6 +62,7 @@ package enum AccessField: Sendable {
         case .filterKept: "filter_kept"
         case .filterDropped: "filter_dropped"
         case .filterUnlabelled: "filter_unlabelled"
+        case .cacheResult: "cache_result"
         case .forwardAuth: "forward_auth"
         case .configVersion: "config_version"
         case .clientIP: "client_ip"

@@ -261,6 +261,8 @@ package enum CacheResult: Int, MetricLabelValue, Sendable {
     case stale
     /// By the upstream at once, as answers to the key are not stored.
     case bypassed
+    /// From the cache, after the upstream has said that the answer is still good.
+    case revalidated
 
     package var text: String {
         switch self {
@@ -269,6 +271,7 @@ package enum CacheResult: Int, MetricLabelValue, Sendable {
         case .missed: "miss"
         case .stale: "stale"
         case .bypassed: "bypass"
+        case .revalidated: "revalidated"
         }
     }
 }

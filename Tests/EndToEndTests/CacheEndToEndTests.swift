@@ -36,6 +36,36 @@ import Testing
         #expect(try gateway.metric("tollgate_cache_requests_total", "route=\"all\"", "result=\"hit\"") == 20)
     }
 
+    @Test func theAccessLogHasTheResult() throws {
+        let upstream = try Upstream { request, connection in
+            let control = ["/no": "no-store", "/old": "max-age=0"][request.target] ?? "max-age=60"
+            let isKnown = request["If-None-Match"] != nil
+            let rest = isKnown ? "" : "Content-Length: 2\r\n"
+            try connection.send(
+                "HTTP/1.1 \(isKnown ? 304 : 200) X\r\nETag: \"a\"\r\nCache-Control: \(control)\r\n\(rest)\r\n\(isKnown ? "" : "ok")")
+        }
+        let gateway = try Gateway(
+            """
+            TOLLGATE_UPSTREAM_U="\(upstream.url)"
+            TOLLGATE_ROUTE_OLD="/old upstream=u auth=none cache=60s cache-on-error=1h"
+            TOLLGATE_ROUTE_ALL="/* upstream=u auth=none cache=60s"
+            TOLLGATE_ROUTE_PLAIN="/plain upstream=u auth=none"
+            """)
+        let expected: [(path: String, result: String?, status: String?)] = [
+            ("/a", "stored", "tollgate; fwd=miss; stored"), ("/a", "hit", nil), ("/old", "stored", "tollgate; fwd=miss; stored"),
+            ("/old", "revalidated", "tollgate; fwd=stale; fwd-status=304"), ("/no", "miss", "tollgate; fwd=miss"),
+            ("/no", "bypass", "tollgate; fwd=bypass"), ("/plain", nil, nil),
+        ]
+        for (path, _, status) in expected {
+            let answer = try gateway.ask("GET \(path)")
+            #expect(answer.text == "ok" && (status == nil || answer["Cache-Status"] == status), "\(path)")
+        }
+        upstream.stop()
+        let results = try gateway.accessLog(expected.count).map { $0["cache_result"].text }
+        #expect(results == expected.map(\.result))
+        #expect(try gateway.metric("tollgate_cache_requests_total", "route=\"old\"", "result=\"revalidated\"") == 1)
+    }
+
     @Test func aPurgeCountsAtEveryWorkerOnceItIsAnswered() throws {
         let upstream = try Upstream { request, connection in
             try connection.send("HTTP/1.1 200 OK\r\nCache-Tag: t\(request.target.count)\r\nContent-Length: 2\r\n\r\nok")

@@ -6,7 +6,8 @@ import Testing
 @Suite(.ownThread) struct MonitoringTests {
     private static let folder = repository.appending(path: "deploy/monitoring")
     private static let files =
-        ["alerts.yml", "alerts.test.yml"] + ["auth", "cluster", "limits", "purchases", "traffic", "upstreams"].map { "grafana/\($0).json" }
+        ["alerts.yml", "alerts.test.yml"]
+        + ["answers", "auth", "cluster", "limits", "purchases", "traffic", "upstreams"].map { "grafana/\($0).json" }
 
     @Test(arguments: files) func everyMetricAndLabelExists(_ file: String) throws {
         let table = try #require(

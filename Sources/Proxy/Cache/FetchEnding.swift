@@ -37,7 +37,7 @@ extension Worker {
             entry = store(flight, fresh, judgement, content: former.content) ?? former
             sortOut(flight, judgement.vary)
         }
-        for reader in flight.readers { tell(reader.seat, .entry(entry, .stale)) }
+        for reader in flight.readers { tell(reader.seat, .entry(entry, .revalidated)) }
         flight.readers.removeAll()
     }
 

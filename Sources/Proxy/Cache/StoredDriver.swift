@@ -172,6 +172,7 @@ extension Worker {
         case .stored: exchanges[exchange].buffers.answerEdits.append("fwd=miss; stored")
         case .missed: exchanges[exchange].buffers.answerEdits.append("fwd=miss")
         case .stale: exchanges[exchange].buffers.answerEdits.append("fwd=stale")
+        case .revalidated: exchanges[exchange].buffers.answerEdits.append("fwd=stale; fwd-status=304")
         case .bypassed: exchanges[exchange].buffers.answerEdits.append("fwd=bypass")
         }
         if result == .hit { exchanges[exchange].buffers.answerEdits.append(decimal: UInt64(clamping: secondsLeft)) }

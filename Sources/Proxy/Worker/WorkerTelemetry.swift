@@ -11,9 +11,9 @@ struct RequestRecord: ~Copyable {
     var route = LabelID.none
     var tier = LabelID.none
     var method: Int?
-    /// The status that the client got; 0 for none.
     /// How it was answered, on a cached route.
     var cached: CacheResult?
+    /// The status that the client got; 0 for none.
     var status = 0
     /// Whether the gateway has refused it for a bound or a shortage of its own.
     var isBeyondBound = false
@@ -156,6 +156,7 @@ package struct WorkerTelemetry: ~Copyable {
             line.add(.filterDropped, Int(counts.dropped), to: &lines)
             line.add(.filterUnlabelled, Int(counts.unlabelled), to: &lines)
         }
+        if let result = record.cached { line.add(.cacheResult, result.text, to: &lines) }
         if record.error.utf8CodeUnitCount > 0 { line.add(.error, record.error, to: &lines) }
         line.end(into: &lines)
     }
