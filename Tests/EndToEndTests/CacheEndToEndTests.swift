@@ -66,6 +66,30 @@ import Testing
         #expect(try gateway.metric("tollgate_cache_requests_total", "route=\"old\"", "result=\"revalidated\"") == 1)
     }
 
+    @Test func noWorkerSendsAnOlderResponseOnceAChangeIsAnswered() throws {
+        let version = Watched(0)
+        let upstream = try Upstream { request, connection in
+            if request.method == "PUT" { version.change { $0 += 1 } }
+            let text = "\(version.now)"
+            try connection.send("HTTP/1.1 200 OK\r\nContent-Length: \(text.utf8.count)\r\n\r\n\(text)")
+        }
+        let gateway = try Gateway(Self.settings(upstream).replacing("WORKERS=2", with: "WORKERS=4"))
+        // The kernel spreads them over the workers.
+        let readers = try (0..<12).map { _ in try gateway.connect() }
+        let writer = try gateway.connect()
+        for round in 1...150 {
+            for reader in readers { _ = try reader.ask("GET /x") }
+            _ = try writer.ask("PUT /x", body: [1])
+            // All at once, so that they come while the workers hear of the change.
+            for reader in readers { try reader.send(requestHead("GET /x")) }
+            let answers = try readers.map { try $0.answer().text }
+            guard answers.allSatisfy({ $0 == "\(round)" }) else {
+                Issue.record("after change \(round): \(answers)")
+                return
+            }
+        }
+    }
+
     @Test func aPurgeCountsAtEveryWorkerOnceItIsAnswered() throws {
         let upstream = try Upstream { request, connection in
             try connection.send("HTTP/1.1 200 OK\r\nCache-Tag: t\(request.target.count)\r\nContent-Length: 2\r\n\r\nok")

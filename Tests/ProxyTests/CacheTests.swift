@@ -336,6 +336,24 @@ final class CacheBench {
         #expect(CacheBench.status(try bench.hit(CacheBench.request("/b"))).contains("hit"))
     }
 
+    @Test func aWorkerUsesNoEntryFromBeforeAChangeThoughItsHomeHasNotRemovedItYet() throws {
+        let bench = try CacheBench()
+        for path in ["/a", "/b"] { try bench.fetch(CacheBench.request(path), Self.ok) }
+        let entries = bench.stepped.worker.cache.store.entries { $0.head != nil }.sorted {
+            $0.key.path.lexicographicallyPrecedes($1.key.path)
+        }
+        try #require(entries.count == 2)
+        var other = WorkerCache(generation: entries[0].key.generation, capacity: 1 << 20)
+        for entry in entries { other.put(entry, insteadOf: nil) }
+        let times = [(-1, [true, true]), (0, [false, true]), (1_000_000, [false, true])]
+        for (after, areCurrent) in times {
+            let time = MonotonicTime(nanoseconds: UInt64(Int(entries[0].receivedAt.nanoseconds) + after))
+            other.noteChange(of: entries[0].key.target, at: time)
+            let found = entries.map { other.isCurrent($0) }
+            #expect(found == areCurrent, "\(after)")
+        }
+    }
+
     @Test func answersDifferByTheFieldsThatTheUpstreamNames() throws {
         let bench = try CacheBench()
         func request(_ language: String) -> String { CacheBench.request("/", ["Accept-Language: \(language)"]) }

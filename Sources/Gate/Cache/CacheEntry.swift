@@ -78,7 +78,7 @@ package final class CacheEntry: Sendable {
     package let errorSeconds: Int64
     /// Its number in the store of its key's home.
     package let serial: UInt64
-    private let receivedAt: MonotonicTime
+    package let receivedAt: MonotonicTime
     /// Up to 3: then a use only reads it, so that no memory moves between cores.
     private let uses: Atomic<UInt8>
     private let wasDropped = Atomic(false)

@@ -1,5 +1,6 @@
 package import Gate
 package import Telemetry
+package import Wire
 
 /// A message about stored answers from one worker to another. Each key has a home, the worker that fetches and keeps its answers; every
 /// worker has an index of all entries, from which it answers.
@@ -15,8 +16,8 @@ package enum CacheMessage: Sendable {
     /// From the home: an entry to answer from, in the place of the one with that serial.
     case stored(CacheEntry, insteadOf: UInt64?)
     case dropped([CacheEntry])
-    /// A request that changes something has succeeded at this target.
-    case invalidated(UInt64)
+    /// A request that changes something has succeeded at this target, at that time.
+    case invalidated(UInt64, at: MonotonicTime)
     /// Asks for the entries that are chosen, all without a selector, and removes them on request. The closure is called on the loop and must
     /// not block it.
     case select(CacheSelector, removes: Bool, @Sendable (CacheTotals) -> Void)

@@ -17,17 +17,19 @@ extension Worker {
         case .left(let hash, let seat): left(hash, seat, &scratch)
         case .stored(let entry, let serial): cache.put(entry, insteadOf: serial)
         case .dropped(let entries): cache.drop(entries)
-        case .invalidated(let target):
+        case .invalidated(let target, let time):
+            cache.noteChange(of: target, at: time)
             for flight in cache.flights.values where flight.order.key.target == target { flight.mayBeStored = false }
             remove(cache.store.entries(of: target))
         case .select(let selector, let removes, let reply): reply(select(selector, removes: removes))
         }
     }
 
-    /// A request that changes something has succeeded: stored answers to its target are out of date at every home.
+    /// A request that changes something has succeeded: stored answers to its target are out of date. Its own answer is sent later, so every
+    /// worker knows before a client can ask again.
     mutating func invalidate(_ target: UInt64, _ scratch: inout Scratch) {
-        handle(.invalidated(target), &scratch)
-        tellOthers(.invalidated(target))
+        handle(.invalidated(target, at: now.monotonic), &scratch)
+        tellOthers(.invalidated(target, at: now.monotonic))
     }
 
     private mutating func select(_ selector: CacheSelector, removes: Bool) -> CacheTotals {

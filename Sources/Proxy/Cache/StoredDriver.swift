@@ -77,7 +77,7 @@ extension Worker {
     ) -> (CacheEntry?, isMarked: Bool) {
         var isMarked = false
         var lines: [UInt8]?
-        for entry in cache.entries(hash, key) {
+        for entry in cache.entries(hash, key) where cache.isCurrent(entry) {
             if !entry.vary.isEmpty {
                 let told = lines ?? Self.lines(scratch.request, bytes, scratch.decision, fields)
                 lines = told

@@ -13,6 +13,8 @@ struct WorkerCache {
     private var flightsOfKey: [LimitKey: [CacheFlight]] = [:]
     /// When this worker last asked for a fresh answer in the place of a stale one.
     private var refreshes: [LimitKey: MonotonicTime] = [:]
+    /// Targets that were changed, and when: entries from before are not used, though their home may not have removed them here yet.
+    private var changes: [UInt64: MonotonicTime] = [:]
     private var lastSerial: UInt64 = 0
     /// Bytes of the answers that are being fetched and kept.
     var fetchedBytes = 0
@@ -24,6 +26,7 @@ struct WorkerCache {
     /// Milliseconds between two calls for a fresh answer, and refreshes that are remembered.
     private static let refreshPause: UInt64 = 1_000
     private static let maxRefreshes = 4_096
+    private static let maxChanges = 1_024
 
     init(generation: Int, capacity: Int) {
         self.generation = generation
@@ -77,6 +80,17 @@ struct WorkerCache {
         if refreshes.count >= Self.maxRefreshes { refreshes.removeAll() }
         refreshes[hash] = now
         return true
+    }
+
+    mutating func noteChange(of target: UInt64, at time: MonotonicTime) {
+        if changes.count >= Self.maxChanges { changes.removeAll(keepingCapacity: true) }
+        changes[target] = time
+    }
+
+    /// Whether the entry came after the latest change of its target.
+    func isCurrent(_ entry: CacheEntry) -> Bool {
+        guard !changes.isEmpty, let time = changes[entry.key.target] else { return true }
+        return entry.receivedAt > time
     }
 
     // MARK: the home
