@@ -168,6 +168,11 @@ extension ConfigurationReader {
         guard split.upstreamName != route.upstream else {
             return findings.fault(route, "split= names the route's own upstream \(route.upstream), name another or remove it")
         }
+        if !configuration.hasAccounts, route.rule.splitWhen.contains(where: { $0.text.hasPrefix("attribute:") }) {
+            findings.fault(
+                route,
+                "has when=attribute:, and there are no accounts that could have one: mount a contract by TOLLGATE_CONTRACTS, or remove it")
+        }
         let other = configuration.upstreams[index]
         configuration.routes[number].rule.split?.upstream = index
         if !other.pathsAreExact { configuration.routes[number].rule.upstreamPathsAreExact = false }
