@@ -1,9 +1,10 @@
+import Foundation
 import HTTP
 import Testing
 import Wire
 
 /// The number of inputs that are made of one seed: the same ones each time, on any machine.
-let fuzzRounds = 20_000
+let fuzzRounds = ProcessInfo.processInfo.environment["TOLLGATE_FUZZ_ROUNDS"].flatMap(Int.init) ?? 20_000
 
 /// Makes messages out of pieces that matter, and then breaks some of them.
 struct MessageMaker {
