@@ -18,6 +18,9 @@ static const unsigned char console_app_js[] = {
 static const unsigned char console_audit_js[] = {
 #embed "packed/console/audit.js.gz"
 };
+static const unsigned char console_cache_js[] = {
+#embed "packed/console/cache.js.gz"
+};
 static const unsigned char console_charts_js[] = {
 #embed "packed/console/charts.js.gz"
 };
@@ -75,6 +78,9 @@ static const unsigned char console_refusals_js[] = {
 static const unsigned char console_routes_js[] = {
 #embed "packed/console/routes.js.gz"
 };
+static const unsigned char console_switches_js[] = {
+#embed "packed/console/switches.js.gz"
+};
 static const unsigned char console_table_js[] = {
 #embed "packed/console/table.js.gz"
 };
@@ -106,6 +112,7 @@ static const csites_file console_files[] = {
     FILE_OF("api.js", console_api_js),
     FILE_OF("app.js", console_app_js),
     FILE_OF("audit.js", console_audit_js),
+    FILE_OF("cache.js", console_cache_js),
     FILE_OF("charts.js", console_charts_js),
     FILE_OF("configuration.js", console_configuration_js),
     FILE_OF("console.css", console_console_css),
@@ -125,6 +132,7 @@ static const csites_file console_files[] = {
     FILE_OF("rates.js", console_rates_js),
     FILE_OF("refusals.js", console_refusals_js),
     FILE_OF("routes.js", console_routes_js),
+    FILE_OF("switches.js", console_switches_js),
     FILE_OF("table.js", console_table_js),
     FILE_OF("walk.js", console_walk_js),
 };

@@ -9,7 +9,8 @@ import Testing
 
     private static let token = "a-token-that-was-set"
     private static let pages = [
-        "now", "routes", "refusals", "people", "people/audit", "purchases", "keys", "limits", "outbox", "configuration",
+        "now", "routes", "cache", "switches", "refusals", "people", "people/audit", "purchases", "keys", "limits", "outbox",
+        "configuration",
     ]
 
     private let upstream: Upstream

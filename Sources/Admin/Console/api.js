@@ -82,3 +82,13 @@ export async function ask(method, parts, options = {}) {
 }
 
 export const get = (parts, query, signal) => ask("GET", parts, { query, signal });
+
+/// The same, or null where the gateway has no such operation.
+export async function getIfKnown(parts, signal) {
+  try {
+    return await get(parts, {}, signal);
+  } catch (error) {
+    if (error.status === 404 || error.status === 403) return null;
+    throw error;
+  }
+}

@@ -4,6 +4,7 @@ import { ask, onSignedOut } from "./api.js";
 import { find, fill, h, s, setText, announce, faultNotice } from "./dom.js";
 import { keepTimesMoving, span } from "./format.js";
 import * as live from "./live.js";
+import { page as cache } from "./cache.js";
 import { page as configuration } from "./configuration.js";
 import { page as keys } from "./keys.js";
 import { page as limits } from "./limits.js";
@@ -13,12 +14,15 @@ import { page as people } from "./people.js";
 import { page as purchases } from "./purchases.js";
 import { page as refusals } from "./refusals.js";
 import { page as routes } from "./routes.js";
+import { page as switches } from "./switches.js";
 
 /// Name in the address, title, icon and module. A page has `mount(root, rest)`, which answers how to end it, and may have
 /// `update(rest)` for another address of the same page.
 const pages = [
   ["now", "Now", "M2 12h4l3-8 4 16 3-8h6", now],
   ["routes", "Routes", "M6 4v10a4 4 0 0 0 4 4h8m-4-4 4 4-4 4M6 4l-3 3m3-3 3 3", routes],
+  ["cache", "Cache", "M12 3c4 0 8 1 8 3s-4 3-8 3-8-1-8-3 4-3 8-3zM4 6v12c0 2 4 3 8 3s8-1 8-3V6M4 12c0 2 4 3 8 3s8-1 8-3", cache],
+  ["switches", "Switches", "M8 6h8a6 6 0 0 1 0 12H8A6 6 0 0 1 8 6zm8 3a3 3 0 1 0 0 6 3 3 0 0 0 0-6z", switches],
   ["refusals", "Refusals", "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zM5.6 5.6l12.8 12.8", refusals],
   ["people", "People", "M9 11a4 4 0 1 0 0-8 4 4 0 0 0 0 8zm-7 10a7 7 0 0 1 14 0M16 3.5a4 4 0 0 1 0 7M18.5 14.5a7 7 0 0 1 3.5 6.5", people],
   ["purchases", "Purchases", "M5 8h14l-1 13H6zM9 8V6a3 3 0 0 1 6 0v2", purchases],

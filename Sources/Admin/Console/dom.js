@@ -110,6 +110,13 @@ export const userName = (id) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.te
 /// Attributes of a field for names, tokens and addresses, which no keyboard should correct.
 export const verbatim = { autocomplete: "off", autocapitalize: "none", spellcheck: "false" };
 
+/// A control with its label, and perhaps a hint below it.
+export function field(id, title, control, hint) {
+  control.id = id;
+  if (hint) control.setAttribute("aria-describedby", `${id}-hint`);
+  return h("div", { class: "field" }, h("label", { for: id }, title), control, hint && h("p", { id: `${id}-hint`, class: "quiet small" }, hint));
+}
+
 /// The place of a value that there is not. Narrow tables leave such cells out.
 export const none = () => h("span", { class: "quiet none" }, "–");
 

@@ -27,6 +27,13 @@ export function rate(value) {
   return value < 9.95 ? value.toFixed(1) : count(Math.round(value));
 }
 
+/// A size in memory: `512 B`, `1.2 MiB`.
+export function bytes(value) {
+  const step = Math.max(0, Math.min(3, Math.floor(Math.log2(Math.max(1, value)) / 10)));
+  const amount = value / 1_024 ** step;
+  return `${amount < 10 && step > 0 ? Number(amount.toFixed(1)) : Math.round(amount)} ${["B", "KiB", "MiB", "GiB"][step]}`;
+}
+
 /// A part of a whole.
 export function percent(part, all) {
   if (!all) return "–";

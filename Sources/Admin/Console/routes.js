@@ -1,7 +1,7 @@
 /// The page Routes: the routes as the gateway understands them, their counts, and a tester.
 
 import { ask, get } from "./api.js";
-import { announce, badge, below, empty, faultNotice, fill, h, loading, none, pageHead, panel, small, verbatim } from "./dom.js";
+import { announce, badge, below, empty, faultNotice, field, fill, h, loading, none, pageHead, panel, small, verbatim } from "./dom.js";
 import { counted, count, latency, percent } from "./format.js";
 import { table } from "./table.js";
 import { verdict, walk } from "./walk.js";
@@ -88,12 +88,6 @@ function headers(text) {
     found[line.slice(0, colon).trim()] = line.slice(colon + 1).trim();
   }
   return found;
-}
-
-function field(id, title, control, hint) {
-  control.id = id;
-  if (hint) control.setAttribute("aria-describedby", `${id}-hint`);
-  return h("div", { class: "field" }, h("label", { for: id }, title), control, hint && h("p", { id: `${id}-hint`, class: "quiet small" }, hint));
 }
 
 function tester() {

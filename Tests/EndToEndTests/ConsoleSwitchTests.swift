@@ -1,0 +1,102 @@
+import Foundation
+import TestThreads
+import Testing
+
+/// The pages of the console for kept responses and for switches, in a browser, against two gateways of one database.
+@Suite(.ownThread) struct ConsoleSwitchTests {
+    private static func open(_ page: Page, _ name: String, _ gateway: Gateway) throws {
+        try page.open("http://127.0.0.1:\(gateway.adminPort)/console/#/\(name)")
+        try page.wait("!document.getElementById('sign-in').hidden || !document.getElementById('shell').hidden")
+        guard try page.run("document.getElementById('sign-in').hidden").bool == false else { return }
+        try page.fill("#token", Fleet.adminToken)
+        try page.press("Enter")
+        try page.wait("!document.getElementById('shell').hidden && !document.querySelector('#main .loading')")
+    }
+
+    private static func wait(_ page: Page, _ selector: String, has text: String) throws {
+        try page.wait("document.querySelector(\(quotedJSON(selector)))?.innerText.includes(\(quotedJSON(text)))")
+    }
+
+    /// Sends the form of the open dialog, which sets these fields first, and waits for an outcome.
+    private static func agree(_ page: Page, _ fields: [(id: String, value: String)] = [], toast: String) throws {
+        try page.wait("document.querySelector('dialog form')")
+        for (id, value) in fields { try page.run("document.getElementById('\(id)').value = \(quotedJSON(value))") }
+        try page.run("document.querySelector('dialog form').requestSubmit()")
+        try wait(page, "#toast", has: toast)
+        try page.wait("!document.querySelector('dialog')")
+    }
+
+    @Test func keptResponsesAreShownAndRemoved() throws {
+        let upstream = try Upstream(Upstream.saying("HTTP/1.1 200 OK\r\nCache-Tag: news\r\nContent-Length: 2\r\n\r\nok"))
+        let fleet = try Fleet(
+            2, .postgres, "TOLLGATE_UPSTREAM_C=\"\(upstream.url)\"",
+            "TOLLGATE_ROUTE_KEPT=\"/c/* upstream=c auth=none cache=60s cache-by=public\"",
+            "TOLLGATE_ROUTE_OTHER=\"/d/* upstream=c auth=none cache=60s\"")
+        func isHit(_ gateway: Gateway, _ path: String) throws -> Bool {
+            try gateway.ask("GET \(path)")["Cache-Status"]?.contains("hit") == true
+        }
+        func fill() throws {
+            for gateway in fleet.gateways { for path in ["/c/1", "/d/1"] { try eventually("it is kept") { try isHit(gateway, path) } } }
+        }
+        let page = try Page(Browser(), width: 1_280, height: 900)
+        try fill()
+        try Self.open(page, "cache", fleet.gateways[0])
+        try Self.wait(page, "#cache-sums", has: "Responses\n2")
+        try Self.wait(page, "#cache-routes tbody", has: "all callers")
+        #expect(try page.text("#cache-routes tbody").contains("50%"))
+
+        // None chosen, and too much.
+        try page.click("#purge")
+        try page.run("document.querySelector('dialog form').requestSubmit()")
+        try Self.wait(page, "dialog [role=alert]", has: "Say which responses")
+        try page.click("#purge-all")
+        try page.fill("#purge-tag", "news")
+        try page.run("document.querySelector('dialog form').requestSubmit()")
+        try Self.wait(page, "dialog [role=alert]", has: "Choose all responses, or say which.")
+        try page.click("dialog .close")
+
+        let removals: [(button: String, fields: [(id: String, value: String)], toast: String, gone: [String])] = [
+            ("#purge", [("purge-path", "/c/")], "1 response removed.", ["/c/1"]),
+            ("#purge", [("purge-tag", "news")], "2 responses removed.", ["/c/1", "/d/1"]),
+            ("#purge", [("purge-route", "other"), ("purge-path", "/c")], "kept no such response.", []),
+            ("#cache-routes button[aria-label$=' other']", [], "1 response removed.", ["/d/1"]),
+        ]
+        for (button, fields, toast, gone) in removals {
+            try fill()
+            try page.click(button)
+            try Self.agree(page, fields, toast: toast)
+            for gateway in fleet.gateways {
+                for path in ["/c/1", "/d/1"] { #expect(try isHit(gateway, path) != gone.contains(path), "\(button) \(fields) \(path)") }
+            }
+        }
+        #expect(try page.complaints() == [])
+    }
+
+    @Test func theShareOfASplitIsSetAndReset() throws {
+        let (one, other) = (try Upstream(Upstream.saying("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none")), try Upstream())
+        let fleet = try Fleet(
+            2, .postgres, "TOLLGATE_UPSTREAM_ONE=\"\(one.url)\"", "TOLLGATE_UPSTREAM_NEXT=\"\(other.url)\"",
+            "TOLLGATE_ROUTE_PART=\"/p upstream=one auth=none split=0%:next split-by=address split-guard=2x when=header:X-A=1\"")
+        let page = try Page(Browser(), width: 360, height: 800)
+        try Self.open(page, "switches", fleet.gateways[0])
+        try Self.wait(page, "#splits tbody", has: "as its line says")
+        #expect(try page.text("#splits tbody").contains("2x") && page.text("#splits tbody").contains("header:X-A=1"))
+        for (number, complaint) in [("", "whole number"), ("101", "whole number"), ("1.5", "whole number")] {
+            try page.click("#splits button")
+            try page.run("document.getElementById('split-percent').value = '\(number)'")
+            try page.run("document.querySelector('dialog form').requestSubmit()")
+            try Self.wait(page, "dialog [role=alert]", has: complaint)
+            try page.click("dialog .close")
+        }
+        try page.click("#splits button")
+        try Self.agree(page, [("split-percent", "100")], toast: "100% of part go to next.")
+        try Self.wait(page, "#splits tbody", has: "set by an operator")
+        for gateway in fleet.gateways { #expect(try gateway.ask("GET /p", ["X-A: 1"]).text == "ok") }
+        try page.click("#splits button[aria-label^=Reset]")
+        try Self.agree(page, toast: "is 0%, as its line says.")
+        try Self.wait(page, "#splits tbody", has: "as its line says")
+        for gateway in fleet.gateways { #expect(try gateway.ask("GET /p", ["X-A: 1"]).text == "one") }
+        #expect(try page.run("document.documentElement.scrollWidth <= 360").bool == true)
+        #expect(try page.complaints() == [])
+    }
+}
