@@ -81,19 +81,26 @@ package final class Trust: Sendable {
     package let clockSkewSeconds: Int64
     /// Requirement n is bit n of `VerifiedToken.requirementMask`.
     package let requirements: [ClaimRequirement]
+    /// The scopes that routes ask for. Scope n is bit n of `VerifiedToken.scopeMask`.
+    package let scopes: [String]
     /// The serials of all keys here. A cached token that another key verified is no longer valid.
     package let liveKeySerials: Set<UInt32>
 
     /// Issuers and requirements as bytes, the form in which tokens are compared.
     let rules: [IssuerRules]
     let required: [(name: [UInt8], value: [UInt8])]
+    let scopeNames: [[UInt8]]
 
-    /// A snapshot with at most `maximumRequirements` requirements. The clock skew is clamped to 0...86,400 s.
-    package init(issuers: [TrustedIssuer], clockSkewSeconds: Int64 = 30, requirements: [ClaimRequirement] = []) {
-        precondition(requirements.count <= Self.maximumRequirements)
+    /// A snapshot with at most `maximumRequirements` requirements, and as many scopes. The clock skew is clamped to 0...86,400 s.
+    package init(
+        issuers: [TrustedIssuer], clockSkewSeconds: Int64 = 30, requirements: [ClaimRequirement] = [], scopes: [String] = []
+    ) {
+        precondition(max(requirements.count, scopes.count) <= Self.maximumRequirements)
         self.issuers = issuers
         self.clockSkewSeconds = min(max(clockSkewSeconds, 0), 86400)
         self.requirements = requirements
+        self.scopes = scopes
+        scopeNames = scopes.map { Array($0.utf8) }
         liveKeySerials = Set(issuers.flatMap { $0.keys?.keys ?? [] }.map(\.serial))
         rules = issuers.map(IssuerRules.init)
         required = requirements.map { (Array($0.name.utf8), Array($0.value.utf8)) }
@@ -101,7 +108,7 @@ package final class Trust: Sendable {
 
     /// Whether `other` differs in keys only. Then cached tokens stay valid as long as their key is live; otherwise all are dropped.
     package func hasSameRules(as other: Trust) -> Bool {
-        clockSkewSeconds == other.clockSkewSeconds && requirements == other.requirements
+        clockSkewSeconds == other.clockSkewSeconds && requirements == other.requirements && scopes == other.scopes
             && issuers.elementsEqual(other.issuers) { $0.hasSameRules(as: $1) }
     }
 }

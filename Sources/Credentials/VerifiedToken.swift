@@ -18,6 +18,8 @@ package struct VerifiedToken: Sendable {
     package let authenticatedAt: Int64?
     /// Bit n: requirement n of the trust is satisfied.
     package let requirementMask: UInt64
+    /// Bit n: the token has scope n of the trust.
+    package let scopeMask: UInt64
     /// Whether the gateway issued the token.
     package let isOwn: Bool
     /// The contract that issued an own token; nil for a minted one.
@@ -72,6 +74,7 @@ package struct VerifiedToken: Sendable {
         issuedAt = times.issuedAt
         authenticatedAt = times.authenticatedAt
         requirementMask = trust.requirementMask(claims)
+        scopeMask = trust.scopeMask(claims)
         isOwn = rules.isOwn
         contract = rules.isOwn ? claims.contract : nil
         hasActor = claims.hasValue("actor_type") || claims.hasValue("actor_id")

@@ -127,7 +127,8 @@ struct AttributeTable: Equatable, Sendable {
         Self.bits(former.requirements.indices.filter { bits >> UInt64($0) & 1 != 0 }.map { former.requirements[$0] }, in: requirements)
     }
 
-    private static func bits<Element: Equatable>(_ some: [Element], in all: [Element]) -> UInt64 {
+    /// A bit for each of these elements, by its place among all.
+    static func bits<Element: Equatable>(_ some: [Element], in all: [Element]) -> UInt64 {
         some.compactMap(all.firstIndex).reduce(0) { $0 | 1 << UInt64($1) }
     }
 }

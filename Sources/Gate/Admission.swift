@@ -6,7 +6,7 @@ package import Wire
 /// and no allocation for a request whose token is cached.
 ///
 /// The order is fixed: client address, preflight, path, route, origin, WebSocket handshake, `grpc-timeout`, `Authorization`, internal
-/// caller, token, actor, claims, tier, attributes, age of the sign-in, size, limit. A refusal ends it. The limit comes last, so a request
+/// caller, token, actor, claims, tier, scopes, attributes, age of the sign-in, size, limit. A refusal ends it. The limit comes last, so a request
 /// refused for another reason is not charged.
 package struct Admission: ~Copyable {
     private let pin = AddressPin()
@@ -304,7 +304,7 @@ package struct Admission: ~Copyable {
         return false
     }
 
-    /// Whether the caller meets the route's claims and tier, and has signed in lately enough. Anonymous callers get 401, because a
+    /// Whether the caller meets the route's claims, tier and scopes, and has signed in lately enough. Anonymous callers get 401, because a
     /// token may help.
     private mutating func authorise(_ gate: RouteGate, _ now: WallTime, _ decision: inout Decision) -> Bool {
         if gate.claims != 0 {
@@ -317,6 +317,7 @@ package struct Admission: ~Copyable {
         }
         if let tier = gate.tier, !holds(tier, gate, &decision) { return false }
         guard settleUnknownTier(gate, &decision) else { return false }
+        if gate.scopes != 0, !holdsScopes(gate, &decision) { return false }
         if gate.looksAtAccount, !readAccount(gate, now, &decision) { return false }
         return gate.maxAge == 0 || hasSignedInLately(gate.maxAge, now.seconds, &decision)
     }

@@ -28,7 +28,7 @@ package enum AuthReason: UInt8, CaseIterable, Sendable {
         refreshUnavailable
     case signInTooOld
     case foreignOrigin
-    case banned, closed, attributes
+    case banned, closed, attributes, scope
     case tooLarge, malformed, duplicateMember, unsupportedAlgorithm, criticalExtension, wrongIssuer, algorithmNotAllowed
     case keysUnavailable, unknownKey, badSignature, expired, notYetValid, noExpiry, wrongAudience, lifetimeTooLong
     case notAnAccessToken, noSubject, unsafeClaim, badClaim
@@ -75,6 +75,7 @@ package enum AuthReason: UInt8, CaseIterable, Sendable {
         case .banned: "banned"
         case .closed: "closed"
         case .attributes: "attributes"
+        case .scope: "scope"
         case .tooLarge: TokenFault.tooLarge.reason
         case .malformed: TokenFault.malformed.reason
         case .duplicateMember: TokenFault.duplicateMember.reason

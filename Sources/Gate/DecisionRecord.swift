@@ -195,6 +195,8 @@ package struct DecisionRecord: ~Copyable {
 
     /// The name of the route under `policy`, which decided.
     package func route(_ policy: Policy) -> String? { routeIndex >= 0 ? policy.rules[Int(routeIndex)].name : nil }
+    /// The route's index in `policy`; -1 without one, and under another policy than the one that decided.
+    package func routeIndex(_ policy: Policy) -> Int { policyVersion == policy.version ? Int(routeIndex) : -1 }
     /// The user whose token was accepted.
     package var user: String? { self[.user].isEmpty ? nil : userID }
 

@@ -6,7 +6,7 @@ import Wire
 /// decision, so the two cannot differ.
 package struct Explanation: Sendable, Equatable {
     package struct Step: Sendable, Equatable {
-        /// `client`, `path`, `route`, `cors`, `caller`, `identity`, `standing`, `refresh`, `tier`, `attributes`, `sign-in`, `size`,
+        /// `client`, `path`, `route`, `cors`, `caller`, `identity`, `standing`, `refresh`, `tier`, `scope`, `attributes`, `sign-in`, `size`,
         /// `limit`, `split`, `cache`, `filter`, `compress`, `cause` or `verdict`; `tollgate explain` adds more.
         package let name: String
         package let text: String
@@ -60,6 +60,7 @@ package struct Explanation: Sendable, Equatable {
         if let source = Self.tierSource(note, policy) { add("standing", source) }
         if note.offersRefresh { add("refresh", Self.refresh(note)) }
         if let tier = rule.tier { add("tier", Self.tier(note, policy, needed: tier)) }
+        if !rule.scopes.isEmpty { add("scope", Self.scopes(note, rule, policy)) }
         if !rule.attributes.isEmpty { add("attributes", Self.attributes(note, rule)) }
         if let maxAge = rule.maxAgeSeconds { add("sign-in", Self.signIn(note, maxAge)) }
         if refusal == .payloadTooLarge { add("size", "the content is larger than \(rule.bodyLimit) bytes") }

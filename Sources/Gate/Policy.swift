@@ -24,6 +24,8 @@ package final class Policy: Sendable {
     package let refreshers: Set<String>
     /// The source of the tiers of each issuer's users, by its index in `trust`.
     package let tierSources: [TierSource]
+    /// The scopes that own users of each tier have, by its rank; nothing for those that it leaves out.
+    package let tierScopes: [[String]]
     /// Signs the identities of `identity=signed`; nil without a key that upstreams can verify by.
     package let identitySigner: IdentitySigner?
 
@@ -39,7 +41,7 @@ package final class Policy: Sendable {
     let ownOrigin: [UInt8]
 
     /// The base paths of contracts, the longest first.
-    private let contractBases: [ContractBase]
+    let contractBases: [ContractBase]
 
     /// The policy that this is a copy of. It is kept so that the control plane, which keeps it longer, frees what both share.
     private let original: Policy?
@@ -57,6 +59,8 @@ package final class Policy: Sendable {
     let attributes: AttributeTable
     /// Prefixes to strip and tier fields, referenced by slices.
     let texts: [UInt8]
+    /// `tierScopes` as bits of `trust.scopes`, for every tier.
+    let scopesOfTiers: [UInt64]
     /// Rendered fields of each tier, in `texts`.
     let tierLines: [Slice]
     /// The realm as the inside of a quoted-string.
@@ -67,7 +71,7 @@ package final class Policy: Sendable {
         internals: [InternalCaller] = [], realm: String = "tollgate", upgradeURL: String? = nil, envelopes: Envelopes = Envelopes(),
         dialect: Dialect = .problem, hasAccounts: Bool = false, refreshers: Set<String> = [],
         tierSources: [String: TierSource] = [:], identitySigner: IdentitySigner? = nil, cors: CORSRule? = nil,
-        ownOrigin: String? = nil, contractBases: [ContractBase] = []
+        ownOrigin: String? = nil, contractBases: [ContractBase] = [], tierScopes: [[String]] = []
     ) throws(RouteFault) {
         self.version = version
         self.contractBases = contractBases.sorted { $0.path.count > $1.path.count }
@@ -83,6 +87,10 @@ package final class Policy: Sendable {
         self.hasAccounts = hasAccounts
         self.refreshers = refreshers
         self.identitySigner = identitySigner
+        self.tierScopes = tierScopes
+        scopesOfTiers = tiers.names.indices.map { rank in
+            tierScopes.indices.contains(rank) ? AttributeTable.bits(tierScopes[rank], in: trust.scopes) : 0
+        }
         self.tierSources = trust.issuers.map { issuer in
             issuer.isOwn ? (hasAccounts ? .ownAccount : .claim) : tierSources[issuer.name] ?? .claim
         }
@@ -151,6 +159,8 @@ package final class Policy: Sendable {
         plans = other.plans
         attributes = other.attributes
         self.texts = texts
+        tierScopes = other.tierScopes
+        scopesOfTiers = other.scopesOfTiers
         tierLines = other.tierLines
         realmText = other.realmText
     }
@@ -184,18 +194,7 @@ package final class Policy: Sendable {
             hasAccounts: hasAccounts,
             refreshers: refreshers, tierSources: Dictionary(sources) { first, _ in first }, identitySigner: identitySigner,
             cors: defaultCORS < 0 ? nil : self.cors[defaultCORS].rule,
-            ownOrigin: String(decoding: ownOrigin, as: UTF8.self), contractBases: contractBases)
-    }
-
-    /// The error format of a refusal without a route at the canonical `path`: that of the contract whose base it is below.
-    func dialect(at path: RawSpan) -> Dialect {
-        let bases = contractBases
-        for base in bases {
-            let prefix = base.path
-            guard path.hasPrefix(prefix.rawBytes) else { continue }
-            if path.byteCount == base.path.count || path[base.path.count] == UInt8(ascii: "/") { return base.dialect }
-        }
-        return dialect
+            ownOrigin: String(decoding: ownOrigin, as: UTF8.self), contractBases: contractBases, tierScopes: tierScopes)
     }
 
     /// Whether any route is cached.
@@ -237,18 +236,6 @@ package final class Policy: Sendable {
     }
 }
 
-/// The path below which a contract answers, and its error format.
-package struct ContractBase: Sendable {
-    /// Begins with a slash and does not end in one.
-    let path: [UInt8]
-    let dialect: Dialect
-
-    package init(path: String, dialect: Dialect) {
-        self.path = Array(path.utf8)
-        self.dialect = dialect
-    }
-}
-
 /// A compiled rule, without references, so that reading one does not touch a reference count.
 struct RouteGate: Sendable {
     let target: RouteTarget
@@ -264,7 +251,9 @@ struct RouteGate: Sendable {
     let filters: Bool
     /// Required claims, as bits of `VerifiedToken.requirementMask`.
     let claims: UInt64
-    /// Whether one of them is an issuer's claim of the email.
+    /// Required scopes, as bits of the policy's trust.
+    let scopes: UInt64
+    /// Whether one of the claims is an issuer's claim of the email.
     let claimsEmail: Bool
     /// Required attributes and those to forward, as bits of the policy's `AttributeTable`.
     let attributes: UInt64
@@ -308,7 +297,7 @@ struct RouteGate: Sendable {
     init(_ rule: RouteRule, corsNumber: Int, trust: Trust, _ table: AttributeTable, texts: inout [UInt8]) throws(RouteFault) {
         let looksAtIdentity =
             rule.tier != nil || !rule.claims.isEmpty || !rule.filters.isEmpty || rule.maxAgeSeconds != nil || rule.signsIdentity
-            || !rule.attributes.isEmpty || !rule.forwardedAttributes.isEmpty || rule.announcesMerges
+            || !rule.scopes.isEmpty || !rule.attributes.isEmpty || !rule.forwardedAttributes.isEmpty || rule.announcesMerges
         if rule.auth == .none && looksAtIdentity { throw .identityNeeded(rule.name) }
         target = rule.target
         auth = rule.auth
@@ -318,6 +307,7 @@ struct RouteGate: Sendable {
         signsIdentity = rule.signsIdentity
         filters = !rule.filters.isEmpty && !rule.shadow.contains(.filter)
         claims = try Self.mask(rule, trust)
+        scopes = try Self.scopes(rule, trust)
         claimsEmail = rule.claims.contains { claim in trust.issuers.contains { $0.emailClaim == claim.name } }
         attributes = table.required(by: rule)
         forwardedAttributes = table.forwarded(by: rule)

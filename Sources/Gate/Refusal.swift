@@ -74,6 +74,8 @@ package enum Refusal: Equatable, Sendable {
         case claims
         /// The account lacks an attribute that the route requires.
         case attributes
+        /// The token, or the tier of an own user, lacks a scope that the route requires.
+        case scope
         /// The route is for internal callers, and this is none.
         case caller
         /// The token has an actor, and the target is an endpoint of the gateway.

@@ -4,9 +4,10 @@ import Wire
 
 extension Refusal {
     /// Adds the refusal's fields: `WWW-Authenticate` on 401 and 403 (RFC 6750, 3; RFC 9470, 3), `Retry-After` on 429 and 503, `Allow` on
-    /// 405, `Sec-WebSocket-Version` on 426; in `.grpc` also its status. Rate limit fields are in the decision.
-    package func addFields(_ policy: Policy, in dialect: Dialect, to edits: inout FieldEdits) {
-        if code.status == 401 || code.status == 403 { addChallenge(policy, to: &edits) }
+    /// 405, `Sec-WebSocket-Version` on 426; in `.grpc` also its status. Rate limit fields are in the decision. `route` is its index in the
+    /// policy; -1 for none.
+    package func addFields(_ policy: Policy, route: Int = -1, in dialect: Dialect, to edits: inout FieldEdits) {
+        if code.status == 401 || code.status == 403 { addChallenge(policy, route, to: &edits) }
         if case .methodNotAllowed(let allowed) = self {
             var methods = ByteBuffer()
             policy.table.writeAllow(allowed, into: &methods)
@@ -42,12 +43,13 @@ extension Refusal {
         switch why {
         case .claims: ("insufficient_scope", "The token lacks a required claim")
         case .attributes: ("insufficient_scope", "The account lacks a required attribute")
+        case .scope: ("insufficient_scope", "The caller lacks a required scope")
         case .actor: ("insufficient_scope", "The token has an actor")
         case .caller, .origin, .preflight: nil
         }
     }
 
-    private func addChallenge(_ policy: Policy, to edits: inout FieldEdits) {
+    private func addChallenge(_ policy: Policy, _ route: Int, to edits: inout FieldEdits) {
         edits.begin("WWW-Authenticate")
         edits.append("Bearer realm=\"")
         let realm = policy.realmText
@@ -61,6 +63,10 @@ extension Refusal {
         if case .unauthorized(.signInTooOld(let maxAge)) = self {
             edits.append("\", max_age=\"")
             edits.append(decimal: UInt64(maxAge))
+        }
+        if self == .forbidden(.scope), route >= 0 {
+            edits.append("\", scope=\"")
+            policy.rules[route].scopes.joined(separator: " ").withRawBytes { edits.append($0) }
         }
         edits.append("\"")
         if self == .unauthorized(.caller) {

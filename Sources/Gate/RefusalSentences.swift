@@ -19,6 +19,7 @@ extension Refusal {
         case .unauthorized(.caller): "Only internal callers may do this."
         case .forbidden(.claims): "The access token does not permit this."
         case .forbidden(.attributes): "The account does not permit this."
+        case .forbidden(.scope): "This needs a scope that the caller does not have."
         case .forbidden(.actor): "A token with an actor cannot be used here."
         case .forbidden(.caller): "Only internal callers may do this."
         case .forbidden(.origin): "Pages of this origin must not do this."

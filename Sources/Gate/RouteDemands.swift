@@ -32,6 +32,7 @@ struct RouteDemands: Hashable, Sendable {
     private let auth: Int
     private let tier: Tier
     private let claims: [ClaimRequirement]
+    private let scopes: [String]
     private let attributes: [AttributeRequirement]
     private let maxAgeSeconds: UInt32
     private let limits: [Limit]
@@ -41,6 +42,7 @@ struct RouteDemands: Hashable, Sendable {
         auth = Self.rank(rule.auth)
         tier = rule.shadow.contains(.tier) ? .lowest : rule.tier ?? .lowest
         claims = rule.claims
+        scopes = rule.scopes
         attributes = rule.attributes
         maxAgeSeconds = rule.maxAgeSeconds ?? .max
         limits = rule.shadow.contains(.limit) ? [] : rule.limits.map { Limit($0, by: rule.limitBy) }
@@ -62,6 +64,7 @@ struct RouteDemands: Hashable, Sendable {
         if auth > other.auth || tier > other.tier || maxAgeSeconds < other.maxAgeSeconds { return true }
         if let filter, filter != other.filter { return true }
         if !claims.allSatisfy(other.claims.contains) || !attributes.allSatisfy(other.attributes.contains) { return true }
+        if !scopes.allSatisfy(other.scopes.contains) { return true }
         return !limits.allSatisfy { mine in other.limits.contains { $0.isWithin(mine) } }
     }
 }

@@ -69,6 +69,8 @@ package struct RouteRule: Sendable {
     package var limitBy: LimitBy
     /// All are required.
     package var claims: [ClaimRequirement]
+    /// All are required of the token, or of the tier of an own one (`scope=`).
+    package var scopes: [String]
     /// All are required of the account.
     package var attributes: [AttributeRequirement]
     /// The attributes that the upstream gets (`forward-attributes=`).
@@ -151,6 +153,7 @@ package struct RouteRule: Sendable {
         limits = []
         limitBy = .user
         claims = []
+        scopes = []
         attributes = []
         forwardedAttributes = []
         announcesMerges = false
@@ -196,5 +199,11 @@ package struct RouteRule: Sendable {
     package static func requirements(of rules: [RouteRule]) -> [ClaimRequirement] {
         var seen: Set<ClaimRequirement> = []
         return rules.flatMap(\.claims).filter { seen.insert($0).inserted }
+    }
+
+    /// The distinct scopes of `rules`, likewise.
+    package static func scopes(of rules: [RouteRule]) -> [String] {
+        var seen: Set<String> = []
+        return rules.flatMap(\.scopes).filter { seen.insert($0).inserted }
     }
 }

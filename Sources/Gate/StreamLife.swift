@@ -31,6 +31,8 @@ package struct StreamLife: Equatable, Sendable {
         let user: LimitKey
         /// The tier of an own token whose user has no account.
         let claimed: Tier
+        /// The scopes that an own user's tier must give, as bits of the policy's trust.
+        var scopes: UInt64 = 0
     }
 
     /// Another list of tiers is in force, in which tiers have other ranks. In place of one that is gone the stream needs the next higher
@@ -44,12 +46,16 @@ package struct StreamLife: Equatable, Sendable {
         }
         tier = TierNeed(
             least: moved(need.least), shown: moved(need.shown), user: need.user,
-            claimed: tiers.rank(of: former.name(of: need.claimed)) ?? .lowest)
+            claimed: tiers.rank(of: former.name(of: need.claimed)) ?? .lowest, scopes: need.scopes)
     }
 
-    /// Another policy is in force, whose table of attributes has other bits. One that no route requires any more is no need.
+    /// Another policy is in force, in which attributes and scopes have other bits. One that no route requires any more is no need.
     package mutating func adopt(_ policy: Policy, insteadOf former: Policy) {
         if policy.tiers != former.tiers { adopt(policy.tiers, insteadOf: former.tiers) }
+        if let scopes = tier?.scopes, scopes != 0 {
+            let named = former.trust.scopes.indices.filter { scopes >> UInt64($0) & 1 != 0 }.map { former.trust.scopes[$0] }
+            tier?.scopes = AttributeTable.bits(named, in: policy.trust.scopes)
+        }
         if attributes != 0 { attributes = policy.attributes.moved(attributes, from: former.attributes) }
     }
 
@@ -57,7 +63,7 @@ package struct StreamLife: Equatable, Sendable {
     package enum End: Equatable, Sendable {
         /// Its session has ended, or its account is banned or closed.
         case sessionEnded
-        /// The tier is too low, or an attribute is gone.
+        /// The tier is too low or gives a scope no more, or an attribute is gone.
         case tierLost
     }
 
@@ -94,8 +100,10 @@ extension Admission {
     private func tierNeed(_ gate: RouteGate, _ identity: Identity, _ decision: borrowing Decision) -> StreamLife.TierNeed? {
         let least = gate.shadow.contains(.tier) ? .lowest : gate.tier ?? .lowest
         let shown = gate.filters ? decision.tier ?? .lowest : .lowest
-        guard max(least, shown) > .lowest, let user = decision.tierKey else { return nil }
-        return StreamLife.TierNeed(least: least, shown: shown, user: user, claimed: identity.isOwn ? identity.tier : .lowest)
+        let scopes = identity.isOwn ? gate.scopes : 0
+        guard max(least, shown) > .lowest || scopes != 0, let user = decision.tierKey else { return nil }
+        return StreamLife.TierNeed(
+            least: least, shown: shown, user: user, claimed: identity.isOwn ? identity.tier : .lowest, scopes: scopes)
     }
 
     /// Whether the session of a stream has ended.
@@ -120,13 +128,17 @@ extension Admission {
         }
         guard let need = life.tier else { return .live }
         let least = isFiltered ? max(need.least, need.shown) : need.least
-        guard least > .lowest else { return .live }
+        guard least > .lowest || need.scopes != 0 else { return .live }
         guard let known = tierCache.entry(of: need.user, at: now) else { return .lacksTier }
         switch known.status {
-        case .tier(let tier, _): return tier < least ? .over(.tierLost) : .live
-        case .noAccount: return need.claimed < least ? .over(.tierLost) : .live
+        case .tier(let tier, _): return meets(need, least, tier) ? .live : .over(.tierLost)
+        case .noAccount: return meets(need, least, need.claimed) ? .live : .over(.tierLost)
         case .unavailable: return .live
         }
+    }
+
+    private func meets(_ need: StreamLife.TierNeed, _ least: Tier, _ tier: Tier) -> Bool {
+        tier >= least && (need.scopes == 0 || policy.scopes(of: tier) & need.scopes == need.scopes)
     }
 
     /// The user whose tier or account a stream lacks, or the subject whose account it lacks; `request` is the decision about its request. nil

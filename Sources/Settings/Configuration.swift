@@ -33,6 +33,8 @@ package struct Configuration: Sendable {
     /// The secret that signs own tokens in place of generated keys, at least 32 bytes.
     package var jwtSecret: [UInt8]?
     package var tiers = TierList.standard
+    /// The scopes of own users, by the rank of their tier.
+    package var tierScopes: [[String]] = []
     package var trusts: [TrustDeclaration] = []
     package var upstreams: [UpstreamDeclaration] = []
     /// `rule.target` of each is an index into `upstreams`.

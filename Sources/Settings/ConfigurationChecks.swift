@@ -232,6 +232,18 @@ extension ConfigurationReader {
     }
 }
 
+extension ConfigurationReader {
+    /// Warns of scopes that only tokens of outside issuers can have, if there are any.
+    mutating func checkScopes() {
+        let granted = Set(configuration.tierScopes.flatMap(\.self))
+        for route in configuration.routes {
+            guard let scope = route.rule.scopes.first(where: { !granted.contains($0) }) else { continue }
+            let others = configuration.trusts.isEmpty ? "so every request gets 403" : "so only tokens of outside issuers pass"
+            findings.warn(route, "has scope=\(scope), which \(Setting.scopes.name) gives no tier, \(others): name it there or remove it")
+        }
+    }
+}
+
 extension TrustDeclaration {
     /// The issuer name of the gateway's own tokens, reserved among trust lines.
     package static let ownName = "tollgate"

@@ -50,6 +50,7 @@ struct ConfigurationReader {
         checkSignedIdentities()
         checkUse()
         checkAttributes()
+        checkScopes()
     }
 }
 

@@ -36,6 +36,10 @@ extension RouteDeclaration: OptionTarget {
             "claims", list: \.rule.claims, "name=value,name=value", "claims that the token must have", part: claim, join: { $0 },
             show: { $0.map { "\($0.name)=\($0.value)" } })
         LineOption(
+            "scope", list: \.rule.scopes, "feed:read,feed:write",
+            "scopes that the token must have, all of them; own users have those that `TOLLGATE_SCOPES` gives their tier; others get 403 `insufficient_scope`",
+            TypedText.scope)
+        LineOption(
             "attributes", list: \.rule.attributes, "name=value|value,…",
             "attributes that the account must have, each with one of its values; others get 403", part: attribute,
             join: { $0 }, show: { $0.map(\.text) })
@@ -300,7 +304,9 @@ extension RouteDeclaration {
     /// Reports options that contradict each other and would otherwise be ignored silently.
     private static func checkTogether(_ line: inout OptionLine, _ rule: RouteRule) {
         if rule.auth == .none {
-            let keys = ["tier", "claims", "attributes", "forward-attributes", "merge", "max-age", "stream-expiry", "stream-warning"]
+            let keys = [
+                "tier", "claims", "scope", "attributes", "forward-attributes", "merge", "max-age", "stream-expiry", "stream-warning",
+            ]
             for key in keys where line.has(key) {
                 line.fault("\(key)= does not go with auth=none, which ignores the identity, write auth=required")
             }

@@ -163,6 +163,11 @@ struct SettingReader: Sendable {
         }
     }
 
+    static let scopes = SettingReader(\.tierScopes) { reader, setting in
+        let (words, tiers) = (reader.words(setting), reader.configuration.tiers)
+        return reader.parse(setting, reader.text(setting)) { _ throws(ParseError) in try TypedText.scopesByTier(words, tiers) }
+    }.emptyIsNone
+
     static let cors = SettingReader(\.cors) { reader, setting in
         reader.parse(setting, reader.text(setting)) { text throws(ParseError) in try CORSOptions.choice(ofSetting: text) }
     }

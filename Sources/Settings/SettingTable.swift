@@ -182,6 +182,10 @@ extension Setting {
         "Signs own tokens with HS256 and this shared secret, 32 bytes or more, in place of generated keys.")
     package static let tiers = Setting(
         "TOLLGATE_TIERS", .tiers, default: "free premium", "The tiers in ascending order; the first is the default.")
+    package static let scopes = Setting(
+        "TOLLGATE_SCOPES", .scopes,
+        "The scopes of the gateway's own users by their tier as it is now, for routes with `scope=`: `free=feed:read premium=feed:read,feed:write`. A tier has only what it names, and none if it is left out."
+    )
     package static let trust = Setting(
         "TOLLGATE_TRUST_", .lines(\.trusts),
         "An outside issuer: `issuer=URL audience=A jwks=URL-or-file algorithms=RS256,ES256`, or `secret-file=F algorithms=HS256`; then `user-claim=sub tier-claim=tier tier-from=claim tier-url=URL tier-max-age=60s email-claim=email max-lifetime=7d refresh=URL refresh-contract=password`, and `accounts=on` lets its subjects be imported accounts, whose sessions go on. Without `issuer=` it matches only tokens without `iss`; only `audience=any` accepts any `aud`."
@@ -337,7 +341,8 @@ extension Setting {
         [
             listen, listenTLS, tlsCert, tlsKey, adminListen, checkListen, adminToken, scopedAdminToken, adminHosts, workers,
             plain.dataDirectory.row, plain.publicURL.row, plain.issuer.row, plain.audience.row, jwtSecret, plain.signingAlgorithm.row,
-            plain.clockSkewSeconds.row, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, plain.rateLimitFailure.row,
+            plain.clockSkewSeconds.row, tiers, scopes, trust, upstream, route, internalCaller, trustedProxies, redisURL,
+            plain.rateLimitFailure.row,
             plain.redisTimeoutMilliseconds.row, plain.tokenCacheEntries.row, contracts, dlauthPath, provider, account, deletion, appleKey,
             events, signUpHook,
             plain.purchasesPath.row,

@@ -1,3 +1,4 @@
+internal import Credentials
 package import Gate
 package import Wire
 
@@ -32,6 +33,30 @@ package enum TypedText {
             last = number ?? last
             return last
         }
+    }
+
+    /// A scope of RFC 6749.
+    package static func scope(_ text: String) throws(ParseError) -> String {
+        guard ScopeName.isValid(text) else {
+            throw ParseError("has a scope that is empty or not visible ASCII without quotes and backslashes, write ones like feed:read")
+        }
+        return text
+    }
+
+    /// The scopes of each tier by its rank, from words like `premium=feed:read,feed:write`. A tier that is left out has none.
+    static func scopesByTier(_ words: [String], _ tiers: TierList) throws(ParseError) -> [[String]] {
+        var named: [[String]?] = Array(repeating: nil, count: tiers.names.count)
+        for word in words {
+            let parts = word.split(separator: "=", maxSplits: 1).map(String.init)
+            guard parts.count == 2, let tier = tiers.rank(of: parts[0]) else {
+                throw ParseError("has a part that names no tier, write TIER=SCOPE,SCOPE with one of \(tiers.names.joined(separator: ", "))")
+            }
+            guard named[Int(tier.rawValue)] == nil else { throw ParseError("names the tier \(parts[0]) twice, keep one of them") }
+            var scopes: [String] = []
+            for part in parts[1].split(separator: ",", omittingEmptySubsequences: false) { scopes.append(try scope(String(part))) }
+            named[Int(tier.rawValue)] = scopes
+        }
+        return named.map { $0 ?? [] }
     }
 
     /// A percentage in `range`.

@@ -45,7 +45,7 @@ struct Judged: Equatable {
     init(_ decision: borrowing Decision, _ head: borrowing RequestHead, _ bytes: RawSpan, _ policy: Policy, at now: WallTime) {
         let refusal = decision.refusal
         var edits = FieldEdits()
-        refusal?.addFields(policy, in: decision.dialect, to: &edits)
+        refusal?.addFields(policy, route: decision.routeIndex, in: decision.dialect, to: &edits)
         verdict = decision.verdict
         status = refusal?.status ?? 0
         code = refusal.map { "\($0.code.text)" } ?? ""

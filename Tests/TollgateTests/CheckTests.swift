@@ -14,6 +14,7 @@ import Workbench
     static let route: [(option: String, json: String)] = [
         ("upstream=u", #""upstream":"u""#), ("auth=optional", #""auth":"optional""#), ("tier=premium", #""tier":"premium""#),
         ("limit=5/m", #""limit":"5/m""#), ("limit-by=address", #""limit_by":"address""#), ("claims=a=b,c=d", #""claims":["a=b","c=d"]"#),
+        ("scope=feed:read,b", #""scope":["feed:read","b"]"#),
         ("attributes=role=a|b,c=d", #""attributes":["role=a|b","c=d"]"#),
         ("forward-attributes=role,avatar_url", #""forward_attributes":["role","avatar_url"]"#), ("merge=announce", #""merge":"announce""#),
         ("max-age=5m", #""max_age":"5m""#), ("identity=signed", #""identity":"signed""#),

@@ -108,7 +108,8 @@ extension Worker {
                 exchanges[exchange].buffers.answerEdits.withdraw(name)
             }
         }
-        refusal.addFields(admission.policy, in: dialect, to: &exchanges[exchange].buffers.answerEdits)
+        let route = exchanges[exchange].note.routeIndex(admission.policy)
+        refusal.addFields(admission.policy, route: route, in: dialect, to: &exchanges[exchange].buffers.answerEdits)
         if refusal == .upgradeRequired, exchanges[exchange].request.version != .http2 {
             // RFC 9110 §15.5.22. HTTP/2 has no such fields.
             exchanges[exchange].buffers.answerEdits.add("Upgrade", "websocket")

@@ -29,7 +29,7 @@ enum PolicyBuilder {
             refreshers: Set(settings.trusts.filter { $0.refresh != nil }.map(\.name)),
             tierSources: Dictionary(settings.trusts.map { ($0.name, $0.tierSource) }) { first, _ in first },
             identitySigner: signer, cors: settings.corsRule, ownOrigin: OriginPattern.origin(ofURL: settings.publicURL),
-            contractBases: contractBases(configuration))
+            contractBases: contractBases(configuration), tierScopes: settings.tierScopes)
     }
 
     /// The bases of the mounted contracts but the root, below which all paths are; of several at one base the first.
@@ -60,7 +60,7 @@ enum PolicyBuilder {
         issuers.append(ownIssuer(configuration, keys: keys.own, now: now))
         return Trust(
             issuers: issuers, clockSkewSeconds: configuration.settings.clockSkewSeconds,
-            requirements: RouteRule.requirements(of: rules))
+            requirements: RouteRule.requirements(of: rules), scopes: RouteRule.scopes(of: rules))
     }
 
     static func issuer(_ trust: TrustDeclaration, keys: KeySet?) -> TrustedIssuer {

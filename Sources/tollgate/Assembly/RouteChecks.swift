@@ -46,6 +46,11 @@ struct RouteChecks {
             let message = "brings the routes to \(requirements.count) different claims, have at most \(Trust.maximumRequirements)"
             findings.fault(last, message)
         }
+        let scopes = RouteRule.scopes(of: routes.map(\.rule))
+        if scopes.count > Trust.maximumRequirements, let last = routes.last(where: { !$0.rule.scopes.isEmpty }) {
+            let message = "brings the routes to \(scopes.count) different scopes, have at most \(Trust.maximumRequirements)"
+            findings.fault(last, message)
+        }
     }
 
     /// Finds the paths of routes that contracts, the account page or the gateway itself answer, so that their upstream never gets those
@@ -134,7 +139,7 @@ struct RouteChecks {
             return report(name, "brings the routes to more than 64 different attributes= or forward-attributes=, name fewer", routes)
         case .identityNeeded(let name):
             return report(
-                name, "has auth=none, so nobody can meet its tier=, claims=, attributes= or filter=, write auth=required", routes)
+                name, "has auth=none, so nobody can meet its tier=, claims=, scope=, attributes= or filter=, write auth=required", routes)
         }
     }
 
