@@ -64,6 +64,9 @@ extension Catalogue {
         case .timeout: "timeout"
         case .versionNotSupported: "version_not_supported"
         case .upstreamError: "upstream_error"
+        case .maintenance: "maintenance"
+        case .gone: "gone"
+        case .appUpdateRequired: "app_update_required"
         }
     }
 
@@ -74,9 +77,9 @@ extension Catalogue {
         case .tokenExpired, .tokenRevoked: "invalid_token"
         case .forbidden, .premiumRequired: "access_denied"
         case .badRequest, .notFound, .methodNotAllowed, .requestTimeout, .payloadTooLarge, .uriTooLong, .expectationFailed,
-            .upgradeRequired, .headersTooLarge, .notImplemented, .versionNotSupported:
+            .upgradeRequired, .headersTooLarge, .gone, .appUpdateRequired, .notImplemented, .versionNotSupported:
             "invalid_request"
-        case .rateLimited, .unavailable, .timeout: "temporarily_unavailable"
+        case .rateLimited, .unavailable, .timeout, .maintenance: "temporarily_unavailable"
         case .internalError, .badGateway, .upstreamError: "server_error"
         }
     }

@@ -5,8 +5,9 @@ package import Wire
 /// Decides requests: client address, route, identity, authorisation, limits. One per worker; no locks but that of `OpenSockets`,
 /// and no allocation for a request whose token is cached.
 ///
-/// The order is fixed: client address, preflight, path, route, origin, WebSocket handshake, `grpc-timeout`, `Authorization`, internal
-/// caller, token, actor, claims, tier, scopes, attributes, age of the sign-in, size, limit. A refusal ends it. The limit comes last, so a request
+/// The order is fixed: client address, preflight, path, route, sunset, maintenance, app version, origin, WebSocket handshake,
+/// `grpc-timeout`, `Authorization`, internal caller, token, actor, claims, tier, scopes, attributes, age of the sign-in, size, limit. A
+/// refusal ends it. The limit comes last, so a request
 /// refused for another reason is not charged.
 package struct Admission: ~Copyable {
     private let pin = AddressPin()
@@ -104,6 +105,7 @@ package struct Admission: ~Copyable {
             decision.refuse(.unavailable(.overload, retryAfterSeconds: 1))
             return false
         }
+        if gate.hasEdge, !isOpen(route, gate, head, bytes, peer, now.wall, &decision) { return false }
         if isGRPC, !readTimeout(head, bytes, &decision) { return false }
         decision.forwardsAuthorization = gate.forwardsAuthorization
         decision.keptFields = gate.keptFields

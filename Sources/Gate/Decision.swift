@@ -144,6 +144,12 @@ package struct Decision: ~Copyable {
     /// The CORS policy of the answer, an index in the policy's; -1 for none.
     var corsNumber = -1
 
+    /// The gate that is for the request's app, `VersionGate.none` for none; nil where the route asks for no version.
+    package internal(set) var appGate: UInt8?
+    /// With it: the version, and where the head has it; nil for none.
+    package internal(set) var appVersion: AppVersion?
+    var appField = Slice()
+
     /// The side of the route's split.
     package internal(set) var splitSide = SplitSide.none
     /// Refusals that shadow mode only logged.
@@ -207,6 +213,7 @@ package struct Decision: ~Copyable {
         cors = .off
         self.corsNumber = corsNumber
         splitSide = .none
+        appGate = nil
         shadowed = []
         limit = LimitOutcome()
         charge.removeAll()

@@ -56,6 +56,8 @@ package struct DecisionRecord: ~Copyable {
     private(set) var tightestLimit: UInt8 = 0
     private(set) var sessionEndedAt: Int64?
     private(set) var hidesEmail = false
+    /// `Decision.appGate`.
+    private(set) var appGate: UInt8?
     private(set) var routeIndex: Int32 = -1
     private(set) var internalCaller: Int32 = -1
     private(set) var issuerIndex: Int32 = -1
@@ -65,10 +67,10 @@ package struct DecisionRecord: ~Copyable {
 
     /// The texts, one behind the other in the order of `Text`, and the end of each.
     private var texts = ByteBuffer()
-    private var ends = InlineArray<7, UInt16>(repeating: 0)
+    private var ends = InlineArray<8, UInt16>(repeating: 0)
 
     private enum Text: Int {
-        case method, host, sentPath, path, origin, subject, user
+        case method, host, sentPath, path, origin, subject, user, app
     }
 
     package init() {}
@@ -98,6 +100,7 @@ package struct DecisionRecord: ~Copyable {
         corsNumber = Int32(truncatingIfNeeded: decision.corsNumber)
         shadowed = decision.shadowed
         splitSide = decision.splitSide
+        appGate = decision.appGate
         pathIsVerbatim = decision.pathIsVerbatim
         limited(decision.limit, decision.limitVerdict)
         texts.removeAll()
@@ -112,6 +115,7 @@ package struct DecisionRecord: ~Copyable {
         }
         keep(decision.subjectBytes.isEmpty ? RawSpan() : decision.subjectBytes.readable, as: .subject)
         keep(decision.identity == nil ? RawSpan() : decision.userID, as: .user)
+        keep(decision.appGate == nil || decision.appVersion == nil ? RawSpan() : bytes[decision.appField], as: .app)
         recordIdentity(decision)
     }
 
@@ -190,6 +194,8 @@ package struct DecisionRecord: ~Copyable {
     /// As the client sent it; empty without one.
     var origin: String { self[.origin].text }
     var userID: String { self[.user].text }
+    /// The version of the app as sent; empty without one.
+    var appVersion: String { self[.app].text }
     /// The subject of the token, where an account stands in for it; else empty.
     var subject: String { self[.subject].text }
 

@@ -98,11 +98,14 @@ package final class Envelope: Sendable {
         }
     }
 
-    /// Appends the body of a refusal. `upgrade` counts only where upgrading would help.
-    package func writeBody(_ refusal: Refusal, requestID: RawSpan, upgrade: [Extra], into out: inout ByteBuffer) {
+    /// Appends the body of a refusal. `message` takes the place of the sentence.
+    package func writeBody(
+        _ refusal: Refusal, requestID: RawSpan, extras: [Extra] = [], message: String? = nil, into out: inout ByteBuffer
+    ) {
+        let message = message.map { Array($0.utf8) } ?? sentence(for: refusal).rawBytes.array
         writeBody(
-            status: refusal.status, code: code(of: refusal).rawBytes, message: sentence(for: refusal).rawBytes, requestID: requestID,
-            extras: refusal.code == .premiumRequired ? upgrade : [], into: &out)
+            status: refusal.status, code: code(of: refusal).rawBytes, message: message.rawBytes, requestID: requestID, extras: extras,
+            into: &out)
     }
 }
 

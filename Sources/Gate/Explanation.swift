@@ -6,7 +6,8 @@ import Wire
 /// decision, so the two cannot differ.
 package struct Explanation: Sendable, Equatable {
     package struct Step: Sendable, Equatable {
-        /// `client`, `path`, `route`, `cors`, `caller`, `identity`, `standing`, `refresh`, `tier`, `scope`, `attributes`, `sign-in`, `size`,
+        /// `client`, `path`, `route`, `cors`, `sunset`, `maintenance`, `app`, `caller`, `identity`, `standing`, `refresh`, `tier`, `scope`,
+        /// `attributes`, `sign-in`, `size`,
         /// `limit`, `split`, `cache`, `filter`, `compress`, `cause` or `verdict`; `tollgate explain` adds more.
         package let name: String
         package let text: String
@@ -54,6 +55,8 @@ package struct Explanation: Sendable, Equatable {
         add("route", "\(rule.name): \(rule.pattern), auth=\(rule.auth.name)")
         if let cors { add("cors", cors) }
         if case .answer = note.verdict { return }
+        addEdge(note, rule, policy)
+        if [.maintenance, .gone, .appUpdateRequired].contains(refusal?.code) { return }
         if refusal == .forbidden(.origin) || refusal == .forbidden(.preflight) { return }
         if rule.auth == .internal { add("caller", Self.caller(note, policy)) }
         if refusal != .forbidden(.caller), refusal != .unauthorized(.caller) { add("identity", Self.identity(note, policy)) }
@@ -71,6 +74,25 @@ package struct Explanation: Sendable, Equatable {
         if refusal == nil, let compression = Self.compression(rule) { add("compress", compression) }
     }
 
+    /// Adds the steps of `EdgePlan`, up to the one that refuses.
+    private mutating func addEdge(_ note: borrowing DecisionRecord, _ rule: RouteRule, _ policy: Policy) {
+        let now = WallTime(seconds: note.decidedAt)
+        if let sunset = rule.sunset { add("sunset", "\(ISO8601.text(sunset)), which \(sunset <= now ? "is past" : "lies ahead")") }
+        guard note.refusal != .gone else { return }
+        if !rule.maintenance.isEmpty {
+            let ends = rule.maintenance.map { $0.until.map { "until \(ISO8601.text($0))" } ?? "without an end" }.joined(separator: ", ")
+            let isClosed = note.refusal?.code == .maintenance
+            add("maintenance", "set \(ends): \(isClosed ? "the request is refused" : "it is over, or lets this caller pass")")
+            if isClosed { return }
+        }
+        guard rule.app != .off, let number = note.appGate else { return }
+        guard let gate = policy.versionGate(number) else { return add("app", "no version gate is for this platform, app=\(rule.app)") }
+        let sent = note.appVersion.isEmpty ? "no version in \(gate.field)" : "version \(note.appVersion)"
+        let floor = gate.least.map { "at least \($0.text) is needed" } ?? "every version passes"
+        let shadow = note.shadowed.contains(.app) ? ", shadow mode lets it pass" : ""
+        add("app", "\(sent), gate \(gate.name): \(floor), app=\(rule.app)\(shadow)")
+    }
+
     private mutating func add(_ name: String, _ text: String) { steps.append(Step(name, text)) }
 
     private mutating func addVerdict(_ note: borrowing DecisionRecord, _ policy: Policy) {
@@ -81,7 +103,7 @@ package struct Explanation: Sendable, Equatable {
         case .refresh: add("verdict", "waits for the refresh of user \(note.userID)'s expired token")
         case .answer(let status): add("verdict", "answered by the gateway itself: \(status)")
         case .refuse(let refusal):
-            let sentence = policy.envelopes[note.dialect].sentence(for: refusal)
+            let sentence = policy.message(of: refusal) ?? "\(policy.envelopes[note.dialect].sentence(for: refusal))"
             add("verdict", "refused: \(refusal.status) \(refusal.code.text), \(sentence)")
         }
     }

@@ -6,10 +6,12 @@ package struct FieldChanges: Sendable, Equatable {
     /// Each takes the place of those that the message has.
     package var set: [FieldSetting] = []
     package var removed: [String] = []
+    /// Beside those that the message has.
+    var added: [FieldSetting] = []
 
     package init() {}
 
-    package var isEmpty: Bool { self.set.isEmpty && removed.isEmpty }
+    package var isEmpty: Bool { self.set.isEmpty && removed.isEmpty && added.isEmpty }
 }
 
 /// A field that a route sets: `NAME:value`, with placeholders.
@@ -40,6 +42,11 @@ package struct FieldSetting: Sendable, Equatable {
     /// As written in the settings.
     package let text: String
     fileprivate var pieces: [Piece]
+
+    /// A field with a value that is known to be visible characters.
+    init(_ name: String, _ value: String) {
+        (self.name, text, pieces) = (name, "\(name):\(value)", [Piece(text: Array(value.utf8))])
+    }
 
     package var placeholders: [Placeholder] { pieces.compactMap(\.placeholder) }
 
@@ -161,7 +168,7 @@ package final class FieldPlan: Sendable {
     init?(_ changes: FieldChanges, of rule: RouteRule) {
         guard !changes.isEmpty else { return nil }
         var text: [UInt8] = [], pieces: [Piece] = [], lines: [Line] = []
-        for field in changes.set {
+        for field in changes.set + changes.added {
             let first = pieces.count
             for (number, piece) in field.pieces.enumerated() {
                 let bytes = (number == 0 ? Array("\(field.name): ".utf8) : []) + piece.text

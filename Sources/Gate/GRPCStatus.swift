@@ -7,6 +7,7 @@ package enum GRPCStatus: Int, Sendable {
     case deadlineExceeded = 4
     case permissionDenied = 7
     case resourceExhausted = 8
+    case failedPrecondition = 9
     case unimplemented = 12
     case internalError = 13
     case unavailable = 14
@@ -22,9 +23,12 @@ package enum GRPCStatus: Int, Sendable {
             self = .invalidArgument
         case .unauthorized: self = .unauthenticated
         case .forbidden, .premiumRequired: self = .permissionDenied
-        case .notFound, .methodNotAllowed, .notImplemented, .versionNotSupported: self = .unimplemented
+        // A retired method is one that the service does not have.
+        case .notFound, .methodNotAllowed, .notImplemented, .versionNotSupported, .gone: self = .unimplemented
         case .payloadTooLarge, .uriTooLong, .headersTooLarge, .rateLimited: self = .resourceExhausted
-        case .badGateway, .unavailable, .upstreamError: self = .unavailable
+        case .badGateway, .unavailable, .upstreamError, .maintenance: self = .unavailable
+        // The call cannot succeed before the user has done something else.
+        case .appUpdateRequired: self = .failedPrecondition
         case .timeout, .requestTimeout: self = .deadlineExceeded
         case .internalError: self = .internalError
         }
@@ -33,11 +37,16 @@ package enum GRPCStatus: Int, Sendable {
 
 extension Refusal {
     /// Adds `grpc-status`, `grpc-message` and, in place of `Retry-After`, `grpc-retry-pushback-ms`: the end of an answer of gRPC.
-    package func addGRPCStatus(to edits: inout FieldEdits) {
+    /// `message`: one in place of the sentence.
+    package func addGRPCStatus(_ message: String? = nil, to edits: inout FieldEdits) {
         edits.add("grpc-status", decimal: GRPCStatus(self).rawValue)
-        var message = ByteBuffer(capacity: 128)
-        GRPCMessage.append(sentence.rawBytes, to: &message)
-        edits.add("grpc-message", message.readable)
+        var encoded = ByteBuffer(capacity: 128)
+        if let message {
+            message.withRawBytes { GRPCMessage.append($0, to: &encoded) }
+        } else {
+            GRPCMessage.append(sentence.rawBytes, to: &encoded)
+        }
+        edits.add("grpc-message", encoded.readable)
         if let seconds = retryAfterSeconds {
             // Clients read a signed number of 32 bits.
             edits.add("grpc-retry-pushback-ms", decimal: min(Int(seconds) * 1_000, Int(Int32.max)))

@@ -16,6 +16,10 @@ package final class Policy: Sendable {
     /// Where to upgrade, as the member of a refusal.
     package let upgrade: [Envelope.Extra]
     package let envelopes: Envelopes
+    /// The floors for versions of apps, in the order in which they are asked for a request; at most `VersionGate.capacity`.
+    package let versionGates: [VersionGate]
+    /// The rendered field of each that tells of an update.
+    let updateLines: [[UInt8]]
     /// Error format of refusals without a route.
     package let dialect: Dialect
     /// Whether accounts exist, whose tiers override the claims of own tokens.
@@ -71,7 +75,7 @@ package final class Policy: Sendable {
         internals: [InternalCaller] = [], realm: String = "tollgate", upgradeURL: String? = nil, envelopes: Envelopes = Envelopes(),
         dialect: Dialect = .problem, hasAccounts: Bool = false, refreshers: Set<String> = [],
         tierSources: [String: TierSource] = [:], identitySigner: IdentitySigner? = nil, cors: CORSRule? = nil,
-        ownOrigin: String? = nil, contractBases: [ContractBase] = [], tierScopes: [[String]] = []
+        ownOrigin: String? = nil, contractBases: [ContractBase] = [], tierScopes: [[String]] = [], versionGates: [VersionGate] = []
     ) throws(RouteFault) {
         self.version = version
         self.contractBases = contractBases.sorted { $0.path.count > $1.path.count }
@@ -84,6 +88,10 @@ package final class Policy: Sendable {
         upgrade = upgradeURL.map { [Envelope.Extra(name: "upgrade_url", value: $0)] } ?? []
         self.envelopes = envelopes
         self.dialect = dialect
+        self.versionGates = versionGates
+        updateLines = versionGates.map { gate in
+            Array(gate.warned.map { "X-App-Update: recommended; min=\($0.text)\r\n" }?.utf8 ?? "".utf8)
+        }
         self.hasAccounts = hasAccounts
         self.refreshers = refreshers
         self.identitySigner = identitySigner
@@ -104,7 +112,8 @@ package final class Policy: Sendable {
         defaultCORS = policies.count - 1
         for (index, rule) in rules.enumerated() {
             var number = -1
-            if let policy = rule.cors {
+            if var policy = rule.cors {
+                policy.furtherExposed += rule.exposedFields
                 number = policies.firstIndex(of: policy) ?? policies.count
                 if number == policies.count { policies.append(policy) }
             }
@@ -145,6 +154,8 @@ package final class Policy: Sendable {
         upgrade = other.upgrade
         envelopes = other.envelopes
         dialect = other.dialect
+        versionGates = other.versionGates
+        updateLines = other.updateLines
         hasAccounts = other.hasAccounts
         refreshers = other.refreshers
         tierSources = other.tierSources
@@ -194,7 +205,8 @@ package final class Policy: Sendable {
             hasAccounts: hasAccounts,
             refreshers: refreshers, tierSources: Dictionary(sources) { first, _ in first }, identitySigner: identitySigner,
             cors: defaultCORS < 0 ? nil : self.cors[defaultCORS].rule,
-            ownOrigin: String(decoding: ownOrigin, as: UTF8.self), contractBases: contractBases, tierScopes: tierScopes)
+            ownOrigin: String(decoding: ownOrigin, as: UTF8.self), contractBases: contractBases, tierScopes: tierScopes,
+            versionGates: versionGates)
     }
 
     /// Whether any route is cached.
@@ -287,6 +299,8 @@ struct RouteGate: Sendable {
     let isCached: Bool
     /// Whether answers may go through stages.
     let hasStages: Bool
+    /// Whether its plan has an `EdgePlan`.
+    let hasEdge: Bool
     let cacheSharing: CacheRule.Sharing
     let takesWebSockets: Bool
     /// Of one subject; 0 for no maximum.
@@ -322,7 +336,7 @@ struct RouteGate: Sendable {
         forwardsEmail = rule.forwardsEmail
         forwardsName = rule.forwardsName
         keptFields = rule.keptFields
-        changesFields = !rule.requestFields.isEmpty || !rule.answerFields.isEmpty
+        changesFields = !rule.requestFields.isEmpty || !rule.allAnswerFields.isEmpty
         self.corsNumber = corsNumber
         encodedSlashPasses = rule.encodedSlashPasses
         upstreamSpeaksHTTP2 = rule.upstreamSpeaksHTTP2
@@ -335,6 +349,7 @@ struct RouteGate: Sendable {
         shadow = rule.shadow
         streams = rule.streams
         isCached = rule.cache.freshSeconds != nil && !rule.target.isLocal
+        hasEdge = rule.hasEdge
         hasStages = !rule.filters.isEmpty || rule.compression.mode == .on
         cacheSharing = rule.cache.sharing
         takesWebSockets = rule.takesWebSockets

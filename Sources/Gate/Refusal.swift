@@ -8,6 +8,7 @@ package enum RefusalCode: UInt8, CaseIterable, Sendable {
     case rateLimited, internalError, notImplemented, badGateway, unavailable, timeout, versionNotSupported
     /// With the upstream's own status.
     case upstreamError
+    case maintenance, gone, appUpdateRequired
 
     package var status: UInt16 { row.status }
     package var text: StaticString { row.text }
@@ -36,6 +37,9 @@ package enum RefusalCode: UInt8, CaseIterable, Sendable {
         case .timeout: (504, "TIMEOUT")
         case .versionNotSupported: (505, "VERSION_NOT_SUPPORTED")
         case .upstreamError: (502, "UPSTREAM_ERROR")
+        case .maintenance: (503, "MAINTENANCE")
+        case .gone: (410, "GONE")
+        case .appUpdateRequired: (426, "APP_UPDATE_REQUIRED")
         }
     }
 }
@@ -122,6 +126,12 @@ package enum Refusal: Equatable, Sendable {
     case versionNotSupported
     /// An error of the upstream, with its status of 400 or above, whose content may not pass.
     case upstreamError(status: UInt16)
+    /// The route is in maintenance, by this one of those that are set for it.
+    case maintenance(route: Int32, number: UInt8, retryAfterSeconds: UInt32)
+    /// The route is past its sunset.
+    case gone
+    /// The version of the app is below the floor of this gate of the policy, or missing where it is required.
+    case appUpdateRequired(gate: UInt8)
 
     /// The refusal of a request that is not valid HTTP, or of an upstream's invalid answer.
     package init(_ fault: HTTPFault) {
@@ -162,6 +172,9 @@ package enum Refusal: Equatable, Sendable {
         case .timeout: .timeout
         case .versionNotSupported: .versionNotSupported
         case .upstreamError: .upstreamError
+        case .maintenance: .maintenance
+        case .gone: .gone
+        case .appUpdateRequired: .appUpdateRequired
         }
     }
 
@@ -174,6 +187,7 @@ package enum Refusal: Equatable, Sendable {
     package var retryAfterSeconds: UInt32? {
         if case .rateLimited(let seconds) = self { return max(1, seconds) }
         if case .unavailable(_, let seconds) = self { return max(1, seconds) }
+        if case .maintenance(_, _, let seconds) = self { return max(1, seconds) }
         return nil
     }
 }

@@ -15,7 +15,7 @@ extension Refusal {
         }
         // RFC 6455 §4.4.
         if self == .upgradeRequired { edits.add("Sec-WebSocket-Version", "13") }
-        if dialect == .grpc { return addGRPCStatus(to: &edits) }
+        if dialect == .grpc { return addGRPCStatus(policy.message(of: self), to: &edits) }
         if let seconds = retryAfterSeconds {
             edits.add("Retry-After", decimal: Int(seconds))
         }

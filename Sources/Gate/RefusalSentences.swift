@@ -45,6 +45,9 @@ extension Refusal {
         case .timeout: "The service behind the gateway did not answer in time."
         case .versionNotSupported: "The version of HTTP is not supported."
         case .upstreamError: "The service behind the gateway answered with an error."
+        case .maintenance: "The service is down for maintenance. Try again later."
+        case .gone: "This part of the service has been retired."
+        case .appUpdateRequired: "This version of the app is too old. Install the update."
         }
     }
 }

@@ -5,13 +5,15 @@ struct RoutePlan: Sendable {
     let answerFields: FieldPlan?
     let compression: CompressionPlan?
     let split: SplitPlan?
+    let edge: EdgePlan?
 
     init(_ rule: RouteRule, tiers: TierList, _ attributes: AttributeTable) {
         filter = FilterPlan(rule, tiers: tiers)
         requestFields = FieldPlan(rule.requestFields, of: rule)
-        answerFields = FieldPlan(rule.answerFields, of: rule)
+        answerFields = FieldPlan(rule.allAnswerFields, of: rule)
         compression = CompressionPlan(rule)
         split = SplitPlan(rule, attributes)
+        edge = EdgePlan(rule)
     }
 }
 

@@ -1,4 +1,5 @@
 package import Credentials
+package import Wire
 
 /// Authentication that a route requires (`auth=`).
 package enum AuthMode: UInt8, Sendable, CaseIterable {
@@ -45,6 +46,7 @@ package struct ShadowSet: OptionSet, Hashable, Sendable {
     package static let limit = Self(rawValue: 1)
     package static let tier = Self(rawValue: 2)
     package static let filter = Self(rawValue: 4)
+    package static let app = Self(rawValue: 8)
 }
 
 /// One `TOLLGATE_ROUTE_<NAME>`: the requests it matches, their target and policy.
@@ -136,6 +138,13 @@ package struct RouteRule: Sendable {
     /// A document of the gateway that is the same for every caller, so the bearer is not read. All other local targets
     /// refuse actors, even without required authentication.
     package var isDocument: Bool
+    /// While any of these is in force, the route is closed.
+    package var maintenance: [Maintenance] = []
+    /// When the route ends (`sunset=`), since when it is deprecated (`deprecated=`), and the page that says why (`sunset-link=`).
+    package var sunset: WallTime?
+    package var deprecated: WallTime?
+    package var sunsetLink: String?
+    package var app = AppMode.off
 
     /// A rule with the defaults of the settings.
     package init(

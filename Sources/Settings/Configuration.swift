@@ -40,6 +40,7 @@ package struct Configuration: Sendable {
     /// `rule.target` of each is an index into `upstreams`.
     package var routes: [RouteDeclaration] = []
     package var internals: [InternalDeclaration] = []
+    package var versionGates: [VersionGateDeclaration] = []
     /// `TOLLGATE_CORS`.
     package var cors = CORSChoice.off
     /// Media types that are compressed beside those that the gateway knows (`TOLLGATE_COMPRESS_TYPES`).

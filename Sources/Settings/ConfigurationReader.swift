@@ -51,6 +51,7 @@ struct ConfigurationReader {
         checkUse()
         checkAttributes()
         checkScopes()
+        checkApps()
     }
 }
 

@@ -106,8 +106,12 @@ extension RouteDeclaration: OptionTarget {
             "compress-events", \.rule.compression.takesEvents, .flag(), "whether event streams are compressed, too, each event at once"
         ).when { $0.rule.compression.takesEvents }
         LineOption(
-            "shadow", flags: [("limit", \.rule.shadow[.limit]), ("tier", \.rule.shadow[.tier]), ("filter", \.rule.shadow[.filter])],
-            "limit,tier,filter", "checks that are decided, counted and logged, but not enforced")
+            "shadow",
+            flags: [
+                ("limit", \.rule.shadow[.limit]), ("tier", \.rule.shadow[.tier]), ("filter", \.rule.shadow[.filter]),
+                ("app", \.rule.shadow[.app]),
+            ],
+            "limit,tier,filter,app", "checks that are decided, counted and logged, but not enforced")
         LineOption(
             "stream-expiry", \.rule.streams.expiry, .choice(StreamExpiry.allCases) { "\($0)" },
             "the end of streams: with their token unless the session is refreshed (`extend`), with their token (`close`), or not before the upstream's or the client's (`keep`); but for `keep` also when their session ends or their tier falls"
@@ -138,6 +142,7 @@ extension RouteDeclaration: OptionTarget {
             "request fields that the upstream gets and by which responses are kept apart",
             varyName
         ).when(isCached)
+        appOptions
         LineOption("websocket", \.rule.takesWebSockets, .flag(), "whether WebSocket handshakes are passed on")
         LineOption(
             "websocket-max", ifSet: \.rule.maxWebSockets, .count(1...1_000_000), "a number",
@@ -226,6 +231,7 @@ extension RouteDeclaration {
         Self.checkCompression(&line, rule)
         Self.checkCache(&line, rule)
         Self.checkSplit(&line, rule)
+        Self.checkApp(&line, rule)
         Self.checkTogether(&line, rule)
         if upstream.isEmpty { line.fault("has no upstream=, write upstream=NAME") }
         cors.noteDependent(line)

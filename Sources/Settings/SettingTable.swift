@@ -201,6 +201,10 @@ extension Setting {
         "TOLLGATE_INTERNAL_", .lines(\.internals),
         "An internal caller for `auth=internal` and transparent refresh, identified by `key-sha256=HEX`, `cidr=10.0.0.0/8` and/or `cert-san=spiffe://…`; all that are given must match."
     )
+    package static let versionGate = Setting(
+        "TOLLGATE_VERSION_GATE_", .lines(\.versionGates),
+        "A floor for the versions of an app on routes with `app=`: `header=X-App-Version min=4.2 warn=4.5 url=URL platform=FIELD:VALUE`; of several, in the order of their names, the first counts whose platform the request has. See [apps](apps.md)."
+    )
     package static let trustedProxies = Setting(
         "TOLLGATE_TRUSTED_PROXIES", .words(\.trustedProxies, TypedText.network).emptyIsNone,
         "Networks of proxies whose `X-Forwarded-For`, `Forwarded` and `X-Request-Id` are trusted. `0.0.0.0/0` or `::/0` would let every client name its own address, of which `check` warns."
@@ -341,7 +345,7 @@ extension Setting {
         [
             listen, listenTLS, tlsCert, tlsKey, adminListen, checkListen, adminToken, scopedAdminToken, adminHosts, workers,
             plain.dataDirectory.row, plain.publicURL.row, plain.issuer.row, plain.audience.row, jwtSecret, plain.signingAlgorithm.row,
-            plain.clockSkewSeconds.row, tiers, scopes, trust, upstream, route, internalCaller, trustedProxies, redisURL,
+            plain.clockSkewSeconds.row, tiers, scopes, trust, upstream, route, internalCaller, versionGate, trustedProxies, redisURL,
             plain.rateLimitFailure.row,
             plain.redisTimeoutMilliseconds.row, plain.tokenCacheEntries.row, contracts, dlauthPath, provider, account, deletion, appleKey,
             events, signUpHook,

@@ -8,6 +8,7 @@ package struct RequestObject: Sendable {
     private enum Member: Sendable {
         case text(String)
         case object(Slice)
+        case array(Slice)
         case number(Slice)
         case null
         case other
@@ -43,7 +44,7 @@ package struct RequestObject: Sendable {
         case .text(let text)?:
             guard !text.utf8.contains(0) else { throw Fault(message: "\(name) must not hold a NUL character") }
             return text
-        case .object?, .number?, .other?: throw Fault(message: "\(name) must be a string")
+        case .object?, .array?, .number?, .other?: throw Fault(message: "\(name) must be a string")
         }
     }
 
@@ -53,7 +54,7 @@ package struct RequestObject: Sendable {
         case nil, .null?: return nil
         case .number(let slice)?:
             if let number = Int(String(decoding: source[Int(slice.start)..<slice.end], as: UTF8.self)) { return number }
-        case .text?, .object?, .other?: break
+        case .text?, .object?, .array?, .other?: break
         }
         throw Fault(message: "\(name) must be a whole number")
     }
@@ -69,15 +70,36 @@ package struct RequestObject: Sendable {
         switch members[name] {
         case nil, .null?: return nil
         case .object(let slice)?: return Array(source[Int(slice.start)..<slice.end])
-        case .text?, .number?, .other?: throw Fault(message: "\(name) must be an object")
+        case .text?, .array?, .number?, .other?: throw Fault(message: "\(name) must be an object")
         }
+    }
+
+    /// The value of a member that is a list of strings; nil if it is missing or `null`. Throws for others.
+    package func texts(_ name: String) throws(Fault) -> [String]? {
+        switch members[name] {
+        case nil, .null?: return nil
+        case .array(let slice)?:
+            var texts: [String]? = []
+            do throws(JSONFault) {
+                var reader = JSONReader(source.rawBytes.extracting(Int(slice.start)..<slice.end))
+                _ = try reader.next()
+                while case .string(let text) = try reader.next() { texts?.append(reader.string(text)) }
+                // Anything but strings ends the loop before the array's end.
+                if reader.offset < Int(slice.count) { texts = nil }
+            } catch {
+                texts = nil
+            }
+            if let texts, !texts.contains(where: { $0.utf8.contains(0) }) { return texts }
+        case .text?, .object?, .number?, .other?: break
+        }
+        throw Fault(message: "\(name) must be a list of strings")
     }
 
     /// Whether the member exists and is not `null`.
     package func has(_ name: String) -> Bool {
         switch members[name] {
         case nil, .null?: false
-        case .text?, .object?, .number?, .other?: true
+        case .text?, .object?, .array?, .number?, .other?: true
         }
     }
 
@@ -85,7 +107,7 @@ package struct RequestObject: Sendable {
     package func isNull(_ name: String) -> Bool {
         switch members[name] {
         case .null?: true
-        case nil, .text?, .object?, .number?, .other?: false
+        case nil, .text?, .object?, .array?, .number?, .other?: false
         }
     }
 
@@ -117,8 +139,9 @@ package struct RequestObject: Sendable {
                 try skipContainer()
                 return .object(Slice(start: start, count: reader.offset - start))
             case .beginArray:
+                let start = reader.offset - 1
                 try skipContainer()
-                return .other
+                return .array(Slice(start: start, count: reader.offset - start))
             case .number(let slice): return .number(slice)
             case .bool, .endObject, .endArray, .key, .end: return .other
             }

@@ -279,7 +279,7 @@ extension ContractWorld {
         var body = ByteBuffer()
         var edits = FieldEdits()
         let envelope = admission.policy.envelopes[decision.dialect]
-        envelope.writeBody(refusal, requestID: RawSpan(), upgrade: [], into: &body)
+        envelope.writeBody(refusal, requestID: RawSpan(), into: &body)
         refusal.addFields(admission.policy, in: decision.dialect, to: &edits)
         var fields = [(name: "Content-Type", value: envelope.contentType.description)]
         edits.forEach { fields.append((name: $0.text, value: $1.text)) }

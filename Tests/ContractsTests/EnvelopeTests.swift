@@ -11,9 +11,14 @@ import Wire
 @Suite struct EnvelopeTests {
     private static let dialects: [Dialect] = [.password, .passwordContract, .provider, .dlauth, .apple, .anonymous, .oauth, .problem]
 
+    private static let policy = try! Policy(rules: [], trust: Trust(issuers: []), upgradeURL: "https://shop.test")
+
     private func body(_ dialect: Dialect, _ refusal: Refusal, upgrade: [Envelope.Extra] = []) -> String {
         var out = ByteBuffer()
-        "req-1".withRawBytes { Catalogue.envelopes[dialect].writeBody(refusal, requestID: $0, upgrade: upgrade, into: &out) }
+        "req-1".withRawBytes {
+            Catalogue.envelopes[dialect].writeBody(
+                refusal, requestID: $0, extras: upgrade.isEmpty ? [] : Self.policy.extras(of: refusal), into: &out)
+        }
         return out.readable.text
     }
 
@@ -75,6 +80,7 @@ import Wire
         .expectationFailed,
         .upgradeRequired, .headersTooLarge, .rateLimited(retryAfterSeconds: 7), .internalError, .notImplemented, .badGateway,
         .unavailable(.overload, retryAfterSeconds: 1), .timeout, .versionNotSupported, .upstreamError(status: 410),
+        .gone, .appUpdateRequired(gate: 0), .maintenance(route: 0, number: 0, retryAfterSeconds: 60),
     ]
 
     /// Clients compare codes.

@@ -174,7 +174,7 @@ struct DecisionDocument {
 
     /// Outcomes that do not hold. A list is compared as a whole.
     private static func differences(_ judged: Judged, _ outcomes: [String]) -> [String] {
-        let all: [(String, ShadowSet)] = [("tier", .tier), ("limit", .limit), ("filter", .filter)]
+        let all: [(String, ShadowSet)] = [("tier", .tier), ("limit", .limit), ("filter", .filter), ("app", .app)]
         let shadowed = all.filter { judged.shadowed.contains($0.1) }.map(\.0).joined(separator: ",")
         let own = judged.answerLines.filter { !$0.hasPrefix("RateLimit") && !$0.hasPrefix("X-RateLimit") }
         let lists: [String: [String]] = ["identity": judged.identity, "answer": own, "header": judged.headers]

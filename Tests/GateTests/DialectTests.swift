@@ -18,7 +18,8 @@ let everyRefusal: [Refusal] =
         .headersTooLarge, .rateLimited(retryAfterSeconds: 7), .internalError, .notImplemented, .badGateway,
         .unavailable(.keys, retryAfterSeconds: 10), .unavailable(.limits, retryAfterSeconds: 0),
         .unavailable(.upstream, retryAfterSeconds: 1), .unavailable(.overload, retryAfterSeconds: 1),
-        .timeout, .versionNotSupported, .upstreamError(status: 410),
+        .timeout, .versionNotSupported, .upstreamError(status: 410), .gone, .appUpdateRequired(gate: 0),
+        .maintenance(route: 0, number: 0, retryAfterSeconds: 60),
     ]
 
 /// A path without a route has the format of the contract below whose base it is.
@@ -108,9 +109,13 @@ func members(of json: String) throws -> [String: String] {
 }
 
 @Suite struct EnvelopeTests {
+    private static let policy = try! Policy(rules: [], trust: Trust(issuers: []), upgradeURL: "https://shop.test")
+
     private func body(_ envelope: Envelope, _ refusal: Refusal, upgrade: [Envelope.Extra] = []) -> String {
         var out = ByteBuffer()
-        "req-1".withRawBytes { envelope.writeBody(refusal, requestID: $0, upgrade: upgrade, into: &out) }
+        "req-1".withRawBytes {
+            envelope.writeBody(refusal, requestID: $0, extras: upgrade.isEmpty ? [] : Self.policy.extras(of: refusal), into: &out)
+        }
         return out.readable.text
     }
 
@@ -139,8 +144,8 @@ func members(of json: String) throws -> [String: String] {
     }
 
     @Test func whereToUpgradeStandsBesideTheCode() {
-        let upgrade = [Envelope.Extra(name: "upgrade_url", value: "u")]
-        #expect(body(Self.nested, .premiumRequired, upgrade: upgrade).hasSuffix(#","upgrade_url":"u"}}"#))
+        let upgrade = [Envelope.Extra(name: "upgrade_url", value: "https://shop.test")]
+        #expect(body(Self.nested, .premiumRequired, upgrade: upgrade).hasSuffix(#","upgrade_url":"https://shop.test"}}"#))
         #expect(!body(Self.nested, .forbidden(.claims), upgrade: upgrade).contains("upgrade_url"))
     }
 }

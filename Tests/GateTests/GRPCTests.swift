@@ -34,7 +34,7 @@ import Wire
         for refusal in everyRefusal {
             var body = ByteBuffer()
             Envelopes()[.grpc].writeBody(
-                refusal, requestID: RawSpan(), upgrade: [Envelope.Extra(name: "upgrade_url", value: "https://shop.test")], into: &body)
+                refusal, requestID: RawSpan(), extras: [Envelope.Extra(name: "upgrade_url", value: "https://shop.test")], into: &body)
             #expect(body.isEmpty && Dialect.grpc.status(of: refusal) == 200)
             let lines = try lines(refusal)
             #expect(lines.contains("grpc-status: \(GRPCStatus(refusal).rawValue)"))

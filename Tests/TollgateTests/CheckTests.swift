@@ -38,6 +38,9 @@ import Workbench
         ("sse-heartbeat=15s", #""sse_heartbeat":"15s""#), ("cors=https://a.test", #""cors":{"origins":"https://a.test""#),
         ("cors-credentials=on", #""credentials":true"#), ("cors-headers=X-A", #""headers":["X-A"]"#),
         ("cors-expose=X-B", #""expose":["X-B"]"#), ("cors-max-age=1h", #""max_age_s":3600"#),
+        ("app=required", #""app":"required""#), ("sunset=2027-03-01", #""sunset":"2027-03-01""#),
+        ("deprecated=2026-12-01", #""deprecated":"2026-12-01""#),
+        ("sunset-link=https://a.test/end", #""sunset_link":"https://a.test/end""#),
         ("", ""), ("websocket=on", #""websocket":true"#), ("websocket-max=7", #""websocket_max":7"#),
         ("", ""), ("cache=90s", #""cache":"90s""#), ("cache-by=tier", #""cache_by":"tier""#), ("cache-stale=45s", #""cache_stale":"45s""#),
         ("cache-on-error=2m", #""cache_on_error":"2m""#), ("cache-vary=x-a,cookie", #""cache_vary":["x-a","cookie"]"#),
@@ -115,10 +118,16 @@ import Workbench
         ("authorization-file=t", #""authorization_file":"t""#), ("environments=sandbox", #""environments":["sandbox"]"#),
     ]
 
+    static let versionGate: [(option: String, json: String)] = [
+        ("header=X-Version", #""header":"X-Version""#), ("min=4.2", #""min":"4.2""#), ("warn=4.5.1", #""warn":"4.5.1""#),
+        ("url=https://a.test/update", #""url":"https://a.test/update""#), ("platform=X-Platform:ios", #""platform":"X-Platform:ios""#),
+    ]
+
     /// A line of each of these with all of its options.
     static var otherLines: String {
         [
-            ("INTERNAL_I", internalCaller), ("PROVIDER_P", provider), ("ADMIN_TOKEN_T", adminToken), ("PRODUCT_P", product),
+            ("INTERNAL_I", internalCaller), ("VERSION_GATE_G", versionGate), ("PROVIDER_P", provider), ("ADMIN_TOKEN_T", adminToken),
+            ("PRODUCT_P", product),
             ("PURCHASES_APPLE", apple), ("PURCHASES_GOOGLE", google), ("PURCHASES_STRIPE", stripe), ("PURCHASES_REVENUECAT", revenueCat),
         ].map { name, samples in
             "TOLLGATE_\(name)=\"\(samples.map(\.option).joined(separator: " "))\"\n"
@@ -174,6 +183,8 @@ import Workbench
             whole.keptFields.text == "X-Original-URL" && whole.strip == "/a" && whole.timeoutMilliseconds == 5_000 && whole.retries == 2)
         #expect(whole.bodyLimit == 64 << 20 && whole.errors == .problem && whole.encodedSlashPasses && !whole.takesWebSockets)
         #expect(whole.filters.map(\.text) == ["tier"] && !whole.filterIsStrict && whole.unlabelled == .tier(Tier(rawValue: 1)))
+        #expect(whole.app == .required && whole.sunsetLink == "https://a.test/end")
+        #expect(whole.sunset == WallTime(seconds: 1_803_859_200) && whole.deprecated == WallTime(seconds: 1_796_083_200))
         #expect(whole.shadow == [.limit, .tier, .filter] && whole.streams.expiry == .close)
         #expect(whole.streams.warningMilliseconds == 90_000 && whole.streams.heartbeatMilliseconds == 15_000)
         #expect(second.takesWebSockets && second.maxWebSockets == 7 && second.shadow == .tier && third.shadow == .limit)
@@ -244,6 +255,7 @@ import Workbench
         #expect(keys(Self.upstream) == Set(UpstreamDeclaration.options.map(\.key)))
         #expect(keys(Self.trust) == Set(TrustDeclaration.options.map(\.key)))
         #expect(keys(Self.internalCaller) == Set(InternalDeclaration.options.map(\.key)))
+        #expect(keys(Self.versionGate) == Set(VersionGateDeclaration.options.map(\.key)))
         #expect(keys(Self.provider) == Set(ProviderDeclaration.options.map(\.key)))
         #expect(keys(Self.adminToken) == Set(AdminTokenDeclaration.options.map(\.key)))
         #expect(keys(Self.product) == Set(ProductDeclaration.options.map(\.key)))
@@ -267,7 +279,7 @@ import Workbench
             #expect(table.contains(option) != Self.columns.contains(String(option.prefix { $0 != "=" })), "\(option)")
         }
         let purchases = Self.product + Self.apple + Self.google + Self.stripe + Self.revenueCat
-        for (option, member) in Self.internalCaller + Self.provider + Self.adminToken + purchases {
+        for (option, member) in Self.internalCaller + Self.versionGate + Self.provider + Self.adminToken + purchases {
             #expect(json.contains(member) || member == "", "\(member)")
             let shown = option.hasPrefix("key-sha256=") ? "key-sha256=abababab…" : option
             #expect(table.contains(shown) == (member != "" && option != "tier=premium"), "\(option)")

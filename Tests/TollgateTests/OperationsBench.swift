@@ -39,9 +39,11 @@ struct PretendGateway: OperatedGateway {
     func upstreams() async -> [UpstreamStatus] { [] }
     func rotate() async throws(RotationRefusal) -> SigningKeyRing { try rotation.get() }
     func hottestKeys(limit: Int) async -> [HotKey] { Array(hottest.prefix(limit)) }
-    var shares: [String: SplitShare] = [:]
-    func share(of route: String) -> SplitShare? { shares[route] }
-    func set(_ share: SplitShare?, of route: String) async throws(AccountFailure) {}
+    let board = SwitchBoard()
+    func switches(_ kind: String) -> [LiveSwitch] { board.all(kind, at: time) }
+    func set(_ name: String, to value: String?, until: WallTime?) async throws(AccountFailure) {
+        _ = board.setOwn(name, to: value, until: until, after: nil)
+    }
     func explain(_ request: ExplainCommand.Request) async throws(ExplainRefusal) -> ExplainedWalk { throw .busy }
     func stored(_ selector: CacheSelector) async -> CacheTotals {
         var totals = CacheTotals()

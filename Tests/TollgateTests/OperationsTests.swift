@@ -38,8 +38,8 @@ import Workbench
         let bench = try OperationsBench()
         let operations = bench.api.operations.dropFirst(AdminOperation.own.count)
         let (open, closed): (Set, Set) = (
-            ["getKeys", "getLimits", "getConfiguration", "getCache", "listRoutes", "explain", "getSplit"],
-            ["rotateKeys", "purgeCache", "getOutbox", "setSplit", "resetSplit"]
+            ["getKeys", "getLimits", "getConfiguration", "getCache", "listRoutes", "explain", "getSplit", "listMaintenance"],
+            ["rotateKeys", "purgeCache", "getOutbox", "setSplit", "resetSplit", "setMaintenance", "endMaintenance"]
         )
         #expect(Set(operations.map(\.name)) == open.union(closed))
         for scope in AdminScope.allCases {
@@ -53,6 +53,35 @@ import Workbench
         }
         let refused = await bench.ask("POST keys/rotate", token: "a-token-with-users:read").text
         #expect(refused.contains("This needs the admin token, the token for-usersRead"))
+    }
+
+    @Test func maintenanceIsSetShownAndEnded() async throws {
+        let bench = try OperationsBench()
+        let nothing = #"{"maintenance":[]}"#
+        #expect(await bench.ask("GET maintenance").text == nothing)
+        let body = #"{"until":"2027-01-15T08:00:01Z","message":"Zurück um zehn","allow":["192.0.2.7/24","2001:db8::1"]}"#
+        let set = await bench.ask("PUT maintenance/r", body)
+        #expect(
+            set.text
+                == #"{"maintenance":[{"scope":"r","until":"2027-01-15T08:00:01.000Z","message":"Zurück um zehn","allow":["192.0.2.0/24","2001:db8::1/128"]}]}"#
+        )
+        #expect(await bench.ask("PUT maintenance/all", "").text.contains(#"{"scope":"all","allow":[]}"#))
+        #expect(await bench.ask("PUT maintenance/contracts", "{}").text.contains(#"{"scope":"contracts","allow":[]}"#))
+        for scope in ["r", "all", "contracts", "contracts"] { _ = await bench.ask("DELETE maintenance/\(scope)") }
+        #expect(await bench.ask("GET maintenance").text == nothing)
+        let wrong: [(path: String, body: String, status: Int, text: String)] = [
+            ("none", "{}", 404, "No route has this name"), ("r", #"{"until":"2027-01-15T08:00:00Z"}"#, 400, "lie in the future"),
+            ("r", #"{"until":"22:00"}"#, 400, "until must be a time"), ("r", #"{"mesage":"x"}"#, 400, "no member mesage"),
+            ("r", #"{"message":"a\nb"}"#, 400, "no control characters"), ("r", #"{"message":""}"#, 400, "1 to 500 bytes"),
+            ("r", #"{"message":"\#(String(repeating: "é", count: 251))"}"#, 400, "1 to 500 bytes"),
+            ("r", #"{"allow":"192.0.2.7"}"#, 400, "a list of strings"), ("r", #"{"allow":["x",1]}"#, 400, "a list of strings"),
+            ("r", #"{"allow":["all"]}"#, 400, "is none"), ("r", "[]", 400, "JSON object"),
+        ]
+        for (path, body, status, text) in wrong {
+            let answer = await bench.ask("PUT maintenance/\(path)", body)
+            #expect(answer.status == status && answer.text.contains(text), "\(body): \(answer.text)")
+        }
+        #expect(await bench.ask("GET maintenance").text == nothing)
     }
 
     @Test func theRoutesAreListedResolved() async throws {

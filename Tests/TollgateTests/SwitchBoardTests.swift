@@ -1,4 +1,5 @@
 import Accounts
+import Gate
 import Synchronization
 import Testing
 import Wire
@@ -19,6 +20,46 @@ import Wire
         #expect(!board.setOwn("split/a/b", to: "6", until: nil, after: 0), "it is set")
         #expect(board.setOwn("split/feed", to: nil, until: nil, after: 1))
         #expect(seen.withLock { $0 } == ["feed=10 anew", "feed=10 a/b=5", "a/b=5"])
+    }
+
+    /// A route's own maintenance comes first; one that a later release has written closes its routes all the same.
+    @Test func switchesChangeTheRulesOfTheirRoutes() throws {
+        var switches = RouteSwitches()
+        let end = WallTime(seconds: 9)
+        switches.adopt(
+            [
+                LiveSwitch(name: "maintenance/all", value: #"{"message":"All.","allow":["192.0.2.0/24"]}"#, version: 1, expiresAt: end),
+                LiveSwitch(name: "maintenance/route/feed", value: #"{"message":"Feed."}"#, version: 2),
+                LiveSwitch(name: "maintenance/contracts", value: #"{"later":1}"#, version: 3),
+            ], of: "maintenance")
+        switches.adopt([LiveSwitch(name: "split/feed", value: "10", version: 4)], of: "split")
+        switches.adopt([LiveSwitch(name: "deprecated/feed", value: "2026-12-01T00:00:00.000Z", version: 5)], of: "deprecated")
+        func applied(_ name: String, _ change: (inout RouteRule) -> Void = { _ in }) -> RouteRule {
+            var rule = RouteRule(name: name, path: "/", isPrefix: true, target: .upstream(0))
+            rule.split = RouteSplit(percent: 5, upstreamName: "next")
+            change(&rule)
+            return switches.applied(to: rule)
+        }
+        let feed = applied("feed") { $0.sunset = end }, other = applied("all")
+        #expect(feed.maintenance.map(\.message) == ["Feed.", "All."] && other.maintenance.map(\.message) == ["All."])
+        #expect(other.maintenance[0].until == end && other.maintenance[0].allowed.map(\.text) == ["192.0.2.0/24"])
+        #expect(switches.ofContracts == [Maintenance()] && feed.split?.percent == 10 && other.split?.percent == 5)
+        #expect(feed.deprecated == ISO8601.parse("2026-12-01T00:00:00Z") && applied("feed").deprecated == nil)
+        #expect(applied("feed") { ($0.sunset, $0.deprecated) = (end, end) }.deprecated == end)
+    }
+
+    /// The next time at which the machine's clock shows it; the tests' is UTC.
+    @Test func theEndOfAMaintenanceIsReadAsOperatorsWriteIt() throws {
+        let now = try #require(ISO8601.parse("2026-11-27T21:30:00.5Z"))
+        for (text, expected) in [
+            ("22:00", "2026-11-27T22:00:00.000Z"), ("21:31", "2026-11-27T21:31:00.000Z"), ("21:30", "2026-11-28T21:30:00.000Z"),
+            ("00:00", "2026-11-28T00:00:00.000Z"), ("2026-11-27T22:00:00Z", "2026-11-27T22:00:00.000Z"),
+        ] {
+            #expect(try ISO8601.text(MaintenanceEnd.read(text, at: now)) == expected)
+        }
+        for text in ["24:00", "22:60", "9:00", "22", "22:00:00", "ten", "", "-1:00", "2026-11-27T21:30:00Z", "tomorrow", "２２:00"] {
+            #expect(throws: UsageFault.self, "\(text)") { try MaintenanceEnd.read(text, at: now) }
+        }
     }
 
     @Test func aSwitchThatHasEndedIsNotCurrent() {

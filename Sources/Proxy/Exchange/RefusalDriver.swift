@@ -101,7 +101,8 @@ extension Worker {
         body.removeAll()
         let envelope = admission.policy.envelopes[dialect]
         envelope.writeBody(
-            refusal, requestID: exchanges[exchange].buffers.requestID.readable, upgrade: admission.policy.upgrade, into: &body)
+            refusal, requestID: exchanges[exchange].buffers.requestID.readable, extras: admission.policy.extras(of: refusal),
+            message: admission.policy.message(of: refusal), into: &body)
         // `response-set=Cache-Control:…` is about the upstream's answers: no cache may keep a refusal.
         if exchanges[exchange].buffers.answerEdits.removesByName {
             for name in ["cache-control", "cdn-cache-control", "surrogate-control", "expires"] as [StaticString] {
@@ -110,9 +111,9 @@ extension Worker {
         }
         let route = exchanges[exchange].note.routeIndex(admission.policy)
         refusal.addFields(admission.policy, route: route, in: dialect, to: &exchanges[exchange].buffers.answerEdits)
-        if refusal == .upgradeRequired, exchanges[exchange].request.version != .http2 {
-            // RFC 9110 §15.5.22. HTTP/2 has no such fields.
-            exchanges[exchange].buffers.answerEdits.add("Upgrade", "websocket")
+        if let wanted = admission.policy.upgradeProtocol(of: refusal), exchanges[exchange].request.version != .http2 {
+            // RFC 9110 §15.5.22. HTTP/2 has no such fields (RFC 9113 §8.2.2).
+            exchanges[exchange].buffers.answerEdits.add("Upgrade", wanted)
             exchanges[exchange].buffers.answerEdits.add("Connection", "Upgrade")
         }
         let check = exchanges[exchange].request.check

@@ -10,14 +10,10 @@ enum PolicyBuilder {
     /// Rules in order: configured routes, endpoints of contracts, the account page's and the gateway's own; the last two
     /// only where no route has their path.
     static func policy(
-        _ configuration: GatewayConfiguration, keys: IssuerKeys, shares: [String: SplitShare] = [:], version: Int, now: WallTime
+        _ configuration: GatewayConfiguration, keys: IssuerKeys, switches: RouteSwitches = RouteSwitches(), version: Int, now: WallTime
     ) throws(RouteFault) -> Policy {
         let settings = configuration.settings
-        let rules = try rules(configuration).map { rule in
-            var rule = rule
-            if let share = shares[rule.name] { rule.split?.percent = share.percent }
-            return rule
-        }
+        let rules = try rules(configuration, switches)
         let trust = trust(configuration, keys: keys, rules: rules, now: now)
         let signer = keys.own.flatMap {
             IdentitySigner(key: $0.active, issuer: settings.issuer, publicURL: settings.publicURL)
@@ -29,7 +25,8 @@ enum PolicyBuilder {
             refreshers: Set(settings.trusts.filter { $0.refresh != nil }.map(\.name)),
             tierSources: Dictionary(settings.trusts.map { ($0.name, $0.tierSource) }) { first, _ in first },
             identitySigner: signer, cors: settings.corsRule, ownOrigin: OriginPattern.origin(ofURL: settings.publicURL),
-            contractBases: contractBases(configuration), tierScopes: settings.tierScopes)
+            contractBases: contractBases(configuration), tierScopes: settings.tierScopes,
+            versionGates: settings.versionGates.map(\.gate))
     }
 
     /// The bases of the mounted contracts but the root, below which all paths are; of several at one base the first.
@@ -39,17 +36,25 @@ enum PolicyBuilder {
             .map { ContractBase(path: $0.base, dialect: $0.endpoint.dialect) }
     }
 
-    /// Every rule, in the policy's order.
-    static func rules(_ configuration: GatewayConfiguration) throws(RouteFault) -> [RouteRule] {
+    /// Every rule, in the policy's order, as the live switches change it.
+    static func rules(
+        _ configuration: GatewayConfiguration, _ switches: RouteSwitches = RouteSwitches()
+    ) throws(RouteFault) -> [RouteRule] {
         let cors = configuration.settings.corsRule
         let endpoints = configuration.endpoints.map { place in
             var rule = place.rule
-            if !place.endpoint.isForServers { rule.cors = cors }
+            guard !place.endpoint.isForServers else { return rule }
+            rule.cors = cors
+            rule.maintenance = switches.ofContracts
             return rule
         }
         let routes = configuration.settings.routes.map(\.rule)
-        let own = try LocalEndpoint.free(beside: routes, configuration.settings, configuration.contracts)
-        return routes + endpoints + own.map { $0.rule(cors) }
+        let own = try LocalEndpoint.free(beside: routes, configuration.settings, configuration.contracts).map { endpoint in
+            var rule = endpoint.rule(cors)
+            if endpoint == .token || endpoint == .revocation { rule.maintenance = switches.ofContracts }
+            return rule
+        }
+        return routes.map(switches.applied(to:)) + endpoints + own
     }
 
     /// Outside issuers in the configuration's order, then the gateway's own tokens.

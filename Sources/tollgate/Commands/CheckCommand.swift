@@ -51,6 +51,7 @@ enum CheckCommand {
         json.lines("events", settings.events, settings.tiers)
         json.lines("hook_signup", settings.signUpHook.map { [$0] } ?? [], settings.tiers)
         json.lines("internal_callers", settings.internals, settings.tiers)
+        json.lines("version_gates", settings.versionGates, settings.tiers)
         json.lines("admin_tokens", settings.scopedAdminTokens, settings.tiers)
         ShownRoutes.plain.writeMembers(ShownRoutes(configuration), &json)
         json.array("refused_spellings", configuration.routePairs) { json, pair in
@@ -111,6 +112,7 @@ enum CheckTable {
             lines("PROVIDER", settings.providers, tiers) + products(settings.products, tiers)
             + lines("STORE", settings.stores, tiers)
             + lines("INTERNAL CALLER", settings.internals, tiers)
+            + lines("VERSION GATE", settings.versionGates, tiers)
             + lines("ADMIN TOKEN", settings.scopedAdminTokens, tiers)
         let routes = settings.routes.map { route($0, configuration) } + configuration.endpoints.map { endpoint($0, settings.corsRule) }
         text += "\n" + table(["ROUTE", "MATCHES", "UPSTREAM", "AUTH", "TIER", "LIMIT", "MORE"], routes)

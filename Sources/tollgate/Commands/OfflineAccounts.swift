@@ -107,8 +107,8 @@ struct OfflineAccounts: Sendable {
 
     func switches() async throws(AccountFailure) -> [LiveSwitch] { try await directory.switches() }
 
-    func set(_ name: String, to value: String?) async throws(AccountFailure) {
-        _ = try await directory.set(name, to: value, until: nil, after: nil)
+    func set(_ name: String, to value: String?, until: WallTime? = nil) async throws(AccountFailure) {
+        _ = try await directory.set(name, to: value, until: until, after: nil)
     }
 
     var `operator`: Operator {

@@ -26,10 +26,10 @@ protocol OperatedGateway: AdminGateway {
     func stored(_ selector: CacheSelector) async -> CacheTotals
     /// Removes them from all gateways of the store; returns those of this one.
     func purge(_ selector: CacheSelector) async throws(AccountFailure) -> CacheTotals
-    /// The share of a route's split that was set while gateways run.
-    func share(of route: String) -> SplitShare?
-    /// Sets it on all gateways of the store; nil for that of the line.
-    func set(_ share: SplitShare?, of route: String) async throws(AccountFailure)
+    /// The live switches of a kind that have not ended.
+    func switches(_ kind: String) -> [LiveSwitch]
+    /// Sets one on all gateways of the store, or removes it with nil.
+    func set(_ name: String, to value: String?, until: WallTime?) async throws(AccountFailure)
 }
 
 /// This process.
@@ -62,11 +62,9 @@ struct RunningGateway: OperatedGateway {
     var ring: SigningKeyRing? { active.keys.own }
     var keyStatuses: [KeyStatus] { keySets.statuses }
     func rotate() async throws(RotationRefusal) -> SigningKeyRing { try await rotation.rotate() }
-    func share(of route: String) -> SplitShare? {
-        accounts.switches.current(SplitShare.name(of: route), at: time).flatMap { SplitShare($0.value) }
-    }
-    func set(_ share: SplitShare?, of route: String) async throws(AccountFailure) {
-        _ = try await accounts.set(SplitShare.name(of: route), to: share?.text)
+    func switches(_ kind: String) -> [LiveSwitch] { accounts.switches.all(kind, at: time) }
+    func set(_ name: String, to value: String?, until: WallTime?) async throws(AccountFailure) {
+        _ = try await accounts.set(name, to: value, until: until)
     }
     func hottestKeys(limit: Int) async -> [HotKey] { await broadcast.hottestKeys(limit: limit) }
     func explain(_ request: ExplainCommand.Request) async throws(ExplainRefusal) -> ExplainedWalk {
@@ -91,7 +89,7 @@ extension AdminOperation {
     /// The operations on the gateway itself: its routes, keys, limits, outbox and configuration. A new one is a row here or beside it,
     /// with the record of its answer.
     static func ofGateway(_ gateway: some OperatedGateway) -> [AdminOperation] {
-        routes(gateway) + cache(gateway) + splits(gateway) + keys(gateway)
+        routes(gateway) + cache(gateway) + splits(gateway) + maintenance(gateway) + keys(gateway)
             + [limits(gateway), outbox(gateway), configuration(gateway)]
     }
 }

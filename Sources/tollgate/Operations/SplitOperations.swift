@@ -24,7 +24,8 @@ extension AdminOperation {
                 guard let percent = try RequestObject(call.request.body).integer("percent"), 0...100 ~= percent else {
                     throw AdminRefusal(400, "BAD_REQUEST", "percent must be a number from 0 to 100")
                 }
-                try await gateway.set(SplitShare(percent: percent), of: call.arguments[0])
+                try await gateway.set(
+                    SplitShare.name(of: call.arguments[0]), to: SplitShare(percent: percent).text, until: nil)
                 return try gateway.split(call.arguments[0])
             },
             AdminOperation(
@@ -32,7 +33,7 @@ extension AdminOperation {
                 answers: ShownSplit.shape, refusals: [404]
             ) { _, call in
                 _ = try gateway.split(call.arguments[0])
-                try await gateway.set(nil, of: call.arguments[0])
+                try await gateway.set(SplitShare.name(of: call.arguments[0]), to: nil, until: nil)
                 return try gateway.split(call.arguments[0])
             },
         ]
@@ -42,7 +43,7 @@ extension AdminOperation {
 extension OperatedGateway {
     fileprivate func split(_ name: String) throws(AdminRefusal) -> ShownSplit {
         let rule = configuration.settings.routes.map(\.rule).first { $0.name == name }
-        guard let rule, let shown = ShownSplit(rule, share(of: name)) else {
+        guard let rule, let shown = ShownSplit(rule, SplitShare.all(switches(SplitShare.kind))[name]) else {
             throw AdminRefusal(404, "NOT_FOUND", "No route of this name has split=")
         }
         return shown

@@ -21,8 +21,8 @@ final class ActiveConfiguration: Sendable {
         /// Keys of another generation were fetched for an earlier configuration, and are ignored.
         var keysGeneration: UInt64 = 0
         var policyVersion = 1
-        /// The shares of splits that were set while gateways run, by route.
-        var shares: [String: SplitShare] = [:]
+        /// The values that were set for routes while gateways run.
+        var switches = RouteSwitches()
         var labels: MetricLabels
         /// nil without an admin listener.
         var adminToken: AdminToken?
@@ -72,8 +72,8 @@ final class ActiveConfiguration: Sendable {
 
     /// The policy of what is in force at `now`.
     func policy(now: WallTime) throws(RouteFault) -> Policy {
-        let (configuration, keys, version, shares) = state.withLock { ($0.configuration, $0.keys, $0.policyVersion, $0.shares) }
-        let plain = try PolicyBuilder.policy(configuration, keys: keys, shares: shares, version: version, now: now)
+        let (configuration, keys, version, switches) = state.withLock { ($0.configuration, $0.keys, $0.policyVersion, $0.switches) }
+        let plain = try PolicyBuilder.policy(configuration, keys: keys, switches: switches, version: version, now: now)
         let policy = Policy(plain, limitsBy: limitHash)
         replace(by: policy)
         return policy
@@ -133,26 +133,27 @@ final class ActiveConfiguration: Sendable {
         }
     }
 
-    /// Publishes a policy with other shares of splits. Any thread.
-    func sharesChanged(_ shares: [String: SplitShare], now: WallTime) {
+    /// Publishes a policy with other switches. Any thread.
+    func switched(now: WallTime, _ change: (inout RouteSwitches) -> Void) {
         publishing.withLock { _ in
             let isNew = state.withLock { state in
-                guard state.shares != shares else { return false }
-                state.shares = shares
+                let former = state.switches
+                change(&state.switches)
+                guard state.switches != former else { return false }
                 // The first policy is built later, with them.
                 guard state.policy != nil else { return false }
                 state.policyVersion += 1
                 return true
             }
-            if isNew { postShares(now) }
+            if isNew { postSwitches(now) }
         }
     }
 
-    private func postShares(_ now: WallTime) {
+    private func postSwitches(_ now: WallTime) {
         do throws(RouteFault) {
             workers.post(.adoptPolicy(try policy(now: now)))
         } catch {
-            log.error("shares of splits not adopted", ("error", "\(error)"))
+            log.error("live switches not adopted", ("error", "\(error)"))
         }
     }
 
@@ -162,19 +163,18 @@ final class ActiveConfiguration: Sendable {
         let keys: IssuerKeys
         /// Without its number.
         let policy: Policy
-        /// The shares of its splits.
-        let shares: [String: SplitShare]
+        let switches: RouteSwitches
         let now: WallTime
     }
 
     /// Reads the keys of a configuration and builds its policy. Changes nothing.
     func prepare(_ next: NextConfiguration) throws -> Publication {
         let keys = try KeySetRefresher.load(IssuersPlan(next.configuration), at: next.moment, earlier: keys)
-        let shares = state.withLock { $0.shares }
+        let switches = state.withLock { $0.switches }
         return Publication(
             configuration: next.configuration, keys: keys,
-            policy: try PolicyBuilder.policy(next.configuration, keys: keys, shares: shares, version: 0, now: next.moment.wall),
-            shares: shares, now: next.moment.wall)
+            policy: try PolicyBuilder.policy(next.configuration, keys: keys, switches: switches, version: 0, now: next.moment.wall),
+            switches: switches, now: next.moment.wall)
     }
 
     /// Brings a prepared configuration into force. Keys that are fetched for an earlier one are ignored from now on.
@@ -198,11 +198,11 @@ final class ActiveConfiguration: Sendable {
             workers.post(.adopt(policy, upstreams, WorkerSettings(next.configuration, workers: workers.mailboxes.count), labels))
             let isOutdated = state.withLock { state in
                 state.signingKey = next.keys.ownRing.active
-                guard state.shares != next.shares else { return false }
+                guard state.switches != next.switches else { return false }
                 state.policyVersion += 1
                 return true
             }
-            if isOutdated { postShares(next.now) }
+            if isOutdated { postSwitches(next.now) }
         }
         keySets.adopt(IssuersPlan(next.configuration), own: next.keys.ownRing, generation: generation)
     }

@@ -96,8 +96,10 @@ struct Gateway {
             courier: courier, redisDiscovery: redisDiscovery, outsideRefreshes: outsideRefreshes)
         let accounts = try AccountsRuntime(assembly, configuration)
         self.accounts = accounts
-        accounts.switches.follow(SplitShare.kind) { switches, _ in
-            active.sharesChanged(SplitShare.all(switches), now: EventLoop.now().wall)
+        for kind in RouteSwitches.kinds {
+            accounts.switches.follow(kind) { switches, _ in
+                active.switched(now: EventLoop.now().wall) { $0.adopt(switches, of: kind) }
+            }
         }
         let purges = CachePurges(workers)
         accounts.switches.follow(CachePurges.kind) { purges.follow($0, isAnew: $1) }
@@ -176,6 +178,7 @@ struct Gateway {
         }
         lookForUnlabelled(moment.monotonic)
         guardSplits()
+        noteDeprecations()
     }
 
     /// Takes the share of a split back to 0 at all gateways if its requests fail more often than the others. A share that was set meanwhile
@@ -193,6 +196,22 @@ struct Gateway {
                     health.splitGuarded(route, counts)
                 } catch {
                     log.error("a split fails too often and its share cannot be set", ("route", route), ("error", "\(error)"))
+                }
+            }
+        }
+    }
+
+    /// Keeps, for each route with `sunset=` and without `deprecated=`, when its line was first adopted.
+    private func noteDeprecations() {
+        let (accounts, log, now) = (accounts, log, EventLoop.now().wall)
+        for route in active.undatedSunsets() {
+            let value = ISO8601.text(now)
+            // Nothing waits for it: it is tried again a second later.
+            Task {
+                do throws(AccountFailure) {
+                    _ = try await accounts.set(SwitchBoard.name(RouteSwitches.deprecation, of: route), to: value, after: 0)
+                } catch {
+                    log.debug("the day of a deprecation cannot be kept", ("route", route), ("error", "\(error)"))
                 }
             }
         }

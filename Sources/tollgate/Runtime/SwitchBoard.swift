@@ -32,6 +32,11 @@ final class SwitchBoard: Sendable {
         state.withLock { $0.switches.first { $0.name == name && !$0.hasEnded(at: now) } }
     }
 
+    /// Those of a kind that have not ended.
+    func all(_ kind: String, at now: WallTime) -> [LiveSwitch] {
+        state.withLock { $0.switches.filter { $0.name.hasPrefix(kind + "/") && !$0.hasEnded(at: now) } }
+    }
+
     /// The store has been read. Readings come one after the other.
     func read(_ switches: [LiveSwitch], isAnew: Bool) {
         state.withLock { state in

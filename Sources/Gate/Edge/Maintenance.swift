@@ -1,0 +1,31 @@
+package import Wire
+
+/// A route, or the gateway's own contracts, that is closed for a time (`tollgate maintenance`).
+package struct Maintenance: Equatable, Sendable {
+    /// When it ends by itself; nil: an operator ends it.
+    package var until: WallTime?
+    /// For users, in place of the dialect's sentence.
+    package var message: String?
+    /// Requests from these networks pass.
+    package var allowed: [CIDR]
+
+    /// `Retry-After` of one without an end, and the longest of one with an end, in seconds.
+    private static let usualSeconds: Int64 = 60
+    private static let mostSeconds: Int64 = 86_400
+
+    package init(until: WallTime? = nil, message: String? = nil, allowed: [CIDR] = []) {
+        (self.until, self.message, self.allowed) = (until, message, allowed)
+    }
+
+    /// Whether it refuses a request of this client.
+    func refuses(_ client: ClientAddress, at now: WallTime) -> Bool {
+        if let until, until <= now { return false }
+        return !(client.isCertain && allowed.contains { $0.contains(client.address) })
+    }
+
+    /// The seconds until its end, at least one.
+    func retryAfterSeconds(at now: WallTime) -> UInt32 {
+        let left = until.map { $0.seconds - now.seconds + 1 } ?? Self.usualSeconds
+        return UInt32(min(max(1, left), Self.mostSeconds))
+    }
+}

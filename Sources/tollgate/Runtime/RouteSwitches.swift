@@ -1,0 +1,139 @@
+internal import Accounts
+internal import Gate
+internal import Settings
+internal import Wire
+
+/// The live switches that change routes: shares of splits, maintenance, and when a line with `sunset=` was first adopted.
+struct RouteSwitches: Equatable, Sendable {
+    static let maintenance = "maintenance"
+    static let deprecation = "deprecated"
+    static let kinds = [SplitShare.kind, maintenance, deprecation]
+
+    private var shares: [String: SplitShare] = [:]
+    private var closed: [String: Maintenance] = [:]
+    private var deprecations: [String: WallTime] = [:]
+
+    /// Takes over all switches of a kind.
+    mutating func adopt(_ switches: [LiveSwitch], of kind: String) {
+        switch kind {
+        case SplitShare.kind: shares = SplitShare.all(switches)
+        case Self.maintenance: closed = Dictionary(switches.map { (String($0.subject), Maintenance($0)) }) { $1 }
+        default:
+            let times = switches.compactMap { item in ISO8601.parse(item.value).map { (String(item.subject), $0) } }
+            deprecations = Dictionary(times) { $1 }
+        }
+    }
+
+    /// The maintenance of contracts.
+    var ofContracts: [Maintenance] { closed[MaintenanceScope.contracts.rawValue].map { [$0] } ?? [] }
+
+    /// The rule of a configured route as they change it. Its own maintenance comes before that of all routes.
+    func applied(to rule: RouteRule) -> RouteRule {
+        var rule = rule
+        if let share = shares[rule.name] { rule.split?.percent = share.percent }
+        rule.maintenance = [MaintenanceScope.route(rule.name).rawValue, MaintenanceScope.all.rawValue].compactMap { closed[$0] }
+        if rule.sunset != nil, rule.deprecated == nil { rule.deprecated = deprecations[rule.name] }
+        return rule
+    }
+}
+
+extension ActiveConfiguration {
+    /// The routes with `sunset=` whose deprecation has no date yet.
+    func undatedSunsets() -> [String] {
+        currentPolicy.rules.filter { $0.sunset != nil && $0.deprecated == nil }.map(\.name)
+    }
+}
+
+/// The routes that a maintenance closes; as text the subject of its live switch.
+enum MaintenanceScope: RawRepresentable, Equatable, Sendable {
+    case all, contracts
+    case route(String)
+
+    init?(rawValue: String) {
+        switch rawValue {
+        case "all": self = .all
+        case "contracts": self = .contracts
+        default:
+            guard rawValue.hasPrefix("route/") else { return nil }
+            self = .route(String(rawValue.dropFirst(6)))
+        }
+    }
+
+    /// By the word of the admin API.
+    init(word: String) { self = Self(rawValue: word) ?? .route(word) }
+
+    var rawValue: String {
+        switch self {
+        case .all: "all"
+        case .contracts: "contracts"
+        case .route(let name): "route/\(name)"
+        }
+    }
+
+    var word: String {
+        switch self {
+        case .all, .contracts: rawValue
+        case .route(let name): name
+        }
+    }
+
+    var switchName: String { SwitchBoard.name(RouteSwitches.maintenance, of: rawValue) }
+}
+
+extension Maintenance {
+    static let longestMessage = 500
+
+    /// That of a live switch. One that a later release has written closes its routes, too.
+    init(_ item: LiveSwitch) {
+        do { self = try Maintenance(reading: Array(item.value.utf8)) } catch { self = Maintenance() }
+        until = item.expiresAt
+    }
+
+    /// Reads the body of the admin API, or the text of a live switch, which has no `until`.
+    init(reading body: [UInt8]) throws {
+        let object = try RequestObject(body)
+        if let unknown = object.names.first(where: { !["until", "message", "allow"].contains($0) }) {
+            throw ParseError("There is no member \(unknown) here, use until, message or allow")
+        }
+        let end = try object.text("until")
+        try self.init(
+            until: end.map { text throws(ParseError) in
+                guard let time = ISO8601.parse(text) else { throw ParseError("until must be a time like 2027-01-01T22:00:00Z") }
+                return time
+            }, message: try object.text("message"), allow: try object.texts("allow") ?? [])
+    }
+
+    init(until: WallTime?, message: String?, allow: [String]) throws(ParseError) {
+        if let message {
+            guard message.utf8.count <= Self.longestMessage, !message.isEmpty, !message.unicodeScalars.contains(where: \.isControl) else {
+                throw ParseError("message must have 1 to \(Self.longestMessage) bytes and no control characters")
+            }
+        }
+        var networks: [CIDR] = []
+        for text in allow {
+            guard let network = CIDR(parsing: text) else {
+                throw ParseError("allow must name networks, and \(quoted(text)) is none, write one like 192.0.2.0/24")
+            }
+            networks.append(network)
+        }
+        guard networks.count <= 64 else { throw ParseError("allow must name 64 networks at most") }
+        self.init(until: until, message: message, allowed: networks)
+    }
+
+    /// The text of its live switch.
+    var text: String {
+        var json = JSONWriter()
+        json.beginObject()
+        if let message {
+            json.key("message")
+            json.string(message)
+        }
+        json.array("allow", allowed) { $0.string($1.text) }
+        json.endObject()
+        return json.finish().readable.text
+    }
+}
+
+extension Unicode.Scalar {
+    fileprivate var isControl: Bool { value < 0x20 || (0x7F...0x9F).contains(value) || value == 0x2028 || value == 0x2029 }
+}
