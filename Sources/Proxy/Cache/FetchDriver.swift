@@ -28,8 +28,10 @@ extension Worker {
     /// A request that changes something has succeeded: stored answers to its target are out of date. Its own answer is sent later, so every
     /// worker knows before a client can ask again.
     mutating func invalidate(_ target: UInt64, _ scratch: inout Scratch) {
-        handle(.invalidated(target, at: now.monotonic), &scratch)
-        tellOthers(.invalidated(target, at: now.monotonic))
+        // The time of now, not of the turn's beginning: what a home has received until it hears of this may be older than the change.
+        let time = turnBegan == nil ? now.monotonic : EventLoop.now().monotonic
+        handle(.invalidated(target, at: time), &scratch)
+        tellOthers(.invalidated(target, at: time))
     }
 
     private mutating func select(_ selector: CacheSelector, removes: Bool) -> CacheTotals {
