@@ -9,6 +9,9 @@ static const unsigned char console_index_html[] = {
 static const unsigned char console_account_js[] = {
 #embed "packed/console/account.js.gz"
 };
+static const unsigned char console_api_keys_js[] = {
+#embed "packed/console/api-keys.js.gz"
+};
 static const unsigned char console_api_js[] = {
 #embed "packed/console/api.js.gz"
 };
@@ -20,6 +23,9 @@ static const unsigned char console_audit_js[] = {
 };
 static const unsigned char console_cache_js[] = {
 #embed "packed/console/cache.js.gz"
+};
+static const unsigned char console_certificates_js[] = {
+#embed "packed/console/certificates.js.gz"
 };
 static const unsigned char console_charts_js[] = {
 #embed "packed/console/charts.js.gz"
@@ -109,10 +115,12 @@ static const unsigned char web_session_js[] = {
 static const csites_file console_files[] = {
     FILE_OF("index.html", console_index_html),
     FILE_OF("account.js", console_account_js),
+    FILE_OF("api-keys.js", console_api_keys_js),
     FILE_OF("api.js", console_api_js),
     FILE_OF("app.js", console_app_js),
     FILE_OF("audit.js", console_audit_js),
     FILE_OF("cache.js", console_cache_js),
+    FILE_OF("certificates.js", console_certificates_js),
     FILE_OF("charts.js", console_charts_js),
     FILE_OF("configuration.js", console_configuration_js),
     FILE_OF("console.css", console_console_css),

@@ -1,6 +1,8 @@
-/// The page Keys: the gateway's own signing keys and those of outside issuers.
+/// The page Keys: the gateway's own signing keys, those of outside issuers, API keys, and certificates.
 
 import { ask, get } from "./api.js";
+import { apiKeys } from "./api-keys.js";
+import { certificates } from "./certificates.js";
 import { confirm } from "./dialog.js";
 import { badge, below, empty, faultNotice, fill, h, loading, none, pageHead, panel, small, toast } from "./dom.js";
 import { count, when } from "./format.js";
@@ -55,8 +57,10 @@ export const page = {
     const own = ownTable();
     const issuers = issuerTable();
     const stop = new AbortController();
+    const parts = [apiKeys(stop.signal), certificates(stop.signal)];
 
     async function load() {
+      for (const part of parts) part.load();
       try {
         const answer = await get(["keys"], {}, stop.signal);
         own.show((answer.own ?? []).toSorted((one, other) => order.indexOf(one.state) - order.indexOf(other.state)));
@@ -84,7 +88,7 @@ export const page = {
     const rotateButton = h("button", { type: "button", class: "primary", id: "rotate", onclick: rotate }, "Rotate…");
     fill(root, pageHead("Keys", "What tokens are signed and verified with.", h("button", { type: "button", onclick: load }, "Refresh")),
       panel("Own keys", { id: "own", tools: [rotateButton] }, own.element),
-      panel("Outside issuers", { id: "issuers" }, issuers.element));
+      panel("Outside issuers", { id: "issuers" }, issuers.element), parts.map(({ element }) => element));
     own.instead(loading());
     issuers.instead(loading());
     load();

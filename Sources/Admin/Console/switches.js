@@ -1,9 +1,9 @@
-/// The page Switches: what is changed while gateways run, at all of them: the shares of splits, and maintenance.
+/// The page Switches: what is changed while gateways run, at all of them: maintenance and the shares of splits; and which apps there are.
 
 import { ask, get, getIfKnown } from "./api.js";
 import { Complaint, confirm } from "./dialog.js";
 import { badge, below, empty, faultNotice, field, fill, h, loading, none, pageHead, panel, small, toast, verbatim } from "./dom.js";
-import { when } from "./format.js";
+import { counted, when } from "./format.js";
 import { table } from "./table.js";
 
 const button = (name, text, action) => h("button", { type: "button", class: "plain", "aria-label": name, onclick: action }, text);
@@ -128,6 +128,24 @@ function maintenanceTable(load) {
   });
 }
 
+// MARK: app versions
+
+/// Versions by their numbers, the highest first: 4.10 is above 4.9.
+const byVersion = ({ version: one }, { version: other }) => (other ?? "").localeCompare(one ?? "", "en", { numeric: true });
+
+function appTable() {
+  return table({
+    caption: "App versions of the last week", key: ({ gate, version }) => `${gate} ${version}`,
+    empty: empty("No app was seen", "Requests of routes with app=required or app=optional are counted by the version of their app."),
+    columns: [
+      { head: "Gate", isHead: true, cell: ({ gate }) => gate },
+      { head: "Version", cell: ({ version }) => version ? h("code", {}, version) : none() },
+      { head: "Requests", kind: "right", cell: ({ requests }) => counted(requests) },
+      { head: "Users", kind: "right", cell: ({ users }) => counted(users) },
+    ],
+  });
+}
+
 // MARK: the page
 
 export const page = {
@@ -138,14 +156,20 @@ export const page = {
     let routes = [];
     const closing = h("button", { type: "button", id: "close", async onclick() { if (await close(routes)) load(); } }, "Close for maintenance…");
     const maintenance = panel("Maintenance", { id: "maintenance", tools: [closing] }, closed.element);
-    maintenance.hidden = true;
+    const apps = appTable();
+    const versions = panel("App versions", { id: "apps", note: "of the last week: whom a new floor would lock out" }, apps.element);
+    maintenance.hidden = versions.hidden = true;
 
     async function load() {
       try {
-        const [known, items] = await Promise.all([get(["routes"], {}, stop.signal), getIfKnown(["maintenance"], stop.signal)]);
+        const [known, items, census] = await Promise.all([
+          get(["routes"], {}, stop.signal), getIfKnown(["maintenance"], stop.signal), getIfKnown(["apps"], stop.signal),
+        ]);
         routes = known.routes;
         maintenance.hidden = items === null;
         closed.show(items?.maintenance ?? []);
+        versions.hidden = census === null;
+        apps.show((census?.apps ?? []).toSorted((one, other) => one.gate.localeCompare(other.gate) || byVersion(one, other)));
         shares.show(await splits(routes, stop.signal));
       } catch (error) {
         if (error.name !== "AbortError") shares.instead(faultNotice(error, load));
@@ -153,7 +177,7 @@ export const page = {
     }
 
     fill(root, pageHead("Switches", "What is changed while gateways run, at all gateways of the database."),
-      maintenance, panel("Splits", { id: "splits" }, shares.element));
+      maintenance, panel("Splits", { id: "splits" }, shares.element), versions);
     shares.instead(loading());
     load();
     const timer = setInterval(() => { if (!document.hidden) load(); }, 5_000);
