@@ -9,11 +9,14 @@ package struct OperatorPlan: Sendable {
     package var tierGraceSeconds: Int64
     /// The trust lines.
     package var issuers: [SubjectIssuer]
+    /// The names of the routes that take API keys.
+    package var keyRoutes: [String]
 
-    package init(tiers: TierList, tierGraceSeconds: Int64, issuers: [SubjectIssuer] = []) {
+    package init(tiers: TierList, tierGraceSeconds: Int64, issuers: [SubjectIssuer] = [], keyRoutes: [String] = []) {
         self.tiers = tiers
         self.tierGraceSeconds = tierGraceSeconds
         self.issuers = issuers
+        self.keyRoutes = keyRoutes
     }
 }
 
@@ -24,6 +27,8 @@ package enum OperatorRefusal: Error {
     case unknownName(String)
     case unknownSubject(SubjectName)
     case unknownSession
+    case apiKey(APIKeyChoice.Fault)
+    case unknownAPIKey
     /// Of a ban.
     case malformedReason
     /// Only the tiers of outside issuers' users can be forgotten.

@@ -164,6 +164,7 @@ final class ChangeLogPoller: Sendable {
             }
             let new = reading.changes.filter { !position.applied.contains($0.id) }
             if new.contains(where: { $0.change == .switches }) { events.switched(try await directory.switches(), false) }
+            if new.contains(where: { $0.change == .apiKeys }) { events.broadcast(.keys(APIKeyTable(try await directory.apiKeys.live()))) }
             apply(new, since: start)
             if let fence = new.last(where: { isOfAnother($0.change) })?.id { presence.read(upTo: fence) }
             reached(Position(mark: reading.next, applied: Set(reading.changes.map(\.id)), readAt: start))
@@ -178,12 +179,14 @@ final class ChangeLogPoller: Sendable {
         // The mark first: a session that ends in between is then in the list, in the next reading, or in both.
         let end = try await directory.changes(since: nil)
         let (ended, switches) = (try await directory.endedSessions(), try await directory.switches())
+        let keys = APIKeyTable(try await directory.apiKeys.live())
         if !ended.isEmpty { events.broadcast(.ended(ended.map { RevokedSession($0) })) }
         cache.evictAll()
         subjects.forgetAll()
         tiers.forgetAll()
         events.secretsChanged()
         events.switched(switches, true)
+        events.broadcast(.keys(keys))
         reached(Position(mark: end.next, readAt: start))
         presence.read(upTo: end.newest ?? 0, anew: true)
     }
@@ -211,7 +214,7 @@ final class ChangeLogPoller: Sendable {
             case .accountDeleted(let user): accounts.append((user, nil))
             case .identity(let key): identities.append(TokenUser(key.subject, of: key.source.name))
             case .secrets: hasSecrets = true
-            case .switches, .fence: break
+            case .switches, .apiKeys, .fence: break
             }
         }
         for (user, _) in accounts { cache.evict(user) }

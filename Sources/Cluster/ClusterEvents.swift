@@ -35,6 +35,8 @@ package enum WorkerUpdate: Sendable, Equatable {
     /// The known tiers of these users may be out of date, or with nil those of every user and every subject: look each up again.
     case forgetTiers([TokenUser]?)
     case subjects([KnownSubject])
+    /// The API keys in force.
+    case keys(APIKeyTable)
 }
 
 /// Something to log, count or show on `/readyz`.

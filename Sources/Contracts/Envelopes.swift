@@ -89,7 +89,7 @@ extension Catalogue {
         return switch why {
         case .missing: "Authentication credentials were not provided."
         case .token, .revoked: "Invalid or expired token"
-        case .signInTooOld, .caller: nil
+        case .signInTooOld, .caller, .key: nil
         }
     }
 
@@ -98,7 +98,7 @@ extension Catalogue {
         return switch why {
         case .missing: "Missing or invalid authorization header"
         case .token(let fault): fault.isExpired ? "Access token expired" : nil
-        case .revoked, .signInTooOld, .caller: nil
+        case .revoked, .signInTooOld, .caller, .key: nil
         }
     }
 

@@ -28,6 +28,8 @@ package struct TrustedIssuer: Sendable {
     package var maxLifetimeSeconds: Int64?
     /// Whether the tokens are the gateway's own.
     package var isOwn = false
+    /// Named by upstreams as `X-Token-Issuer` of API keys, which have a place among the issuers but no tokens.
+    package static let apiKeys = TrustedIssuer(name: "key", issuer: "key", audiences: [], algorithms: AlgorithmSet([]), keys: nil)
     /// Whether its subjects stand for accounts (`accounts=on`).
     package var hasAccounts = false
     package var use = TokenUse.access

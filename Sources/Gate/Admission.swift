@@ -28,6 +28,7 @@ package struct Admission: ~Copyable {
     private(set) var tierKeys: [LimitKey]
     var subjects: SubjectCache
     var signedIdentities: SignedIdentities
+    var keys = APIKeys()
 
     /// `Retry-After` when an issuer's keys have never been fetched, in seconds. Fetches are retried every 10 s.
     static let keysRetrySeconds: UInt32 = 10
@@ -109,6 +110,7 @@ package struct Admission: ~Copyable {
         if isGRPC, !readTimeout(head, bytes, &decision) { return false }
         decision.forwardsAuthorization = gate.forwardsAuthorization
         decision.keptFields = gate.keptFields
+        decision.removesKey = gate.takesKeys
         if head.fields.contains(.upgrade), !readHandshake(gate, head, bytes, &decision) { return false }
         guard admitsOrigin(head, &decision), identify(gate, head, bytes, peer, refresh, now.wall, &decision),
             admitsActor(gate, to: &decision), authorise(gate, now.wall, &decision)
@@ -138,7 +140,7 @@ package struct Admission: ~Copyable {
             }
             decision.verdict = .local(number)
         }
-        return gate.hasLimit && charge(route, gate, head, bytes, &decision)
+        return (gate.hasLimit || gate.takesKeys) && charge(route, gate, head, bytes, &decision)
     }
 
     // MARK: Identity
@@ -165,6 +167,8 @@ package struct Admission: ~Copyable {
                 return false
             }
             guard admitsPage(at: decision.internalCaller, head, bytes, peer, &decision) else { return false }
+        case .key, .requiredOrKey:
+            if let isAccepted = identifyByKey(gate, head, bytes, now, &decision) { return isAccepted }
         case .required, .optional: break
         }
         // A proxy may drop the new tokens of a refresh, and with them the session.
@@ -182,7 +186,7 @@ package struct Admission: ~Copyable {
         }
         decision.auth = .anonymous
         // A refresh token is useless without the expired token, so the request is refused even where identity is optional.
-        guard gate.auth == .required || decision.offersRefresh else { return true }
+        guard gate.auth == .required || gate.auth == .requiredOrKey || decision.offersRefresh else { return true }
         decision.refuse(.unauthorized(.missing), .refused, .missing)
         return false
     }
@@ -324,31 +328,14 @@ package struct Admission: ~Copyable {
         return gate.maxAge == 0 || hasSignedInLately(gate.maxAge, now.seconds, &decision)
     }
 
-    private func holds(_ tier: Tier, _ gate: RouteGate, _ decision: inout Decision) -> Bool {
-        if let own = decision.tier, own >= tier { return true }
-        if gate.shadow.contains(.tier) {
-            decision.shadowed.insert(.tier)
-            return true
-        }
-        guard decision.identity != nil else { return refuseAnonymous(&decision) }
-        guard decision.tier != nil else { return refuseUnknownTier(&decision) }
-        decision.refuse(.premiumRequired, .refused, .tier)
-        return false
-    }
-
-    func refuseAnonymous(_ decision: inout Decision) -> Bool {
-        decision.refuse(.unauthorized(.missing), .refused, .missing)
-        return false
-    }
-
     // MARK: Limit
 
-    /// Fills `decision.charge`. Returns false and refuses the request if a field that a limit counts by is repeated: the
+    /// Fills `decision.charge`. Returns false if nothing is counted, and refuses the request if a field that a limit counts by is repeated: the
     /// upstream may read another of them than was counted.
     private func charge(
         _ route: Int, _ gate: RouteGate, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
     ) -> Bool {
-        decision.limitRow = limits.row(route, decision.tier)
+        decision.limitRow = gate.hasLimit ? limits.row(route, decision.tier) : CompiledLimits.noRow
         decision.isLimitShadowed = gate.shadow.contains(.limit)
         let row = limits.rows[decision.limitRow]
         for line in row.first..<row.first + row.count {
@@ -361,20 +348,22 @@ package struct Admission: ~Copyable {
             decision.charge.append(
                 LimitCharge.Item(key: subject.combined(with: line.key), rate: line.rate, subject: kind, tag: subject.tag))
         }
-        return true
+        chargeKey(&decision)
+        return decision.charge.count > 0
     }
 
     /// Applies the verdict of the charge that `admit` asked for.
     package mutating func charged(_ decision: inout Decision) {
         decision.limit = limits.settle(
-            decision.limitRow, isShadowed: decision.isLimitShadowed, &decision.limitVerdict, into: &decision.answerEdits)
+            decision.limitRow, own: decision.ownRate, isShadowed: decision.isLimitShadowed, &decision.limitVerdict,
+            into: &decision.answerEdits)
         if decision.limit.result == .shadowRefused { decision.shadowed.insert(.limit) }
         if let refusal = decision.limit.refusal { decision.refuse(refusal) }
     }
 
     /// The part of a decision to keep while its charge waits for a verdict; the decision itself is reused meanwhile.
     package mutating func pendingLimit(_ decision: inout Decision) -> PendingLimit {
-        PendingLimit(sheet: limits, row: decision.limitRow, isShadowed: decision.isLimitShadowed)
+        PendingLimit(sheet: limits, row: decision.limitRow, own: decision.ownRate, isShadowed: decision.isLimitShadowed)
     }
 
     /// The subject of `line`. nil if its field is repeated, unless the limit is in shadow mode.

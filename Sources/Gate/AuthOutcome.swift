@@ -29,6 +29,7 @@ package enum AuthReason: UInt8, CaseIterable, Sendable {
     case signInTooOld
     case foreignOrigin
     case banned, closed, attributes, scope
+    case key, keyEnded, keyRoute
     case tooLarge, malformed, duplicateMember, unsupportedAlgorithm, criticalExtension, wrongIssuer, algorithmNotAllowed
     case keysUnavailable, unknownKey, badSignature, expired, notYetValid, noExpiry, wrongAudience, lifetimeTooLong
     case notAnAccessToken, noSubject, unsafeClaim, badClaim
@@ -76,6 +77,9 @@ package enum AuthReason: UInt8, CaseIterable, Sendable {
         case .closed: "closed"
         case .attributes: "attributes"
         case .scope: "scope"
+        case .key: "bad_key"
+        case .keyEnded: "key_ended"
+        case .keyRoute: "key_route"
         case .tooLarge: TokenFault.tooLarge.reason
         case .malformed: TokenFault.malformed.reason
         case .duplicateMember: TokenFault.duplicateMember.reason

@@ -22,6 +22,8 @@ package struct DecisionEffects: Equatable, Sendable {
     /// Set when this worker sees an own token for the first time, which confirms its delivery, or for the first time in half a minute: its
     /// session is in use.
     package internal(set) var deliveredToken: TokenDelivery?
+    /// The API key of the request, when this worker sees it for the first time in half a minute.
+    package internal(set) var usedKey: UUID?
     /// Index in the policy's trust of the issuer whose keys should be fetched: the token's key is unknown, or there are
     /// none. After the fetch the request may be decided again; nothing was charged.
     package internal(set) var keysWanted: Int?
@@ -82,6 +84,8 @@ package struct Decision: ~Copyable {
     package internal(set) var auth = AuthOutcome.notLooked
     package internal(set) var authReason = AuthReason.none
     package internal(set) var tokenSource = TokenSource.none
+    /// Whether the route takes API keys, whose field no upstream gets.
+    var removesKey = false
     /// Whether the upstream gets the client's `Authorization`.
     package internal(set) var forwardsAuthorization = false
     /// Set if the answer may come from the cache.
@@ -99,7 +103,9 @@ package struct Decision: ~Copyable {
     var socket: SocketCharge?
     /// The token's serial in the token cache; 0 if it is not cached.
     var tokenSerial: UInt64 = 0
-    /// Set once a token was accepted.
+    /// The limit of the caller's API key.
+    var ownRate: LimitRate?
+    /// Set once a token or an API key was accepted.
     package internal(set) var identity: Identity?
     /// The lines of the identity's fields.
     var identityLines = FieldEdits()
@@ -180,7 +186,9 @@ package struct Decision: ~Copyable {
         authReason = .none
         tokenSource = .none
         tokenSerial = 0
+        ownRate = nil
         forwardsAuthorization = false
+        removesKey = false
         cache = nil
         sentPathIsCanonical = false
         hidesEmail = false

@@ -54,6 +54,8 @@ package struct DecisionRecord: ~Copyable {
     /// Of the limits, the outcome and the tightest; how they stood if they have answered.
     private(set) var limitResult = LimitOutcome.Result.none
     private(set) var tightestLimit: UInt8 = 0
+    /// The limit of the caller's API key, behind those of the route.
+    private(set) var ownRate: LimitRate?
     private(set) var sessionEndedAt: Int64?
     private(set) var hidesEmail = false
     /// `Decision.appGate`.
@@ -94,6 +96,7 @@ package struct DecisionRecord: ~Copyable {
         decidedAt = now.seconds
         sessionEndedAt = decision.sessionEndedAt
         hidesEmail = decision.hidesEmail
+        ownRate = decision.ownRate
         offersRefresh = decision.offersRefresh
         refreshRole = decision.refreshRole
         cors = decision.cors

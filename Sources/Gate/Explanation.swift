@@ -68,6 +68,7 @@ package struct Explanation: Sendable, Equatable {
         if let maxAge = rule.maxAgeSeconds { add("sign-in", Self.signIn(note, maxAge)) }
         if refusal == .payloadTooLarge { add("size", "the content is larger than \(rule.bodyLimit) bytes") }
         for index in rule.limits.indices { add("limit", Self.limit(note, rule, index)) }
+        if let limit = Self.keyLimit(note, rule) { add("limit", limit) }
         if let split = rule.split, note.splitSide != .none { add("split", Self.split(note, rule, split)) }
         if refusal == nil, let cache = Self.cache(note, rule) { add("cache", cache) }
         if refusal == nil || refusal == .premiumRequired, !rule.filters.isEmpty { add("filter", Self.filter(note, rule, policy)) }
@@ -136,9 +137,10 @@ package struct Explanation: Sendable, Equatable {
 
     /// The user; nil if no token was accepted.
     private static func named(_ note: borrowing DecisionRecord, _ policy: Policy) -> String? {
-        guard note.issuerIndex >= 0, let algorithm = note.algorithm else { return nil }
+        guard note.issuerIndex >= 0 else { return nil }
         let issuer = policy.trust.issuers[Int(note.issuerIndex)].name
         let tier = note.tier.map { policy.tiers.name(of: $0) } ?? "unknown"
+        guard let algorithm = note.algorithm else { return "API key \(note.userID), tier \(tier)" }
         return "user \(note.userID) of \(issuer), tier \(tier), by \(algorithm.name)"
     }
 
@@ -161,6 +163,10 @@ package struct Explanation: Sendable, Equatable {
         let decidedAt = note.decidedAt
         func ago(_ time: Int64) -> String { "\(max(0, decidedAt - time)) s ago" }
         let issuer = policy.trust.issuers[Int(note.issuerIndex)].name
+        if note.algorithm == nil {
+            return note.tierOrigin == .claim(.known)
+                ? "the tier is the key's" : "the key's tier is none of TOLLGATE_TIERS, so it is the lowest"
+        }
         switch note.tierOrigin {
         case .none where policy.tierSources[Int(note.issuerIndex)] == .lookup:
             return "the tier server of \(issuer) does not answer, the tier is unknown"
@@ -258,7 +264,11 @@ package struct Explanation: Sendable, Equatable {
 
     private static func limit(_ note: borrowing DecisionRecord, _ rule: RouteRule, _ index: Int) -> String {
         let limited = rule.limits[index].rule(of: note.tier)
-        let limit = "\(limited.rate.text) by \((limited.by ?? rule.limitBy).text)"
+        return Self.limit(note, "\(limited.rate.text) by \((limited.by ?? rule.limitBy).text)", index)
+    }
+
+    /// The standing of the limit that is charged at this place.
+    static func limit(_ note: borrowing DecisionRecord, _ limit: String, _ index: Int) -> String {
         switch note.limitResult {
         case .none: return "not reached, nothing is charged"
         case .open: return "\(limit): cannot be counted, passes"

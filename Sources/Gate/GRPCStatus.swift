@@ -18,8 +18,8 @@ package enum GRPCStatus: Int, Sendable {
         switch refusal {
         // The bytes are at fault, not the arguments of a call.
         case .badRequest(.http), .badRequest(.grpcTimeout): self = .internalError
-        case .badRequest(.path), .badRequest(.severalAuthorizations), .badRequest(.repeatedField), .badRequest(.handshake),
-            .badRequest(.description), .upgradeRequired, .expectationFailed:
+        case .badRequest(.path), .badRequest(.severalAuthorizations), .badRequest(.repeatedField), .badRequest(.keyBesideToken),
+            .badRequest(.handshake), .badRequest(.description), .upgradeRequired, .expectationFailed:
             self = .invalidArgument
         case .unauthorized: self = .unauthenticated
         case .forbidden, .premiumRequired: self = .permissionDenied

@@ -4,7 +4,7 @@ import Wire
 
 /// Verified identity of a caller, as Admission uses it on every request: values without references, and the slices of its fields.
 ///
-/// Only made from the result of `TokenVerifier`.
+/// Only made from the result of `TokenVerifier`, or from an API key that was found.
 package struct Identity: Sendable {
     /// Index into the policy's issuers.
     package let issuerIndex: Int32
@@ -15,7 +15,10 @@ package struct Identity: Sendable {
     package let issuedAt: Int64
     /// When the user signed in (`auth_time`), in seconds since 1970; nil if the token does not say.
     let signedInAt: Int64?
-    package let algorithm: SigningAlgorithm
+    /// nil of an API key.
+    package let algorithm: SigningAlgorithm?
+    /// The API key that stands in for a token.
+    let apiKey: UUID?
     /// The tier that the token claims, the lowest if none; a tier from the accounts or a tier server overrides it.
     package let tier: Tier
     let tierClaim: TierClaim
@@ -67,6 +70,7 @@ package struct Identity: Sendable {
         issuedAt = token.issuedAt ?? 0
         signedInAt = token.authenticatedAt
         algorithm = token.algorithm
+        apiKey = nil
         tier = rank ?? .lowest
         tierClaim = rank != nil ? .known : token.tier.byteCount == 0 ? .missing : .unknown
         isOwn = token.isOwn

@@ -98,7 +98,7 @@ struct IdentityFields: Sendable {
     }
 
     /// Adds a field unless it is empty; false if its value cannot be a header value.
-    private mutating func write(_ header: IdentityHeader, _ value: RawSpan, into edits: inout FieldEdits) -> Bool {
+    mutating func write(_ header: IdentityHeader, _ value: RawSpan, into edits: inout FieldEdits) -> Bool {
         guard value.byteCount > 0 else { return true }
         let start = edits.http1.byteCount
         edits.add(header.name, value)

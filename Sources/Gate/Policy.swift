@@ -37,6 +37,8 @@ package final class Policy: Sendable {
     /// The fields of all attributes that routes forward.
     package var attributeFields: [[UInt8]] { attributes.fields }
 
+    /// The place of API keys among the issuers; -1 where no route takes any.
+    let keyIssuer: Int
     /// The compiled CORS policies. Routes with equal ones share one.
     let cors: [CORSGate]
     /// The policy of answers without a route; -1 for none.
@@ -95,6 +97,7 @@ package final class Policy: Sendable {
         self.hasAccounts = hasAccounts
         self.refreshers = refreshers
         self.identitySigner = identitySigner
+        keyIssuer = trust.issuers.firstIndex { $0.name == TrustedIssuer.apiKeys.name } ?? -1
         self.tierScopes = tierScopes
         scopesOfTiers = tiers.names.indices.map { rank in
             tierScopes.indices.contains(rank) ? AttributeTable.bits(tierScopes[rank], in: trust.scopes) : 0
@@ -170,6 +173,7 @@ package final class Policy: Sendable {
         plans = other.plans
         attributes = other.attributes
         self.texts = texts
+        keyIssuer = other.keyIssuer
         tierScopes = other.tierScopes
         scopesOfTiers = other.scopesOfTiers
         tierLines = other.tierLines
@@ -252,6 +256,7 @@ package final class Policy: Sendable {
 struct RouteGate: Sendable {
     let target: RouteTarget
     let auth: AuthMode
+    let takesKeys: Bool
     /// Whether own tokens with an actor are refused.
     let refusesActors: Bool
     let tier: Tier?
@@ -315,6 +320,7 @@ struct RouteGate: Sendable {
         if rule.auth == .none && looksAtIdentity { throw .identityNeeded(rule.name) }
         target = rule.target
         auth = rule.auth
+        takesKeys = rule.auth.takesKeys && trust.issuers.contains { $0.name == TrustedIssuer.apiKeys.name }
         refusesActors = rule.target.isLocal && !rule.isDocument
         tier = rule.tier
         maxAge = rule.maxAgeSeconds ?? 0
@@ -326,7 +332,7 @@ struct RouteGate: Sendable {
         attributes = table.required(by: rule)
         forwardedAttributes = table.forwarded(by: rule)
         announcesMerges = rule.announcesMerges
-        guard rule.limits.count <= LimitCharge.capacity else { throw .tooManyLimits(rule.name) }
+        guard rule.limits.count <= rule.mostLimits else { throw .tooManyLimits(rule.name) }
         hasLimit = !rule.limits.isEmpty
         isSplit = rule.split != nil
         mirror = MirrorTarget(rule.mirror)
@@ -336,7 +342,7 @@ struct RouteGate: Sendable {
         forwardsEmail = rule.forwardsEmail
         forwardsName = rule.forwardsName
         keptFields = rule.keptFields
-        changesFields = !rule.requestFields.isEmpty || !rule.allAnswerFields.isEmpty
+        changesFields = rule.auth.takesKeys || !rule.requestFields.isEmpty || !rule.allAnswerFields.isEmpty
         self.corsNumber = corsNumber
         encodedSlashPasses = rule.encodedSlashPasses
         upstreamSpeaksHTTP2 = rule.upstreamSpeaksHTTP2

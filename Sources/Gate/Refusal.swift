@@ -50,8 +50,10 @@ package enum Refusal: Equatable, Sendable {
         case path(PathFault)
         /// More than one `Authorization` field.
         case severalAuthorizations
-        /// A field that a limit counts by is repeated.
+        /// A field that a limit counts by, or the field of an API key, is repeated.
         case repeatedField
+        /// The request brings an API key and a token.
+        case keyBesideToken
         /// `grpc-timeout` is malformed or repeated.
         case grpcTimeout
         /// The opening handshake of a WebSocket is malformed, or has content.
@@ -71,6 +73,8 @@ package enum Refusal: Equatable, Sendable {
         case signInTooOld(maxAge: UInt32)
         /// The gateway's own endpoint is for internal callers, and this is none.
         case caller
+        /// There is no such API key, or it has ended.
+        case key
     }
 
     package enum Forbidden: Equatable, Sendable {
@@ -80,6 +84,8 @@ package enum Refusal: Equatable, Sendable {
         case attributes
         /// The token, or the tier of an own user, lacks a scope that the route requires.
         case scope
+        /// The API key is for other routes.
+        case key
         /// The route is for internal callers, and this is none.
         case caller
         /// The token has an actor, and the target is an endpoint of the gateway.
@@ -151,7 +157,7 @@ package enum Refusal: Equatable, Sendable {
     package var code: RefusalCode {
         switch self {
         case .badRequest: .badRequest
-        case .unauthorized(.missing), .unauthorized(.signInTooOld), .unauthorized(.caller): .unauthorized
+        case .unauthorized(.missing), .unauthorized(.signInTooOld), .unauthorized(.caller), .unauthorized(.key): .unauthorized
         case .unauthorized(.token(let fault)): fault.isExpired ? .tokenExpired : .unauthorized
         case .unauthorized(.revoked): .tokenRevoked
         case .forbidden: .forbidden

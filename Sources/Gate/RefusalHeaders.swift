@@ -35,6 +35,7 @@ extension Refusal {
         case .missing, .caller: nil
         case .signInTooOld: ("insufficient_user_authentication", "A more recent sign-in is required")
         case .token(let fault): ("invalid_token", fault.errorDescription)
+        case .key: ("invalid_token", "The API key is not valid")
         case .revoked: ("invalid_token", "The token's session has ended")
         }
     }
@@ -44,6 +45,7 @@ extension Refusal {
         case .claims: ("insufficient_scope", "The token lacks a required claim")
         case .attributes: ("insufficient_scope", "The account lacks a required attribute")
         case .scope: ("insufficient_scope", "The caller lacks a required scope")
+        case .key: ("insufficient_scope", "The API key is not for this route")
         case .actor: ("insufficient_scope", "The token has an actor")
         case .caller, .origin, .preflight: nil
         }

@@ -7,6 +7,7 @@ extension Refusal {
         case .badRequest(.path(let fault)): fault.message
         case .badRequest(.severalAuthorizations): "The request carries more than one Authorization field."
         case .badRequest(.repeatedField): "The request carries a field more than once that may come once."
+        case .badRequest(.keyBesideToken): "The request carries an API key and a token, and only one of them may come."
         case .badRequest(.grpcTimeout): "The request's grpc-timeout is malformed."
         case .badRequest(.handshake): "The WebSocket handshake is malformed."
         case .badRequest(.description(let fault)): fault.message
@@ -17,6 +18,8 @@ extension Refusal {
         case .unauthorized(.revoked): "The session has ended."
         case .unauthorized(.signInTooOld): "This needs a more recent sign-in."
         case .unauthorized(.caller): "Only internal callers may do this."
+        case .unauthorized(.key): "The API key is not valid."
+        case .forbidden(.key): "The API key is not for this."
         case .forbidden(.claims): "The access token does not permit this."
         case .forbidden(.attributes): "The account does not permit this."
         case .forbidden(.scope): "This needs a scope that the caller does not have."

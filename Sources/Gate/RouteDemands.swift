@@ -29,7 +29,8 @@ struct RouteDemands: Hashable, Sendable {
         let unlabelled: UnlabelledRule
     }
 
-    private let auth: Int
+    /// The callers whom `auth=` admits, as bits: anonymous ones 1, with a token 2, with an API key 4, internal ones 8.
+    private let admitted: UInt8
     private let tier: Tier
     private let claims: [ClaimRequirement]
     private let scopes: [String]
@@ -39,7 +40,7 @@ struct RouteDemands: Hashable, Sendable {
     private let filter: Filter?
 
     init(_ rule: RouteRule) {
-        auth = Self.rank(rule.auth)
+        admitted = Self.admitted(rule.auth)
         tier = rule.shadow.contains(.tier) ? .lowest : rule.tier ?? .lowest
         claims = rule.claims
         scopes = rule.scopes
@@ -51,17 +52,19 @@ struct RouteDemands: Hashable, Sendable {
     }
 
     /// `optional` protects nothing by itself: a caller can leave the token out.
-    private static func rank(_ auth: AuthMode) -> Int {
+    private static func admitted(_ auth: AuthMode) -> UInt8 {
         switch auth {
-        case .none, .optional: 0
-        case .required: 1
-        case .internal: 2
+        case .none, .optional: 15
+        case .required: 8 | 2
+        case .requiredOrKey: 8 | 4 | 2
+        case .key: 8 | 4
+        case .internal: 8
         }
     }
 
     /// Whether it refuses a caller, or withholds from one, what `other` lets through. Each of two may be stricter than the other.
     func isStricter(than other: Self) -> Bool {
-        if auth > other.auth || tier > other.tier || maxAgeSeconds < other.maxAgeSeconds { return true }
+        if other.admitted & ~admitted != 0 || tier > other.tier || maxAgeSeconds < other.maxAgeSeconds { return true }
         if let filter, filter != other.filter { return true }
         if !claims.allSatisfy(other.claims.contains) || !attributes.allSatisfy(other.attributes.contains) { return true }
         if !scopes.allSatisfy(other.scopes.contains) { return true }

@@ -9,7 +9,9 @@ struct RoutePlan: Sendable {
 
     init(_ rule: RouteRule, tiers: TierList, _ attributes: AttributeTable) {
         filter = FilterPlan(rule, tiers: tiers)
-        requestFields = FieldPlan(rule.requestFields, of: rule)
+        var changes = rule.requestFields
+        if rule.auth.takesKeys { changes.removed.append("\(Admission.keyField)") }
+        requestFields = FieldPlan(changes, of: rule)
         answerFields = FieldPlan(rule.allAnswerFields, of: rule)
         compression = CompressionPlan(rule)
         split = SplitPlan(rule, attributes)

@@ -11,6 +11,12 @@ package enum AuthMode: UInt8, Sendable, CaseIterable {
     case none
     /// A matching internal caller; a bearer is verified if there is one.
     case `internal`
+    /// An API key.
+    case key
+    /// A valid bearer token or an API key.
+    case requiredOrKey
+
+    package var takesKeys: Bool { self == .key || self == .requiredOrKey }
 
     package var name: String {
         switch self {
@@ -18,6 +24,8 @@ package enum AuthMode: UInt8, Sendable, CaseIterable {
         case .optional: "optional"
         case .none: "none"
         case .internal: "internal"
+        case .key: "key"
+        case .requiredOrKey: "required,key"
         }
     }
 }
@@ -200,6 +208,9 @@ package struct RouteRule: Sendable {
         let methods = methods.isEmpty ? "" : methods.joined(separator: ",") + " "
         return "\(methods)\(host ?? "")\(path)\(isPrefix ? "*" : "")"
     }
+
+    /// How many limits it may have: an API key may bring one of its own.
+    package var mostLimits: Int { auth.takesKeys ? LimitCharge.capacity - 1 : LimitCharge.capacity }
 
     /// Name of limit `index` in answers and logs: the route's name, then `NAME.2`, `NAME.3` and so on.
     package func limitName(_ index: Int) -> String { index == 0 ? name : "\(name).\(index + 1)" }

@@ -13,6 +13,8 @@ package struct StreamLife: Equatable, Sendable {
     let session: LimitKey?
     /// The subject of an outside issuer that stands for an account.
     let subject: LimitKey?
+    /// The API key of the request.
+    let apiKey: UUID?
     private(set) var tier: TierNeed?
     /// Key of the user's account in the tier cache; nil if its changes end nothing, or end the session too.
     private(set) var account: LimitKey?
@@ -61,7 +63,7 @@ package struct StreamLife: Equatable, Sendable {
 
     /// Why a stream must end although its token has not expired.
     package enum End: Equatable, Sendable {
-        /// Its session has ended, or its account is banned or closed.
+        /// Its session has ended, its account is banned or closed, or its API key revoked.
         case sessionEnded
         /// The tier is too low or gives a scope no more, or an attribute is gone.
         case tierLost
@@ -90,10 +92,11 @@ extension Admission {
         let isBare = identity.isOwn ? identity.ownSession == nil : policy.tierSources[Int(identity.issuerIndex)] == .account
         let extends = gate.streams.expiry == .extend && identity.isOwn && !identity.hasActor
         return StreamLife(
-            expiresAt: identity.expiresAt, leeway: policy.trust.clockSkewSeconds,
+            expiresAt: identity.expiresAt, leeway: identity.apiKey == nil ? policy.trust.clockSkewSeconds : 0,
             extendingSession: extends ? identity.ownSession : nil,
             session: identity.isOwn ? identity.session : identity.outside?.endKey,
-            subject: decision.account == nil ? nil : identity.outside?.subject, tier: tierNeed(gate, identity, decision),
+            subject: decision.account == nil ? nil : identity.outside?.subject, apiKey: identity.apiKey,
+            tier: tierNeed(gate, identity, decision),
             account: isBare || gate.attributes != 0 ? decision.accountKey : nil, attributes: gate.attributes, isOwn: identity.isOwn)
     }
 
@@ -107,7 +110,9 @@ extension Admission {
     }
 
     /// Whether the session of a stream has ended.
-    package func hasEnded(_ life: StreamLife) -> Bool { life.session.map { revoked.contains($0) } ?? false }
+    package func hasEnded(_ life: StreamLife) -> Bool {
+        life.session.map { revoked.contains($0) } ?? life.apiKey.map { keys.hasEnded($0) } ?? false
+    }
 
     /// The state of a stream's session and tier. A tier that cannot be looked up is no reason to end a stream. `isFiltered`: its
     /// content is filtered.

@@ -134,8 +134,10 @@ package struct Configuration: Sendable {
     /// Whether the gateway has accounts: it mounts a contract or has a database.
     package var hasAccounts: Bool { !contracts.isEmpty || databaseURL != nil }
 
-    /// Whether it reads the store and its change log: for accounts, or for tiers that are not in the tokens of outside issuers.
-    package var usesStore: Bool { hasAccounts || trusts.contains { $0.tierSource != .claim } }
+    /// Whether it reads the store and its change log: for accounts, for tiers that are not in the tokens of outside issuers, or for API keys.
+    package var usesStore: Bool {
+        hasAccounts || trusts.contains { $0.tierSource != .claim } || routes.contains { $0.rule.auth.takesKeys }
+    }
 
     /// The CORS policy of routes without `cors=`, of contracts and of answers without a route; nil for none.
     package var corsRule: CORSRule? { cors.origins.map(CORSRule.init) }

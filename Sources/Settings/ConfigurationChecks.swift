@@ -98,6 +98,10 @@ extension ConfigurationReader {
             if trust.name == TrustDeclaration.ownName {
                 findings.fault(trust, "has the name of the gateway's own tokens, choose another")
             }
+            if trust.name == TrustedIssuer.apiKeys.name || trust.issuer == TrustedIssuer.apiKeys.issuer {
+                findings.fault(
+                    trust, "has the name or issuer \(TrustedIssuer.apiKeys.name), by which upstreams know API keys, choose another")
+            }
             if let provider = Provider(rawValue: trust.name), !Provider.documented.contains(provider),
                 let other = configuration.providers.first(where: { $0.name == provider })
             {

@@ -328,6 +328,16 @@ extension RouteDeclaration {
                 )
             }
         }
+        if rule.auth == .key {
+            for key in ["claims", "attributes", "forward-attributes", "merge", "max-age"] where line.has(key) {
+                line.fault(
+                    "\(key)= does not go with auth=key, whose callers have no token and no account, remove it or write auth=required,key")
+            }
+        }
+        if rule.limits.count > rule.mostLimits {
+            line.fault(
+                "has \(rule.limits.count) limits, and with auth=\(rule.auth.name) a key may bring one of its own: keep \(rule.mostLimits)")
+        }
         if Set(rule.forwardedAttributes.map(\.field)).count < rule.forwardedAttributes.count {
             line.fault("forward-attributes= names two attributes that one field would carry, rename one of them")
         }

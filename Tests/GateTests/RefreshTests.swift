@@ -230,7 +230,8 @@ import Wire
         let least = try #require(before.rank(of: need))
         func life(least: Tier, shown: Tier) -> StreamLife {
             let tier = StreamLife.TierNeed(least: least, shown: shown, user: LimitKey(high: 1, low: 2), claimed: max(least, shown))
-            return StreamLife(expiresAt: 0, leeway: 0, extendingSession: nil, session: nil, subject: nil, tier: tier, isOwn: true)
+            return StreamLife(
+                expiresAt: 0, leeway: 0, extendingSession: nil, session: nil, subject: nil, apiKey: nil, tier: tier, isOwn: true)
         }
         var routed = life(least: least, shown: .lowest)
         routed.adopt(after, insteadOf: before)

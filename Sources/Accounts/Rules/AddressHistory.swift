@@ -17,7 +17,8 @@ package enum AddressHistory {
                 if event.address?.limitPrefix == address.limitPrefix { return true }
             case .accountDeleted, .identityLinked, .emailConfirmed, .emailChanged, .emailReleased, .phoneChanged,
                 .passwordChanged, .sessionEnded, .refreshReuse, .refreshAhead, .tierChanged, .purchaseChanged, .actorGranted, .actorRevoked,
-                .identityUnlinked, .attributesChanged, .accountBanned, .accountUnbanned, .accountMerged, .accountClosed, .accountReopened:
+                .identityUnlinked, .attributesChanged, .accountBanned, .accountUnbanned, .accountMerged, .accountClosed, .accountReopened,
+                .apiKeyCreated, .apiKeyRevoked:
                 continue
             }
         }

@@ -30,6 +30,8 @@ package struct AccountDirectory: Sendable {
         try await context.ask(await context.store.subject(key))
     }
 
+    package var apiKeys: APIKeys { APIKeys(context: context) }
+
     /// The live switches that have not ended.
     package func switches() async throws(AccountFailure) -> [LiveSwitch] { try await context.ask(await context.store.switches()) }
 

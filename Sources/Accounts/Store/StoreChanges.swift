@@ -12,6 +12,8 @@ package enum StoreChange: Sendable, Hashable {
     case secrets
     /// A live switch was set or removed.
     case switches
+    /// An API key was added or revoked.
+    case apiKeys
     /// This gateway waits until the others have applied what was committed before.
     case fence(by: UUID)
 }

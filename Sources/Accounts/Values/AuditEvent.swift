@@ -30,6 +30,8 @@ package struct AuditEvent: Sendable, Equatable {
         /// Its user closed it, and it is erased later; or it is deleted at once.
         case accountClosed = "account-closed"
         case accountReopened = "account-reopened"
+        case apiKeyCreated = "api-key-created"
+        case apiKeyRevoked = "api-key-revoked"
     }
 
     /// Sorts by time; its own in the whole log.

@@ -112,7 +112,7 @@ package struct AdminOperation: Sendable {
     }
 
     /// The operations that need no more than the accounts and the gateway's counts. `AdminAPI` takes further ones.
-    static let own = accounts + events + purchases + gateway + console + description
+    static let own = accounts + apiKeys + events + purchases + gateway + console + description
 
     /// The segments of its path.
     private var segments: [Substring] { path.split(separator: "/") }

@@ -88,7 +88,7 @@ extension Decision {
             fields.append(bytes[head.authorization])
             fields.append("\r\n")
         }
-        if endpoint == .envoy { IdentityHeaders.addMissing(attributes, to: &fields) }
+        if endpoint == .envoy { IdentityHeaders.addMissing(attributes, removesKey: removesKey, to: &fields) }
     }
 }
 
@@ -107,8 +107,13 @@ extension IdentityHeaders {
     }
 
     /// Adds `X-Envoy-Auth-Headers-To-Remove` with the names of the passage's and the attributes' fields that these lines lack.
-    fileprivate static func addMissing(_ attributes: [[UInt8]], to fields: inout ByteBuffer) {
+    fileprivate static func addMissing(_ attributes: [[UInt8]], removesKey: Bool, to fields: inout ByteBuffer) {
         var separator: StaticString = "X-Envoy-Auth-Headers-To-Remove: "
+        if removesKey {
+            fields.append(separator)
+            fields.append(Admission.keyField)
+            separator = ","
+        }
         for name in passage where !fields.readable.hasLine(name.rawBytes) {
             fields.append(separator)
             fields.append(name)

@@ -28,7 +28,12 @@ package final class CompiledLimits: Sendable {
         let head: Slice
     }
 
+    /// The row of a route without limits, whose requests may be charged to their keys' own.
+    static let noRow = 0
+
     private let hash: KeyedHash
+    /// The policy's half of the keys of API keys' own limits.
+    let ownKey: LimitKey
     let rows: [Row]
     let lines: [Line]
     /// Rendered text before the numbers of `X-RateLimit-Remaining` and `X-RateLimit-Reset`.
@@ -43,7 +48,9 @@ package final class CompiledLimits: Sendable {
     /// Keys are hashed by `hash`.
     init(_ rules: [RouteRule], _ tiers: TierList, _ hash: KeyedHash) {
         self.hash = hash
+        ownKey = LimitSubject.policy("key", .nothing, .user, hash)
         var draft = Draft(hash: hash)
+        draft.rows.append(Row(first: 0, count: 0, head: Slice()))
         var starts: [Int] = []
         for rule in rules {
             starts.append(rule.limits.isEmpty ? -1 : draft.rows.count)
@@ -63,6 +70,7 @@ package final class CompiledLimits: Sendable {
     /// Another object for the same limits: see `Policy.init(unshared:)`.
     init(unshared other: CompiledLimits) {
         hash = other.hash
+        ownKey = other.ownKey
         rows = other.rows
         lines = other.lines
         remaining = other.remaining
@@ -95,6 +103,10 @@ package final class CompiledLimits: Sendable {
         for index in 0..<charge.count {
             if index > 0 { out.append(UInt8(ascii: " ")) }
             charge[index].key.write(into: &out)
+            guard index < rows[row].count else {
+                out.append("@\(charge[index].rate.text)")
+                continue
+            }
             let texts = texts
             out.append(texts.rawBytes[lines[rows[row].first + index].mark])
         }

@@ -51,7 +51,8 @@ package struct HottestKeys: Sendable {
     package mutating func count(_ note: borrowing DecisionRecord, policy: Policy, at now: WallTime) {
         guard note.limitResult == .refused, note.policyVersion == policy.version, note.routeIndex >= 0 else { return }
         let rule = policy.rules[Int(note.routeIndex)], index = Int(note.tightestLimit)
-        let by = rule.limits[index].rule(of: note.tier).by ?? rule.limitBy
+        let isOwn = index >= rule.limits.count
+        let by = isOwn ? .user : rule.limits[index].rule(of: note.tier).by ?? rule.limitBy
         let isUser = (by.kind == .user || by.kind == .session) && note.issuerIndex >= 0
         turn(to: now)
         let place = UInt64(policy.version) << 32 | UInt64(note.routeIndex) << 8 | UInt64(index)
@@ -60,7 +61,8 @@ package struct HottestKeys: Sendable {
         current.count(
             id,
             LimitedKey(
-                route: rule.name, policy: rule.limitName(index), limit: rule.limits[index].text, by: by,
+                route: rule.name, policy: isOwn ? "key" : rule.limitName(index),
+                limit: isOwn ? note.ownRate?.text ?? "" : rule.limits[index].text, by: by,
                 issuer: isUser ? policy.trust.issuers[Int(note.issuerIndex)].name : nil,
                 key: isUser ? note.userID : note.client.address.limitText))
     }

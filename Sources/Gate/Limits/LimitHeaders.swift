@@ -51,6 +51,7 @@ enum LimitHeaders {
         edits.remove(.xRateLimitLimit)
         edits.remove(.xRateLimitRemaining)
         edits.remove(.xRateLimitReset)
+        if tightest.index >= row.count { return writeOwn(tightest, &edits) }
         sheet.append(row.head, to: &edits)
         let remaining = Digits(tightest.remaining)
         let reset = Digits(tightest.resetSeconds)
@@ -67,11 +68,29 @@ enum LimitHeaders {
         edits.end()
     }
 
+    /// Those of an API key's own limit alone, when it is the tightest.
+    private static func writeOwn(_ tightest: LimitOutcome, _ edits: inout FieldEdits) {
+        guard let rate = tightest.rate else { return }
+        edits.begin("RateLimit-Policy")
+        edits.append("\"key\";q=" as StaticString)
+        edits.append(decimal: UInt64(rate.count))
+        edits.append(";w=" as StaticString)
+        edits.append(decimal: UInt64(rate.windowSeconds))
+        edits.end()
+        edits.begin("RateLimit")
+        edits.append("\"key\";r=" as StaticString)
+        write(Digits(tightest.remaining), Digits(tightest.resetSeconds), &edits)
+        edits.end()
+        edits.add("X-RateLimit-Limit", decimal: Int(rate.count))
+        edits.add("X-RateLimit-Remaining", decimal: Int(tightest.remaining))
+        edits.add("X-RateLimit-Reset", decimal: Int(tightest.resetSeconds))
+    }
+
     private static func writeItems(
         _ verdict: inout LimitVerdict, _ sheet: CompiledLimits, _ row: CompiledLimits.Row, _ edits: inout FieldEdits
     ) {
         var isFirst = true
-        for index in 0..<verdict.count where verdict[index].isKnown {
+        for index in 0..<min(verdict.count, row.count) where verdict[index].isKnown {
             if !isFirst { edits.append(", " as StaticString) }
             isFirst = false
             sheet.append(sheet.lines[row.first + index].item, to: &edits)

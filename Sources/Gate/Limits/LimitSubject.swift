@@ -30,6 +30,7 @@ enum LimitSubject {
     private static let subjectDomain: UInt64 = 7
     private static let accountDomain: UInt64 = 8
     private static let emailDomain: UInt64 = 9
+    private static let apiKeyDomain: UInt64 = 10
 
     /// The issuer is part of the key, because two issuers may use the same id.
     static func user(_ id: RawSpan, issuer: String, _ hash: KeyedHash) -> LimitKey {
@@ -51,6 +52,8 @@ enum LimitSubject {
     }
 
     static func account(_ id: UUID, _ hash: KeyedHash) -> LimitKey { hash.hash128(id.high, id.low, domain: accountDomain) }
+
+    static func apiKey(_ id: UUID, _ hash: KeyedHash) -> LimitKey { hash.hash128(id.high, id.low, domain: apiKeyDomain) }
 
     static func email(_ text: RawSpan, _ hash: KeyedHash) -> LimitKey { hash.hash128(text, domain: emailDomain) }
 

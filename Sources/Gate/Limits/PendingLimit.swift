@@ -6,12 +6,14 @@ package import Wire
 package struct PendingLimit: Sendable {
     let sheet: CompiledLimits
     let row: Int
+    /// The limit of the caller's API key, which comes last.
+    let own: LimitRate?
     /// Whether the limits are in shadow mode.
     let isShadowed: Bool
 
     /// Outcome for the request. Adds the rate limit fields, if anything was counted.
     package func settle(_ verdict: inout LimitVerdict, into edits: inout FieldEdits) -> LimitOutcome {
-        sheet.settle(row, isShadowed: isShadowed, &verdict, into: &edits)
+        sheet.settle(row, own: own, isShadowed: isShadowed, &verdict, into: &edits)
     }
 }
 
@@ -24,17 +26,17 @@ extension Admission {
 }
 
 extension CompiledLimits {
-    /// Outcome of `verdict` for a request charged by row `row`.
+    /// Outcome of `verdict` for a request charged by row `row`, and by its key's own limit behind that.
     @inline(__always)
     func settle(
-        _ row: Int, isShadowed: Bool, _ verdict: inout LimitVerdict, into edits: inout FieldEdits
+        _ row: Int, own: LimitRate?, isShadowed: Bool, _ verdict: inout LimitVerdict, into edits: inout FieldEdits
     ) -> LimitOutcome {
         let row = rows[row]
         var outcome = LimitOutcome()
         outcome.index = verdict.tightest
         outcome.source = verdict.source
         outcome.countedAt = verdict.countedAt
-        outcome.rate = self.lines[row.first + outcome.index].rate
+        outcome.rate = outcome.index < row.count ? lines[row.first + outcome.index].rate : own
         switch verdict.kind {
         case .open: outcome.result = .open
         // Shadow mode refuses nothing.

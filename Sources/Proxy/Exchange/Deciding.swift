@@ -25,6 +25,7 @@ extension Worker {
         }
         if let timeout = scratch.decision.grpcTimeout { setDeadline(exchange, after: timeout) }
         if let token = scratch.decision.effects.deliveredToken { services.sawToken(token) }
+        if let key = scratch.decision.effects.usedKey { services.sawKey(key) }
         if let issuer = scratch.decision.effects.keysWanted {
             if scratch.decision.refusal != nil, waitsForKeys(exchange, of: issuer) { return }
             services.unknownKey(issuer)

@@ -203,7 +203,7 @@ extension WorkerTelemetry {
         if let tier = decision.tier { line.add(.tier, policy.tiers.name(of: tier), to: &out) }
         line.add(.issuer, policy.trust.issuers[Int(identity.issuerIndex)].name, to: &out)
         line.add(.kid, decision.keyID, to: &out)
-        line.add(.alg, identity.algorithm.name, to: &out)
+        if let algorithm = identity.algorithm { line.add(.alg, algorithm.name, to: &out) }
         if identity.issuedAt > 0 { line.add(.tokenAgeSeconds, Int(now.seconds - identity.issuedAt), to: &out) }
     }
 }

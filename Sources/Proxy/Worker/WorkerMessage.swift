@@ -15,6 +15,8 @@ package enum WorkerMessage: Sendable {
     case adoptPolicy(Policy)
     /// The gateway's own sessions that have ended.
     case revoked([RevokedSession])
+    /// The API keys in force.
+    case adoptKeys(APIKeyTable)
     /// Asks whether tokens of a session, or an outside token, are refused, by its id. The closure is called on the loop and must not
     /// block it.
     case askEnded(UUID, @Sendable (Bool) -> Void)
@@ -107,6 +109,8 @@ package struct WorkerServices: Sendable {
     package var refresh: @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void
     /// A token of an own session was used for the first time, or the first time in a while.
     package var sawToken: @Sendable (TokenDelivery) -> Void
+    /// An API key was used for the first time in a while.
+    package var sawKey: @Sendable (UUID) -> Void
     /// An upstream has confirmed the merge of the first account into the second, which it was told of. The closure may be called again for
     /// the same.
     package var mergeDone: @Sendable (UUID, UUID) -> Void
@@ -157,7 +161,8 @@ package struct WorkerServices: Sendable {
         lookUpUser: @escaping @Sendable (TokenUser) -> Void, lookUpSubject: @escaping @Sendable (TokenUser) -> Void,
         sessionExpiry: @escaping @Sendable (UUID, @escaping @Sendable (Int64?) -> Void) -> Void,
         refresh: @escaping @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void,
-        sawToken: @escaping @Sendable (TokenDelivery) -> Void, mergeDone: @escaping @Sendable (UUID, UUID) -> Void,
+        sawToken: @escaping @Sendable (TokenDelivery) -> Void, sawKey: @escaping @Sendable (UUID) -> Void,
+        mergeDone: @escaping @Sendable (UUID, UUID) -> Void,
         healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void,
         reportSighting: (@Sendable (String, UpstreamAddress, AddressReport) -> Void)?,
         addressChanged: @escaping @Sendable (String, UpstreamAddress, AddressChange) -> Void,
@@ -182,6 +187,7 @@ package struct WorkerServices: Sendable {
         self.sessionExpiry = sessionExpiry
         self.refresh = refresh
         self.sawToken = sawToken
+        self.sawKey = sawKey
         self.mergeDone = mergeDone
         self.healthChanged = healthChanged
         self.reportSighting = reportSighting
@@ -209,6 +215,7 @@ package struct WorkerServices: Sendable {
             admin: admin, local: local, localKinds: [:], localExecutors: [:], unknownKey: { _ in }, catchUp: nil,
             lookUpUser: { _ in }, lookUpSubject: { _ in }, sessionExpiry: { _, answer in answer(nil) },
             refresh: { _, answer in answer(RefreshAnswer(.unavailable(retryAfterSeconds: 1), .leader)) }, sawToken: { _ in },
+            sawKey: { _ in },
             mergeDone: { _, _ in }, healthChanged: { _, _, _ in }, reportSighting: nil, addressChanged: { _, _, _ in },
             panicChanged: { _, _, _, _ in },
             sawClock: { _, _, _ in }, choseHTTP1: { _, _ in }, shortage: { _ in }, shed: { _ in }, bounds: LoadBounds(), pulse: LoopPulse(),
@@ -237,6 +244,9 @@ extension Worker {
             case .confirm(let reply): reply()
             case .revoked(let sessions):
                 admission.revoke(sessions, at: now.wall.seconds)
+                streams.sweepSoon(at: now.monotonic)
+            case .adoptKeys(let keys):
+                admission.adopt(keys)
                 streams.sweepSoon(at: now.monotonic)
             case .askEnded(let id, let reply): reply(admission.hasEnded(id))
             case .learnedUsers(let users): learned(users, &scratch)

@@ -13,6 +13,7 @@ private enum ChangeKind: Int64 {
     case identity = 4
     case fence = 5
     case switches = 6
+    case apiKeys = 7
 }
 
 extension SQLStore {
@@ -100,6 +101,7 @@ extension SQLTransaction {
         let (provider, name) = (try row.optionalText(), try row.optionalText())
         if kind == .secrets { return (.secrets, age) }
         if kind == .switches { return (.switches, age) }
+        if kind == .apiKeys { return (.apiKeys, age) }
         if kind == .identity {
             guard let provider, let name else { return nil }
             return (.identity(IdentityKey(IdentitySource(stored: provider), stored: name)), age)
@@ -132,10 +134,15 @@ extension SQLTransaction {
     }
 
     /// Logs a change of a live switch, and tells other gateways of it; returns the id of the entry.
-    func logSwitches() throws(SQLFault) -> Int64 {
-        let entry = "INSERT INTO changes (kind, at) VALUES (\(ChangeKind.switches.rawValue), \(dialect.clock)) RETURNING id"
+    func logSwitches() throws(SQLFault) -> Int64 { try log(.switches) }
+
+    /// The same for API keys.
+    func logAPIKeys() throws(SQLFault) { _ = try log(.apiKeys) }
+
+    private func log(_ kind: ChangeKind) throws(SQLFault) -> Int64 {
+        let entry = "INSERT INTO changes (kind, at) VALUES (\(kind.rawValue), \(dialect.clock)) RETURNING id"
         let rows = try firsts([SQLStatement("SELECT \(dialect.notice)"), SQLStatement(entry)])
-        guard var row = rows[1] else { throw .failed("the change log has not taken a switch") }
+        guard var row = rows[1] else { throw .failed("the change log has not taken a change") }
         return try row.integer()
     }
 
@@ -177,6 +184,8 @@ enum WrittenRows {
     case sealedSecret
     /// Sets or removes a live switch.
     case liveSwitch
+    /// Adds or revokes an API key.
+    case apiKey
     /// Links or unlinks an identity.
     case identity
     /// Rows that no gateway caches: other tables, new accounts, and expired rows that are removed.
@@ -194,7 +203,7 @@ struct TouchedRows: Sendable {
         case .account(let user):
             isLogged = true
             if !accounts.contains(user) { accounts.append(user) }
-        case .endedSession, .sealedSecret, .liveSwitch, .identity: isLogged = true
+        case .endedSession, .sealedSecret, .liveSwitch, .apiKey, .identity: isLogged = true
         case .unlogged: break
         }
     }

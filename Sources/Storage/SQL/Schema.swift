@@ -23,6 +23,7 @@ enum Schema {
         { _ in notices },
         { _ in accountDevices },
         { _ in liveSwitches },
+        { _ in apiKeys },
     ]
     static var newest: Int64 { Int64(steps.count) }
 
@@ -199,6 +200,24 @@ enum Schema {
 
     private static let liveSwitches = [
         "CREATE TABLE live_switches (name TEXT PRIMARY KEY, value TEXT NOT NULL, version BIGINT NOT NULL, expires_at BIGINT)"
+    ]
+
+    private static let apiKeys = [
+        """
+        CREATE TABLE api_keys (
+            id BYTEA PRIMARY KEY,
+            name TEXT NOT NULL,
+            prefix TEXT NOT NULL,
+            digest BYTEA NOT NULL UNIQUE,
+            tier TEXT NOT NULL,
+            routes TEXT NOT NULL,
+            rate TEXT,
+            created_at BIGINT NOT NULL,
+            ends_at BIGINT,
+            last_used_at BIGINT,
+            revoked_at BIGINT
+        )
+        """
     ]
 
     /// Gateways that serve requests, and the highest entry of the change log that each has acknowledged (`GatewayRecords`).

@@ -32,6 +32,7 @@ extension OperatorPlan {
     init(_ settings: Configuration) {
         self.init(
             tiers: settings.tiers, tierGraceSeconds: settings.tierGraceSeconds,
-            issuers: settings.trusts.map { SubjectIssuer(name: $0.name, hasAccounts: $0.hasAccounts) })
+            issuers: settings.trusts.map { SubjectIssuer(name: $0.name, hasAccounts: $0.hasAccounts) },
+            keyRoutes: settings.routes.filter(\.rule.auth.takesKeys).map(\.rule.name))
     }
 }

@@ -57,12 +57,13 @@ enum PolicyBuilder {
         return routes.map(switches.applied(to:)) + endpoints + own
     }
 
-    /// Outside issuers in the configuration's order, then the gateway's own tokens.
+    /// Outside issuers in the configuration's order, then the gateway's own tokens, and the place of API keys if a route takes any.
     static func trust(
         _ configuration: GatewayConfiguration, keys: IssuerKeys, rules: [RouteRule], now: WallTime
     ) -> Trust {
         var issuers = configuration.settings.trusts.map { issuer($0, keys: keys.outside[$0.name]) }
         issuers.append(ownIssuer(configuration, keys: keys.own, now: now))
+        if rules.contains(where: \.auth.takesKeys) { issuers.append(.apiKeys) }
         return Trust(
             issuers: issuers, clockSkewSeconds: configuration.settings.clockSkewSeconds,
             requirements: RouteRule.requirements(of: rules), scopes: RouteRule.scopes(of: rules))

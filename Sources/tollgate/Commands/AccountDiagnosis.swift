@@ -30,6 +30,11 @@ struct AccountDiagnosis: Sendable {
         }
     }
 
+    /// The API keys as the store has them.
+    static func apiKeys(_ configuration: GatewayConfiguration, at now: Moment) throws(AccountCommandFault) -> APIKeyTable {
+        APIKeyTable(try OfflineAccounts.ask(configuration, at: now) { try await $0.operator.directory.apiKeys.live() })
+    }
+
     private static func find(
         own user: TokenUser, session: String, _ configuration: GatewayConfiguration, at now: Moment
     ) -> AccountDiagnosis {

@@ -45,6 +45,16 @@ struct ExplainedWalk {
                 admission.revoke(diagnosis.revoked, at: now.wall.seconds)
                 admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, limiter: limiter, &decision)
             }
+            if decision.refusal != nil, decision.authReason == .accountsUnavailable {
+                // Of all refusals only an API key's comes without a look-up: none was read.
+                do throws(AccountCommandFault) {
+                    admission.adopt(try AccountDiagnosis.apiKeys(configuration, at: now))
+                    admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, limiter: limiter, &decision)
+                    found.append(Explanation.Step("key", "as the store has it now"))
+                } catch {
+                    found.append(Explanation.Step("key", "the keys cannot be read: \(error.message)"))
+                }
+            }
             let requestID: StaticString = "(request-id)"
             if decision.changesFields { admission.changeFields(requestID: requestID.rawBytes, &decision) }
             note.record(decision, head, request.head.rawBytes, policyVersion: policy.version, at: now.wall)

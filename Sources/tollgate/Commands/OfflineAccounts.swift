@@ -158,6 +158,9 @@ extension AccountCommandFault {
         case .notMerged(let account):
             let name = account.email?.text ?? account.id.text
             self.init(message: "no account of this id was merged into \(name), `tollgate user show` lists those that are announced")
+        case .apiKey(.tooMany): self.init(message: APIKeyChoice.Fault.tooMany.message())
+        case .apiKey(let fault): self.init(message: fault.message("--"), exitCode: 2)
+        case .unknownAPIKey: self.init(message: "there is no key with this id, `tollgate key list` shows them")
         case .unknownSession: self.init(message: "there is no session with this id")
         case .ownTier: self.init(message: "only the tiers of outside issuers' users are cached, name one as NAME:SUBJECT")
         case .unknownEvent: self.init(message: "there is no event with this id, `tollgate events list` shows them")

@@ -23,6 +23,7 @@ final class AccountsRuntime: Part, Sendable {
     let confirmations: TokenConfirmations
     let merges: MergeConfirmations
     let uses: SessionUses
+    let keyUses: APIKeyUses
     private let reconciliation: Reconciliation
     private let leavingRounds: LeavingRounds
     private let delivery: EventDelivery
@@ -43,6 +44,7 @@ final class AccountsRuntime: Part, Sendable {
         let contracts = try assembly.contracts(configuration)
         confirmations = TokenConfirmations(sessions: contracts.sessions)
         uses = SessionUses(sessions: contracts.sessions)
+        keyUses = APIKeyUses(keys: AccountDirectory(context: assembly.context).apiKeys)
         let (health, context) = (assembly.health, assembly.context)
         merges = MergeConfirmations { from, account in
             // A failure has been logged: the next request of the user announces the merge again.

@@ -64,7 +64,7 @@ struct WorkerPlan: Sendable {
             sawToken: { delivery in
                 accounts.confirmations.saw(delivery)
                 accounts.uses.saw(delivery)
-            }, mergeDone: { accounts.merges.confirm($0, $1) },
+            }, sawKey: { accounts.keyUses.saw($0) }, mergeDone: { accounts.merges.confirm($0, $1) },
             healthChanged: { upstream, address, isHealthy in
                 health.upstreamChanged(upstream, address, isHealthy: isHealthy)
                 workers.post(.learned(upstream: upstream, address, healthy: isHealthy))
