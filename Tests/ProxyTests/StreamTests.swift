@@ -60,7 +60,8 @@ import Wire
                 let exchange = stepped.worker.exchanges.indices.first!
                 stepped.worker.exchanges[exchange].life = StreamLife(
                     expiresAt: stepped.worker.now.wall.seconds + lifetime, leeway: 0, extendingSession: extends ? StreamTests.session : nil,
-                    session: Self.key(StreamTests.session, stepped.worker.admission), subject: nil, tier: tier, isOwn: true)
+                    session: Self.key(StreamTests.session, stepped.worker.admission), subject: nil, apiKey: nil, tier: tier,
+                    isOwn: true)
             }
             if let fields {
                 try upstream.send("HTTP/1.1 200 OK\r\n\(fields)\r\n")
