@@ -130,18 +130,22 @@ function maintenanceTable(load) {
 
 // MARK: app versions
 
-/// Versions by their numbers, the highest first: 4.10 is above 4.9.
-const byVersion = ({ version: one }, { version: other }) => (other ?? "").localeCompare(one ?? "", "en", { numeric: true });
+/// The words of the census in place of a version.
+const versionWords = { none: "without a version", other: "all further ones" };
+
+/// Versions of each gate by their numbers, the highest first: 4.10 is above 4.9. Words come last.
+const byVersion = (one, other) => one.gate.localeCompare(other.gate) || (one.version in versionWords) - (other.version in versionWords)
+  || other.version.localeCompare(one.version, "en", { numeric: true });
 
 function appTable() {
   return table({
     caption: "App versions of the last week", key: ({ gate, version }) => `${gate} ${version}`,
     empty: empty("No app was seen", "Requests of routes with app=required or app=optional are counted by the version of their app."),
     columns: [
-      { head: "Gate", isHead: true, cell: ({ gate }) => gate },
-      { head: "Version", cell: ({ version }) => version ? h("code", {}, version) : none() },
+      { head: "Gate", isHead: true, cell: ({ gate }) => gate === "-" ? small("none for the platform") : gate },
+      { head: "Version", cell: ({ version }) => versionWords[version] ? small(versionWords[version]) : h("code", {}, version) },
       { head: "Requests", kind: "right", cell: ({ requests }) => counted(requests) },
-      { head: "Users", kind: "right", cell: ({ users }) => counted(users) },
+      { head: "Users, about", kind: "right", cell: ({ users }) => counted(users) },
     ],
   });
 }
@@ -169,7 +173,7 @@ export const page = {
         maintenance.hidden = items === null;
         closed.show(items?.maintenance ?? []);
         versions.hidden = census === null;
-        apps.show((census?.apps ?? []).toSorted((one, other) => one.gate.localeCompare(other.gate) || byVersion(one, other)));
+        apps.show((census?.apps ?? []).toSorted(byVersion));
         shares.show(await splits(routes, stop.signal));
       } catch (error) {
         if (error.name !== "AbortError") shares.instead(faultNotice(error, load));
