@@ -29,7 +29,7 @@ struct AppleServer: Sendable {
 
     /// What the store answers of a subscription (StatusResponse) or of what was bought once (TransactionInfoResponse); nil where the app
     /// has no such transaction.
-    func status(of purchase: Purchase, in bundle: String, now: WallTime) async throws(StorefrontFault) -> StorePayload? {
+    func status(of purchase: Purchase, in bundle: String, now: WallTime) async throws(StorefrontFault) -> JSONTree? {
         let original = purchase.key.original
         guard original.utf8.allSatisfy({ $0.isASCIIDigit || $0.isASCIILetter }) else { return nil }
         let path = purchase.status.until == nil ? "transactions" : "subscriptions"

@@ -69,14 +69,14 @@ package struct AppleStorefront: Storefront {
         let isVerified: Bool
     }
 
-    private func payload(_ jws: String, _ reading: Reading) throws(StorefrontFault) -> StorePayload {
+    private func payload(_ jws: String, _ reading: Reading) throws(StorefrontFault) -> JSONTree {
         let bytes = Array(jws.utf8)
         do throws(StoreSignatureFault) {
             let json =
                 reading.isVerified
                 ? try StoreSignatures.payload(ofVerified: bytes.rawBytes)
                 : try plan.signatures.payload(of: bytes.rawBytes, now: reading.now)
-            guard let payload = StorePayload(json.rawBytes) else { throw .malformed }
+            guard let payload = JSONTree(json.rawBytes) else { throw .malformed }
             return payload
         } catch {
             throw error == .malformed ? .malformed(reason: "jws") : .notAuthentic(reason: error.rawValue)
@@ -109,7 +109,7 @@ package struct AppleStorefront: Storefront {
     }
 
     private func event(_ body: [UInt8], _ reading: Reading) throws(StorefrontFault) -> StoreEvent {
-        guard let jws = StorePayload(body.rawBytes)?["signedPayload"].text else { throw .malformed(reason: "body") }
+        guard let jws = JSONTree(body.rawBytes)?["signedPayload"].text else { throw .malformed(reason: "body") }
         let payload = try payload(jws, reading)
         let environment = try environment(of: payload)
         guard let id = payload["notificationUUID"].id, let type = payload["notificationType"].id else {
@@ -124,7 +124,7 @@ package struct AppleStorefront: Storefront {
 
     /// The environment of a notification, once its app and environment are admitted. It is about a purchase, about a request for many,
     /// about an external purchase or about the app: the first that is there counts.
-    private func environment(of payload: StorePayload) throws(StorefrontFault) -> StoreEnvironment {
+    private func environment(of payload: JSONTree) throws(StorefrontFault) -> StoreEnvironment {
         let about = ["data", "summary", "externalPurchaseToken", "appData"].first { payload[$0].isObject } ?? "data"
         let subject = payload[about]
         var name = subject["environment"].text
@@ -140,7 +140,7 @@ package struct AppleStorefront: Storefront {
     }
 
     private func effects(
-        _ effect: AppleNotification.Effect, _ data: StorePayload, _ environment: StoreEnvironment, _ reading: Reading
+        _ effect: AppleNotification.Effect, _ data: JSONTree, _ environment: StoreEnvironment, _ reading: Reading
     ) throws(StorefrontFault) -> [PurchaseEffect] {
         guard effect != .none, let jws = data["signedTransactionInfo"].text else { return [] }
         let transaction = try transaction(jws, reading)
@@ -161,7 +161,7 @@ package struct AppleStorefront: Storefront {
     }
 
     /// The effects of the server's answer on one purchase. What the store says now also takes back an earlier refund.
-    private func effects(of answer: StorePayload, on key: PurchaseKey, _ reading: Reading) throws(StorefrontFault) -> [PurchaseEffect] {
+    private func effects(of answer: JSONTree, on key: PurchaseKey, _ reading: Reading) throws(StorefrontFault) -> [PurchaseEffect] {
         if let jws = answer["signedTransactionInfo"].text {
             let transaction = try transaction(jws, reading)
             guard transaction.key == key else { return [] }

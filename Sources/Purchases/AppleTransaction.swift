@@ -17,7 +17,7 @@ struct AppleTransaction {
     /// `refunded` or `revoked`; nil while it stands.
     let revocation: PurchaseState?
 
-    init(_ payload: StorePayload, _ environment: StoreEnvironment, now: WallTime) throws(StorefrontFault) {
+    init(_ payload: JSONTree, _ environment: StoreEnvironment, now: WallTime) throws(StorefrontFault) {
         guard let original = payload["originalTransactionId"].id, let id = payload["transactionId"].id,
             let product = payload["productId"].id, let purchasedAt = payload["purchaseDate"].milliseconds
         else { throw .malformed(reason: "transaction") }
@@ -96,7 +96,7 @@ struct AppleRenewal {
     let graceUntil: WallTime?
     let account: UUID?
 
-    init(_ payload: StorePayload, now: WallTime) throws(StorefrontFault) {
+    init(_ payload: JSONTree, now: WallTime) throws(StorefrontFault) {
         guard let original = payload["originalTransactionId"].id else { throw .malformed(reason: "renewal") }
         self.original = original
         signedAt = payload["signedDate"].milliseconds ?? now

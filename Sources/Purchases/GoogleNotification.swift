@@ -29,16 +29,16 @@ struct GoogleNotification {
     let subject: Subject
 
     init(_ body: [UInt8]) throws(StorefrontFault) {
-        guard let push = StorePayload(body.rawBytes), let id = push["message"]["messageId"].id ?? push["message"]["message_id"].id,
+        guard let push = JSONTree(body.rawBytes), let id = push["message"]["messageId"].id ?? push["message"]["message_id"].id,
             let data = push["message"]["data"].text?.withRawBytes({ Base64.decode($0, isPadded: true) }),
-            let notification = StorePayload(data.rawBytes), let package = notification["packageName"].id,
+            let notification = JSONTree(data.rawBytes), let package = notification["packageName"].id,
             let at = notification["eventTimeMillis"].milliseconds
         else { throw .malformed(reason: "notification") }
         (self.id, self.package, self.at) = (id, package, at)
         (type, subject) = try Self.subject(notification)
     }
 
-    private static func subject(_ notification: StorePayload) throws(StorefrontFault) -> (type: String, Subject) {
+    private static func subject(_ notification: JSONTree) throws(StorefrontFault) -> (type: String, Subject) {
         let (subscription, product) = (notification["subscriptionNotification"], notification["oneTimeProductNotification"])
         let voided = notification["voidedPurchaseNotification"]
         if subscription.isObject {

@@ -40,7 +40,7 @@ package struct GoogleServiceAccount: Sendable, Equatable {
     let key: SigningKey
 
     package init(file: RawSpan) throws(ParseError) {
-        let account = StorePayload(file) ?? .null
+        let account = JSONTree(file) ?? .null
         guard account["type"].text == "service_account", let email = account["client_email"].id,
             let keyID = account["private_key_id"].id, let pem = account["private_key"].text
         else { throw ParseError("is no key of a service account, make one in JSON in the console of Google Cloud") }

@@ -27,7 +27,7 @@ struct GooglePurchase {
     ]
     private static let pending: Set = ["PENDING", "PENDING_PURCHASE_CANCELED", "UNSPECIFIED"]
 
-    init(subscription payload: StorePayload, _ token: String, at: WallTime) throws(StorefrontFault) {
+    init(subscription payload: JSONTree, _ token: String, at: WallTime) throws(StorefrontFault) {
         (kind, self.token) = (.subscription, token)
         environment = payload["testPurchase"].isObject ? .sandbox : .production
         let items = payload["lineItems"].elements
@@ -65,7 +65,7 @@ struct GooglePurchase {
             payload["acknowledgementState"].text == "ACKNOWLEDGEMENT_STATE_PENDING" && (state == .active || state == .grace)
     }
 
-    init(product payload: StorePayload, _ asked: String, _ token: String, at: WallTime) throws(StorefrontFault) {
+    init(product payload: JSONTree, _ asked: String, _ token: String, at: WallTime) throws(StorefrontFault) {
         (kind, self.token) = (.product, token)
         environment = payload["purchaseType"].integer == 0 ? .sandbox : .production
         let product = payload["productId"].id ?? asked

@@ -56,8 +56,8 @@ package struct GoogleStorefront: Storefront {
     }
 
     package func prove(_ evidence: PurchaseEvidence, now: WallTime) async throws(StorefrontFault) -> ProvenPurchase {
-        guard case .google(let named, let product, let token) = evidence, StorePayload.text(product).id != nil,
-            StorePayload.text(token).id != nil, let package = named ?? (plan.packages.count == 1 ? plan.packages[0] : nil)
+        guard case .google(let named, let product, let token) = evidence, JSONTree.text(product).id != nil,
+            JSONTree.text(token).id != nil, let package = named ?? (plan.packages.count == 1 ? plan.packages[0] : nil)
         else { throw .malformed(reason: "evidence") }
         guard plan.packages.contains(package) else { throw .foreign(reason: "package") }
         let deadline = requests.deadline

@@ -81,10 +81,10 @@ private struct RevenueCatEvent {
     private let type: String
     private let at: WallTime
     private let known: RevenueCatEventType?
-    private let event: StorePayload
+    private let event: JSONTree
 
     init(_ body: [UInt8]) throws(StorefrontFault) {
-        guard let payload = StorePayload(body.rawBytes), let id = payload["event"]["id"].id, let type = payload["event"]["type"].id,
+        guard let payload = JSONTree(body.rawBytes), let id = payload["event"]["id"].id, let type = payload["event"]["type"].id,
             let at = payload["event"]["event_timestamp_ms"].milliseconds
         else { throw .malformed(reason: "event") }
         event = payload["event"]
@@ -105,7 +105,7 @@ private struct RevenueCatEvent {
     }
 
     /// The accounts among ids of RevenueCat, of which others are no account's: anonymous ones, or those of another system.
-    private static func accounts(_ ids: StorePayload) -> [UUID] { ids.elements.compactMap(\.uuid) }
+    private static func accounts(_ ids: JSONTree) -> [UUID] { ids.elements.compactMap(\.uuid) }
 
     private func transfer(_ environment: StoreEnvironment) -> [PurchaseEffect] {
         guard let to = Self.accounts(event["transferred_to"]).first else { return [] }

@@ -30,7 +30,7 @@ package struct StoreRequests: Sendable {
         var isSuccess: Bool { (200..<300).contains(status) }
 
         /// The content, which is to be a JSON object; `null` for another.
-        var payload: StorePayload { StorePayload(content.rawBytes) ?? .null }
+        var payload: JSONTree { JSONTree(content.rawBytes) ?? .null }
     }
 
     private let transport: StoreTransport

@@ -36,10 +36,10 @@ struct StripeEvent: Sendable {
     let environment: StoreEnvironment
     let at: WallTime
     private let known: StripeEventType?
-    private let object: StorePayload
+    private let object: JSONTree
 
     init(_ body: [UInt8]) throws(StorefrontFault) {
-        guard let payload = StorePayload(body.rawBytes), let id = payload["id"].id, let type = payload["type"].id,
+        guard let payload = JSONTree(body.rawBytes), let id = payload["id"].id, let type = payload["type"].id,
             let at = payload["created"].seconds ?? payload["created"].time, let isLive = payload["livemode"].bool
         else { throw .malformed(reason: "event") }
         self.id = id
@@ -60,7 +60,7 @@ struct StripeEvent: Sendable {
     }
 
     /// `answer` is the one to `question`; nil without a question or without a key for the API.
-    func effects(_ answer: StorePayload?) throws(StorefrontFault) -> [PurchaseEffect] {
+    func effects(_ answer: JSONTree?) throws(StorefrontFault) -> [PurchaseEffect] {
         switch known {
         case .checkoutCompleted, .checkoutPaid: try StripeSession(answer ?? object).effects(environment, at: at)
         case .subscriptionCreated, .subscriptionUpdated, .subscriptionDeleted, .subscriptionPaused, .subscriptionResumed:
@@ -89,7 +89,7 @@ struct StripeEvent: Sendable {
     }
 
     /// The end of a payment under each of its names, of which a purchase knows one.
-    private func ended(_ answer: StorePayload?) -> [PurchaseEffect] {
+    private func ended(_ answer: JSONTree?) -> [PurchaseEffect] {
         guard let end else { return [] }
         // The charge is the object itself in its own event.
         let charge = known == .chargeRefunded ? object["id"].id : object["charge"].reference
@@ -100,7 +100,7 @@ struct StripeEvent: Sendable {
     }
 }
 
-extension StorePayload {
+extension JSONTree {
     /// The id of another object, which stands there whole if it was asked for.
     var reference: String? { self["id"].id ?? id }
 
@@ -110,9 +110,9 @@ extension StorePayload {
 
 /// A checkout session: a subscription's, or one of a payment that is made once.
 struct StripeSession {
-    private let session: StorePayload
+    private let session: JSONTree
 
-    init(_ session: StorePayload) { self.session = session }
+    init(_ session: JSONTree) { self.session = session }
 
     var isPaid: Bool {
         session["status"].text == "complete" && ["paid", "no_payment_required"].contains(session["payment_status"].text)

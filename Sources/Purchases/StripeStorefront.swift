@@ -48,7 +48,7 @@ package struct StripeStorefront: Storefront {
     package func replay(_ body: [UInt8], now: WallTime) async throws(StorefrontFault) -> StoreEvent {
         let event = try StripeEvent(body)
         guard plan.environments.contains(event.environment) else { throw .environmentRefused }
-        var answer: StorePayload?
+        var answer: JSONTree?
         if let question = event.question, plan.apiKey != nil {
             answer = try await self.answer(to: question)
         }
@@ -57,7 +57,7 @@ package struct StripeStorefront: Storefront {
     }
 
     package func prove(_ evidence: PurchaseEvidence, now: WallTime) async throws(StorefrontFault) -> ProvenPurchase {
-        guard case .stripe(let id) = evidence, id.hasPrefix("cs_"), StorePayload.text(id).id != nil else {
+        guard case .stripe(let id) = evidence, id.hasPrefix("cs_"), JSONTree.text(id).id != nil else {
             throw .malformed(reason: "session")
         }
         guard plan.apiKey != nil else { throw .unavailable(reason: "no API key is configured", retryAfterSeconds: 3_600) }
@@ -101,7 +101,7 @@ package struct StripeStorefront: Storefront {
     }
 
     /// A refund also names its charge and its payment, by which it counts where the key may not read invoices.
-    private func answer(to question: StripeQuestion) async throws(StorefrontFault) -> StorePayload? {
+    private func answer(to question: StripeQuestion) async throws(StorefrontFault) -> JSONTree? {
         let answer = try await send(question.path)
         if answer.status == 403, case .invoice = question {
             report("Stripe's API key may not read invoices, so a refund ends no subscription: give it that right, and replay the event")

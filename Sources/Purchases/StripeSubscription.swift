@@ -8,9 +8,9 @@ internal import Wire
 /// period begins before its payment fails; and where a customer pays within the second in which a payment failed, the reconciliation
 /// asks, since a late payment is in doubt.
 struct StripeSubscription {
-    private let subscription: StorePayload
+    private let subscription: JSONTree
 
-    init(_ subscription: StorePayload) { self.subscription = subscription }
+    init(_ subscription: JSONTree) { self.subscription = subscription }
 
     func effects(_ environment: StoreEnvironment, at: WallTime) throws(StorefrontFault) -> [PurchaseEffect] {
         guard let id = subscription["id"].id else { throw .malformed(reason: "subscription") }
@@ -51,7 +51,7 @@ struct StripeSubscription {
 
     /// The status by a paid invoice of a period. It counts from the period's begin on, before all that the subscription's own events say
     /// in that period: an invoice that is paid after the end must not bring a subscription back.
-    static func paid(_ invoice: StorePayload, _ environment: StoreEnvironment) -> [PurchaseEffect] {
+    static func paid(_ invoice: JSONTree, _ environment: StoreEnvironment) -> [PurchaseEffect] {
         let lines = invoice["lines"]["data"].elements.filter(\.isOfPeriod)
         guard ["subscription_create", "subscription_cycle"].contains(invoice["billing_reason"].text),
             let id = invoice["subscription"].reference ?? invoice["parent"]["subscription_details"]["subscription"].reference,
@@ -67,7 +67,7 @@ struct StripeSubscription {
     }
 }
 
-extension StorePayload {
+extension JSONTree {
     /// Whether a line of an invoice is for a subscription's period, and no part of one after a change.
     fileprivate var isOfPeriod: Bool {
         let item = self["parent"]["subscription_item_details"]

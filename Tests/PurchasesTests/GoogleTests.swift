@@ -12,7 +12,7 @@ private let now = WallTime(seconds: 1_000)
 
 @Suite struct GooglePurchaseTests {
     private func read(_ body: String) throws -> GooglePurchase {
-        try GooglePurchase(subscription: #require(body.withRawBytes { StorePayload($0) }), "tok", at: now)
+        try GooglePurchase(subscription: #require(body.withRawBytes { JSONTree($0) }), "tok", at: now)
     }
 
     @Test func eachStateOfASubscriptionHasItsMeaning() throws {
@@ -62,7 +62,7 @@ private let now = WallTime(seconds: 1_000)
 
     @Test func aProductIsBoughtTakenBackOrPending() throws {
         func read(_ body: String) throws -> GooglePurchase {
-            try GooglePurchase(product: #require(body.withRawBytes { StorePayload($0) }), "coin", "tok", at: now)
+            try GooglePurchase(product: #require(body.withRawBytes { JSONTree($0) }), "coin", "tok", at: now)
         }
         let cases: [(Int, [String])] = [
             (0, ["tok active coin until ever [GPA.2]", "tok of bob"]), (1, ["tok refunded coin until ever [GPA.2]", "tok of bob"]), (2, []),

@@ -47,7 +47,7 @@ import Wire
         let samples = StripeEventType.allCases.map { StripeSamples.sample($0.rawValue) }
         await check(1, samples) { try await store.replay($0, now: .beginning).effects }
         await check(2, [Array(StripeSamples.session("payment", more: StripeSamples.lineItems).utf8)]) { bytes in
-            guard let payload = StorePayload(bytes.rawBytes) else { return [] }
+            guard let payload = JSONTree(bytes.rawBytes) else { return [] }
             return try StripeSession(payload).effects(.production, at: WallTime(seconds: 1_000))
         }
     }
@@ -63,11 +63,11 @@ import Wire
             Array(GoogleWorld.subscription($0, more: #","linkedPurchaseToken":"old""#).utf8)
         }
         await check(4, subscriptions) { bytes in
-            guard let payload = StorePayload(bytes.rawBytes) else { return [] }
+            guard let payload = JSONTree(bytes.rawBytes) else { return [] }
             return try GooglePurchase(subscription: payload, "tok", at: WallTime(seconds: 1_000)).effects
         }
         await check(5, [0, 1].map { Array(GoogleWorld.product(state: $0).utf8) }) { bytes in
-            guard let payload = StorePayload(bytes.rawBytes) else { return [] }
+            guard let payload = JSONTree(bytes.rawBytes) else { return [] }
             return try GooglePurchase(product: payload, "coin", "tok", at: WallTime(seconds: 1_000)).effects
         }
         let store = GoogleStorefront(try GoogleWorld.plan(), GoogleWorld.store([:]).requests) { _ in }

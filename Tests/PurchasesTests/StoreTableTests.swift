@@ -61,7 +61,7 @@ import Workbench
                 let event = try await front.replay(GoogleWorld.push(sample), now: .beginning)
                 #expect(kinds(event.effects) == effects && event.type == name, "\(name)")
             } else {
-                let payload = try #require(GoogleWorld.subscription(name).withRawBytes { StorePayload($0) })
+                let payload = try #require(GoogleWorld.subscription(name).withRawBytes { JSONTree($0) })
                 #expect(kinds(try GooglePurchase(subscription: payload, "tok", at: .beginning).effects) == effects, "\(name)")
             }
         }

@@ -99,11 +99,3 @@ package struct AccountStanding: Sendable, Hashable {
         merges = account.merges
     }
 }
-
-extension WallTime {
-    /// The time `seconds` later, clamped to the range.
-    package func advanced(seconds: Int64) -> WallTime {
-        let (sum, overflow) = microseconds.addingReportingOverflow(WallTime(seconds: seconds).microseconds)
-        return WallTime(microseconds: overflow ? (seconds < 0 ? .min : .max) : sum)
-    }
-}

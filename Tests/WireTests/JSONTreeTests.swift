@@ -1,9 +1,8 @@
-import Purchases
 import Testing
 import Wire
 
-@Suite struct StorePayloadTests {
-    private func read(_ text: String) -> StorePayload? { text.withRawBytes { StorePayload($0) } }
+@Suite struct JSONTreeTests {
+    private func read(_ text: String) -> JSONTree? { text.withRawBytes { JSONTree($0) } }
 
     @Test func onlyOneObjectWithoutDuplicatesIsRead() {
         let refused = [
@@ -30,12 +29,12 @@ import Wire
         #expect(payload["s"].seconds == WallTime(seconds: 1_700_000_000))
         #expect(payload["ms"].milliseconds == WallTime(microseconds: 1_700_000_000_123_000))
         #expect(payload["t"].time == WallTime(microseconds: 1_700_000_000_500_000) && payload["s"].time == nil)
-        #expect(StorePayload.text(String(repeating: "a", count: 1_025)).id == nil)
+        #expect(JSONTree.text(String(repeating: "a", count: 1_025)).id == nil)
     }
 
     @Test func timesOutsideFourDigitsOfYearsAreNone() {
-        for number in [-1, 253_402_300_800, Int64.max, Int64.min] { #expect(StorePayload.number(number).seconds == nil) }
-        #expect(StorePayload.number(253_402_300_800_000).milliseconds == nil && StorePayload.text("1969-12-31T23:59:59Z").time == nil)
-        #expect(StorePayload.number(253_402_300_799).seconds != nil && StorePayload.number(0).milliseconds == WallTime(seconds: 0))
+        for number in [-1, 253_402_300_800, Int64.max, Int64.min] { #expect(JSONTree.number(number).seconds == nil) }
+        #expect(JSONTree.number(253_402_300_800_000).milliseconds == nil && JSONTree.text("1969-12-31T23:59:59Z").time == nil)
+        #expect(JSONTree.number(253_402_300_799).seconds != nil && JSONTree.number(0).milliseconds == WallTime(seconds: 0))
     }
 }

@@ -1,10 +1,8 @@
-package import Wire
-
-/// A JSON value of a store's notification or answer. A member or element that is absent reads as `null`, so that a path of names needs no
-/// check at each step.
-package enum StorePayload: Sendable, Hashable {
-    case object([String: StorePayload])
-    case array([StorePayload])
+/// A JSON value as a tree, for answers and notifications, which are small. A member or element that is absent reads as `null`, so that a
+/// path of names needs no check at each step.
+package enum JSONTree: Sendable, Hashable {
+    case object([String: JSONTree])
+    case array([JSONTree])
     /// Half a surrogate pair in it has become U+FFFD.
     case text(String)
     /// nil for a number that is no integer of 64 bits.
@@ -24,8 +22,8 @@ package enum StorePayload: Sendable, Hashable {
     }
 
     /// The members of an object that has begun; nil if a name comes twice, which two parsers might read differently.
-    private static func members(_ reader: inout JSONReader) throws(JSONFault) -> StorePayload? {
-        var members: [String: StorePayload] = [:]
+    private static func members(_ reader: inout JSONReader) throws(JSONFault) -> JSONTree? {
+        var members: [String: JSONTree] = [:]
         while case .key(let key) = try reader.next() {
             guard let value = try value(reader.next(), &reader), members.updateValue(value, forKey: reader.string(key)) == nil else {
                 return nil
@@ -34,8 +32,8 @@ package enum StorePayload: Sendable, Hashable {
         return .object(members)
     }
 
-    private static func elements(_ reader: inout JSONReader) throws(JSONFault) -> StorePayload? {
-        var elements: [StorePayload] = []
+    private static func elements(_ reader: inout JSONReader) throws(JSONFault) -> JSONTree? {
+        var elements: [JSONTree] = []
         while true {
             let token = try reader.next()
             if token == .endArray { return .array(elements) }
@@ -44,7 +42,7 @@ package enum StorePayload: Sendable, Hashable {
         }
     }
 
-    private static func value(_ token: JSONToken, _ reader: inout JSONReader) throws(JSONFault) -> StorePayload? {
+    private static func value(_ token: JSONToken, _ reader: inout JSONReader) throws(JSONFault) -> JSONTree? {
         switch token {
         case .beginObject: try members(&reader)
         case .beginArray: try elements(&reader)
@@ -57,12 +55,12 @@ package enum StorePayload: Sendable, Hashable {
         }
     }
 
-    package subscript(_ name: String) -> StorePayload {
+    package subscript(_ name: String) -> JSONTree {
         if case .object(let members) = self { members[name] ?? .null } else { .null }
     }
 
     /// The elements of an array; none for another value.
-    package var elements: [StorePayload] { if case .array(let elements) = self { elements } else { [] } }
+    package var elements: [JSONTree] { if case .array(let elements) = self { elements } else { [] } }
 
     package var names: [String] { if case .object(let members) = self { members.keys.sorted() } else { [] } }
 
