@@ -86,6 +86,7 @@ let package = Package(
         .target(name: "Fetch", dependencies: ["Wire", "System", "Threads", "CCurl"], swiftSettings: house),
         .target(
             name: "Mail", dependencies: ["Wire", "Credentials", "System", "Threads", "Accounts", "Fetch"], swiftSettings: cold),
+        .target(name: "Acme", dependencies: ["Wire", "Credentials", "System", "Threads", "Fetch"], swiftSettings: cold),
         .target(name: "Purchases", dependencies: ["Wire", "Credentials", "Threads", "Accounts", "Fetch"], swiftSettings: cold),
         .target(
             name: "Issuers",
@@ -106,7 +107,7 @@ let package = Package(
             dependencies: [
                 "Wire", "Credentials", "HTTP", "Gate", "Limits", "Redis", "Telemetry", "System", "Threads", "Transport", "Proxy",
                 "Accounts", "Storage",
-                "Contracts", "Settings", "Fetch", "Admin", "Issuers", "Cluster", "Mail", "Purchases", "CLinux",
+                "Contracts", "Settings", "Fetch", "Admin", "Issuers", "Cluster", "Mail", "Purchases", "Acme", "CLinux",
             ],
             swiftSettings: cold, linkerSettings: program),
 
@@ -144,6 +145,7 @@ let package = Package(
                 "Cluster", "Accounts", "Credentials", "Gate", "MemoryStore", "Storage", "TestServers", "Threads", "Transport", "Wire",
             ],
             swiftSettings: tests),
+        .testTarget(name: "AcmeTests", dependencies: ["Acme", "Credentials", "Wire"], swiftSettings: tests),
         .testTarget(
             name: "IssuersTests",
             dependencies: [
@@ -155,7 +157,7 @@ let package = Package(
         .testTarget(
             name: "TollgateTests",
             dependencies: [
-                "tollgate", "Accounts", "Admin", "Credentials", "Fetch", "Gate", "HTTP", "Issuers", "Limits", "Mail", "MemoryStore",
+                "tollgate", "Accounts", "Acme", "Admin", "Credentials", "Fetch", "Gate", "HTTP", "Issuers", "Limits", "Mail", "MemoryStore",
                 "Proxy", "Purchases", "Settings", "Storage", "System",
                 "Telemetry", "Threads", "Transport", "Wire", "Workbench",
             ],

@@ -235,9 +235,9 @@ long ccurl_transfer_status(void *transfer) {
     return status;
 }
 
-const char *ccurl_transfer_field(void *transfer, const char *name) {
+const char *ccurl_transfer_field(void *transfer, const char *name, size_t index) {
     struct curl_header *header = NULL;
-    return curl_easy_header(transfer, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK ? header->value : NULL;
+    return curl_easy_header(transfer, name, index, CURLH_HEADER, -1, &header) == CURLHE_OK ? header->value : NULL;
 }
 
 const char *ccurl_transfer_error(void *transfer, int outcome) {

@@ -65,6 +65,28 @@ import Wire
     /// `notAfter`.
     var expiresAt: WallTime? { unsafe Self.time(X509_get0_notAfter(pointer)) }
 
+    /// The issuer's common name.
+    var issuerName: String? {
+        var name = [CChar](repeating: 0, count: 256)
+        let count = unsafe X509_NAME_get_text_by_NID(X509_get_issuer_name(pointer), NID_commonName, &name, Int32(name.count))
+        guard count > 0 else { return nil }
+        return String(decoding: name.prefix(Int(count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// The serial number as the content of its DER.
+    var serial: [UInt8] {
+        let bytes = unsafe Self.bytes(X509_get0_serialNumber(pointer)) ?? []
+        return bytes.first.map { $0 >= 0x80 } == true ? [0] + bytes : bytes
+    }
+
+    /// The identifier of the issuer's key; nil without one.
+    var authorityKeyID: [UInt8]? { unsafe Self.bytes(X509_get0_authority_key_id(pointer)) }
+
+    private static func bytes(_ text: UnsafePointer<ASN1_STRING>?) -> [UInt8]? {
+        guard let text = unsafe text, let start = unsafe ASN1_STRING_get0_data(text) else { return nil }
+        return unsafe [UInt8](UnsafeBufferPointer(start: start, count: Int(ASN1_STRING_length(text))))
+    }
+
     private static func time(_ time: UnsafePointer<ASN1_TIME>?) -> WallTime? {
         guard let epoch = unsafe ASN1_TIME_set(nil, 0) else { return nil }
         defer { unsafe ASN1_TIME_free(epoch) }

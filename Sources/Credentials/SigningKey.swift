@@ -63,6 +63,16 @@ package struct SigningKey: Sendable {
         return stream.rest()
     }
 
+    /// The public half as a JWK of its required members; nil for a secret.
+    package var publicMembers: [UInt8]? {
+        guard !algorithm.isSymmetric, let members = RequiredMembers(verificationKey.material) else { return nil }
+        var json = JSONWriter()
+        json.beginObject()
+        members.write(to: &json)
+        json.endObject()
+        return json.finish().readable.array
+    }
+
     /// Issues a signed token in compact serialisation (RFC 7515 §7.1).
     package func issue(_ claims: TokenClaims) throws(KeyFault) -> String {
         let token = try sign(claims.json().readable, type: "JWT")

@@ -130,14 +130,17 @@ package struct EndedTransfer: Sendable {
     package let age: String?
     package let contentType: String?
     package let retryAfter: String?
+    package let location: String?
+    package let replayNonce: String?
+    package let links: [String]
     /// libcurl's error; nil if the transfer completed, whatever its status.
     package let failure: String?
     private let outcome: Int32
 
     /// A transfer that was not begun, or one for a test.
     package init(status: Int = 0, body: [UInt8] = [], failure: String? = nil, date: String? = nil, retryAfter: String? = nil) {
-        (id, isTooLarge, outcome) = (0, false, 0)
-        (cacheControl, age, contentType) = (nil, nil, nil)
+        (id, isTooLarge, outcome, links) = (0, false, 0, [])
+        (cacheControl, age, contentType, location, replayNonce) = (nil, nil, nil, nil, nil)
         self.status = status
         self.body = body
         self.failure = failure
@@ -158,12 +161,17 @@ package struct EndedTransfer: Sendable {
         age = unsafe Self.field("Age", of: handle)
         contentType = unsafe Self.field("Content-Type", of: handle)
         retryAfter = unsafe Self.field("Retry-After", of: handle)
+        location = unsafe Self.field("Location", of: handle)
+        replayNonce = unsafe Self.field("Replay-Nonce", of: handle)
+        links = (0..<Self.mostLinks).compactMap { unsafe Self.field("Link", of: handle, $0) }
         failure = outcome == 0 ? nil : unsafe String(cString: ccurl_transfer_error(handle, outcome))
         self.outcome = outcome
     }
 
-    private static func field(_ name: String, of handle: UnsafeMutableRawPointer) -> String? {
-        unsafe ccurl_transfer_field(handle, name).map { unsafe String(cString: $0) }
+    private static let mostLinks = 16
+
+    private static func field(_ name: String, of handle: UnsafeMutableRawPointer, _ index: Int = 0) -> String? {
+        unsafe ccurl_transfer_field(handle, name, index).map { unsafe String(cString: $0) }
     }
 
     /// Whether the server refused user and password.

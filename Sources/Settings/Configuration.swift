@@ -19,6 +19,18 @@ package struct Configuration: Sendable {
     package var tlsPairs: [TLSPairDeclaration] = []
     /// The PEM file of the CA for client certificates; nil: clients are not asked for one.
     package var tlsClientAuthority: String?
+    /// The directory of the authority that issues certificates; nil for none.
+    package var acmeDirectory: String?
+    /// `TOLLGATE_ACME_NAMES`; see `certificateNames`.
+    var acmeNames: [String] = []
+    package var acmeEmail: String?
+    package var acmeDNS: AcmeDNSDeclaration?
+    package var acmeProfile: String?
+    package var acmeChain: String?
+    package var acmeBinding: AcmeBindingDeclaration?
+    /// The PEM file of the CAs of the authority's server; nil for the system's.
+    package var acmeAuthority: String?
+    package var acmeListeners: [ListenerDeclaration] = []
     package var adminListeners: [ListenerDeclaration] = []
     /// Where proxies ask about requests of theirs.
     package var checkListeners: [ListenerDeclaration] = []
@@ -134,9 +146,10 @@ package struct Configuration: Sendable {
     /// Whether the gateway has accounts: it mounts a contract or has a database.
     package var hasAccounts: Bool { !contracts.isEmpty || databaseURL != nil }
 
-    /// Whether it reads the store and its change log: for accounts, for tiers that are not in the tokens of outside issuers, or for API keys.
+    /// Whether it reads the store and its change log: for accounts, for tiers that are not in the tokens of outside issuers, for API keys, or
+    /// for certificates that are issued.
     package var usesStore: Bool {
-        hasAccounts || trusts.contains { $0.tierSource != .claim } || routes.contains { $0.rule.auth.takesKeys }
+        hasAccounts || acmeDirectory != nil || trusts.contains { $0.tierSource != .claim } || routes.contains { $0.rule.auth.takesKeys }
     }
 
     /// The CORS policy of routes without `cors=`, of contracts and of answers without a route; nil for none.

@@ -10,12 +10,13 @@ extension ConfigurationReader {
         if hasNone {
             fault(.listen, "leaves no address to listen on, set it or TOLLGATE_LISTEN_TLS, like 127.0.0.1:8000")
         }
-        if !configuration.tlsListeners.isEmpty, configuration.tlsPairs.isEmpty {
-            fault(.listenTLS, "needs a certificate, set TOLLGATE_TLS_CERT and TOLLGATE_TLS_KEY")
+        if !configuration.tlsListeners.isEmpty, configuration.tlsPairs.isEmpty, configuration.acmeDirectory == nil {
+            fault(.listenTLS, "needs a certificate, set TOLLGATE_TLS_CERT and TOLLGATE_TLS_KEY, or TOLLGATE_ACME")
         }
         let groups: [(Setting, [ListenerDeclaration])] = [
             (.listen, configuration.listeners), (.listenTLS, configuration.tlsListeners),
-            (.adminListen, configuration.adminListeners), (.checkListen, configuration.checkListeners),
+            (.acmeListen, configuration.acmeListeners), (.adminListen, configuration.adminListeners),
+            (.checkListen, configuration.checkListeners),
         ]
         if let first = configuration.checkListeners.first, configuration.trustedProxies.isEmpty {
             let message =

@@ -48,6 +48,7 @@ struct ConfigurationReader {
         checkPurchases()
         resolveRoutes()
         checkSignedIdentities()
+        checkAcme()
         checkUse()
         checkAttributes()
         checkScopes()

@@ -13,6 +13,10 @@ package struct PlainSettings: Sendable {
     package let publicURL = ValueSetting<String>(
         "TOLLGATE_PUBLIC_URL", .url, default: "http://localhost:8000",
         "The URL under which clients reach the gateway.")
+    package let acmeChallenge = ValueSetting<AcmeChallengeChoice>(
+        "TOLLGATE_ACME_CHALLENGE", .choice(AcmeChallengeChoice.allCases, \.rawValue), default: "tls-alpn",
+        "How the authority sees that a name is yours: `tls-alpn` by a handshake on port 443, `http` by a request on port 80, `dns` by a record, without a connection to the gateway."
+    )
     package let issuer = ValueSetting<String>(
         "TOLLGATE_ISSUER", .text, shown: "`TOLLGATE_PUBLIC_URL`", "`iss` of own tokens.")
     package let audience = ValueSetting<String>("TOLLGATE_AUDIENCE", .text, default: "tollgate", "`aud` of own tokens.")
@@ -363,5 +367,5 @@ extension Setting {
             upgradeURL, cors, plain.logLevel.row, plain.accessLog.row, smtpURL, plain.mailFrom.row, plain.appName.row, smsURL,
             plain.smsBudget.row, smsDomain, smsAppHash, resetURL, mailTemplates, notices, tlsClientCA, plain.hasConsoleOnMain.row,
             keySecret,
-        ] + traces
+        ] + certificates + traces
 }

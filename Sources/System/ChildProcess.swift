@@ -39,6 +39,17 @@ package struct ChildProcess: Sendable {
 
     /// Waits for the child's end, kills it after so many milliseconds, and returns how it ended, for the log. Blocks. Call it once.
     package func end(within milliseconds: Int = 0) -> String {
+        guard let status = status(within: milliseconds) else { return "has ended" }
+        let signal = status & 0x7F
+        return signal == 0 ? "has ended with \(status >> 8 & 0xFF)" : "was ended by signal \(signal)"
+    }
+
+    /// The same for a child that ends by itself: its exit code, or nil for one that had to be killed. Blocks. Call it once.
+    package func exitCode(within milliseconds: Int) -> Int32? {
+        status(within: milliseconds).flatMap { $0 & 0x7F == 0 ? $0 >> 8 & 0xFF : nil }
+    }
+
+    private func status(within milliseconds: Int) -> Int32? {
         var status: Int32 = 0
         var left = milliseconds
         while left > 0, unsafe waitpid(pid, &status, WNOHANG) == 0 {
@@ -48,9 +59,8 @@ package struct ChildProcess: Sendable {
         }
         if left <= 0 {
             kill(pid, SIGKILL)
-            while unsafe waitpid(pid, &status, 0) < 0 { guard errno == EINTR else { return "has ended" } }
+            while unsafe waitpid(pid, &status, 0) < 0 { guard errno == EINTR else { return nil } }
         }
-        let signal = status & 0x7F
-        return signal == 0 ? "has ended with \(status >> 8 & 0xFF)" : "was ended by signal \(signal)"
+        return status
     }
 }

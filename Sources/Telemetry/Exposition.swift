@@ -103,6 +103,10 @@ extension ExpositionWriter {
         for (name, time) in process.certificates.sorted(by: { $0.key < $1.key }) {
             sample(expiry, [("name", name)], time.microseconds, decimals: 6)
         }
+        let late = family(.certificateLate)
+        for (name, renewal) in process.renewals.sorted(by: { $0.key < $1.key }) {
+            sample(late, [("name", name)], renewal.isLate(at: now) ? 1 : 0)
+        }
         write(process.bus)
         let lookups = family(.tierLookups)
         for (issuer, counts) in process.tierLookups.sorted(by: { $0.key < $1.key }) {

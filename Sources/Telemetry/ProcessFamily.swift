@@ -4,7 +4,7 @@ enum ProcessFamily: CaseIterable {
     case buildInfo, configReloads, lastConfigReload
     case keySetFetches, keySetAge, keySetKeys
     case clockSkew
-    case certificateExpiry
+    case certificateExpiry, certificateLate
     case busLag, busConnected, busMessages
     case tierLookups
     case limitEvictions, refusedAttempts
@@ -36,6 +36,11 @@ enum ProcessFamily: CaseIterable {
             .init(
                 "tls_certificate_expiry_timestamp_seconds", "gauge", ["name"],
                 "When a certificate of the TLS listeners expires, in seconds since 1970.")
+        case .certificateLate:
+            .init(
+                "tls_certificate_late", "gauge", ["name"],
+                "1 while a certificate that an authority issues (`TOLLGATE_ACME`) is missing, or less than a third of its lifetime is left."
+            )
         case .busLag:
             .init(
                 "bus_lag_seconds", "histogram", [],

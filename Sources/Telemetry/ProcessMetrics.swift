@@ -44,6 +44,25 @@ package enum MergeCount: Int, CaseIterable, Sendable {
     var text: String { "\(self)" }
 }
 
+/// The state of a certificate that an authority issues.
+package struct RenewalCondition: Sendable, Equatable {
+    /// From when on less than a third of its lifetime is left; nil while there is no certificate.
+    let lateAt: WallTime?
+    /// Why the last order failed; nil if it did not.
+    let problem: String?
+
+    package init(lateAt: WallTime?, problem: String?) { (self.lateAt, self.problem) = (lateAt, problem) }
+
+    /// Whether it is missing, or should have been renewed.
+    package func isLate(at now: WallTime) -> Bool { lateAt.map { $0 <= now } ?? true }
+
+    /// For `/readyz`.
+    package var sentence: String {
+        let lack = lateAt == nil ? "no certificate yet" : "not renewed, less than a third of its lifetime is left"
+        return problem.map { "\(lack): \($0)" } ?? lack
+    }
+}
+
 /// Metrics of the process: a plain value of the control plane, guarded by its owner.
 package struct ProcessMetrics: Sendable {
     let build: BuildInfo
@@ -54,6 +73,8 @@ package struct ProcessMetrics: Sendable {
     package var clocks = ClockSkews()
     /// When each certificate of the TLS listeners expires, by its first host name.
     package var certificates: [String: WallTime] = [:]
+    /// The certificates that an authority issues to the gateway, by their names.
+    package var renewals: [String: RenewalCondition] = [:]
     package var bus = BusMetrics()
     /// Live counts evicted from the local limiter.
     package var limitEvictions: UInt64 = 0

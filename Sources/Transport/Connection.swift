@@ -122,6 +122,14 @@ package struct Connection: ~Copyable {
         }
     }
 
+    /// Whether the handshake was the response to a challenge of a certificate authority (ALPN `acme-tls/1`): nothing follows it.
+    package var isChallenge: Bool {
+        switch session {
+        case .none: false
+        case .some(let session): session.isChallenge
+        }
+    }
+
     /// `TLSv1.3`; empty without TLS.
     package var tlsVersion: StaticString {
         switch session {

@@ -3,15 +3,31 @@ import Glibc
 import System
 import Wire
 
-/// PEM files of a server certificate with its chain, and of its private key.
+/// A server certificate with its chain, and its private key, in PEM.
 package struct TLSCertificatePair: Sendable, Hashable {
+    /// The files, or what stands for them in messages.
     package let certificate: String
     package let key: String
+    /// nil for files.
+    private let texts: [[UInt8]]?
+    /// Whether it was issued for an address, not for a host name.
+    let isForAddress: Bool
 
     package init(certificate: String, key: String) {
-        self.certificate = certificate
-        self.key = key
+        (self.certificate, self.key, texts, isForAddress) = (certificate, key, nil, false)
     }
+
+    /// Without files.
+    package init(name: String, certificate: [UInt8], key: [UInt8]) {
+        (self.certificate, self.key, texts) = ("the certificate of \(name)", "the key of \(name)", [certificate, key])
+        isForAddress = IPAddress(parsing: name) != nil
+    }
+
+    fileprivate func certificateText() throws(TLSFault) -> [UInt8] {
+        if let texts { texts[0] } else { try TLSCertificate.read(certificate) }
+    }
+
+    fileprivate func keyText() throws(TLSFault) -> [UInt8] { if let texts { texts[1] } else { try TLSCertificate.read(key) } }
 }
 
 /// A certificate pair, read and checked.
@@ -32,14 +48,14 @@ struct TLSCertificate: ~Copyable {
     }
 
     static func read(_ pair: TLSCertificatePair, now: WallTime) throws(TLSFault) -> TLSCertificate {
-        let certificates = try unsafe Self.certificates(pair.certificate)
+        let certificates = try unsafe Self.certificates(in: pair.certificateText(), pair.certificate)
         guard let leaf = unsafe certificates.first else {
             throw TLSFault(
                 "\(pair.certificate) holds no certificate", right: "it should be PEM text with -----BEGIN CERTIFICATE-----")
         }
         let key: OpaquePointer
         do throws(TLSFault) {
-            unsafe key = try Self.key(pair.key)
+            unsafe key = try Self.key(in: pair.keyText(), pair.key)
         } catch {
             unsafe certificates.forEach { unsafe X509_free($0) }
             throw error
@@ -64,9 +80,12 @@ struct TLSCertificate: ~Copyable {
     }
 
     /// Certificates of a PEM file; the caller frees them.
-    static func certificates(_ path: String) throws(TLSFault) -> [OpaquePointer] {
+    static func certificates(_ path: String) throws(TLSFault) -> [OpaquePointer] { unsafe try certificates(in: read(path), path) }
+
+    /// Those of a PEM text, which comes from `path`.
+    private static func certificates(in text: [UInt8], _ path: String) throws(TLSFault) -> [OpaquePointer] {
         var found: [OpaquePointer] = unsafe []
-        try unsafe withPEM(path) { bio in
+        unsafe withPEM(text) { bio in
             while let certificate = unsafe PEM_read_bio_X509(bio, nil, nil, nil) { unsafe found.append(certificate) }
         }
         // The queue has the end of the file, or the position of a syntax error.
@@ -79,10 +98,10 @@ struct TLSCertificate: ~Copyable {
         return unsafe found
     }
 
-    private static func key(_ path: String) throws(TLSFault) -> OpaquePointer {
+    private static func key(in text: [UInt8], _ path: String) throws(TLSFault) -> OpaquePointer {
         var key: OpaquePointer?
         var asked = false
-        try unsafe withPEM(path) { bio in
+        unsafe withPEM(text) { bio in
             unsafe withUnsafeMutablePointer(to: &asked) { asked in
                 unsafe key = PEM_read_bio_PrivateKey(
                     bio, nil,
@@ -102,13 +121,15 @@ struct TLSCertificate: ~Copyable {
             "\(path) holds no private key (\(reason))", right: "it should be PEM text with -----BEGIN PRIVATE KEY-----")
     }
 
-    private static func withPEM(_ path: String, _ body: (OpaquePointer) -> Void) throws(TLSFault) {
-        let bytes: [UInt8]
+    fileprivate static func read(_ path: String) throws(TLSFault) -> [UInt8] {
         do throws(SystemFault) {
-            bytes = try FileBytes.read(path, limit: 1 << 20)
+            return try FileBytes.read(path, limit: 1 << 20)
         } catch {
             throw TLSFault(error.description)
         }
+    }
+
+    private static func withPEM(_ bytes: [UInt8], _ body: (OpaquePointer) -> Void) {
         TLSErrors.clear()
         unsafe bytes.withUnsafeBytes { bytes in
             // An empty array may have no address, which OpenSSL does not accept.

@@ -59,6 +59,9 @@ extension TLSSession {
         return unsafe String(decoding: UnsafeBufferPointer(start: name, count: Int(count)), as: UTF8.self)
     }
 
+    /// Whether the handshake was the response to a challenge (RFC 8737).
+    package var isChallenge: Bool { unsafe tls_is_challenge(session) == 1 }
+
     /// Whether the handshake resumed a session.
     package var wasResumed: Bool { unsafe SSL_session_reused(session) == 1 }
 

@@ -10,6 +10,8 @@ struct TLSPort: ~Copyable {
     let socket: Socket
     /// For the handshake's callbacks, nil after it and on the client side.
     var server: TLSServerContext?
+    /// Whether the client asks for the response to a challenge.
+    var wantsChallenge = false
     /// Bytes read before the session began, not yet taken by OpenSSL.
     private(set) var received = ByteBuffer()
     /// Encrypted bytes not yet sent.
@@ -97,6 +99,17 @@ extension TLSPort {
 
     /// The server context of a session during its handshake.
     static func server(of session: OpaquePointer) -> TLSServerContext? { unsafe port(SSL_get_rbio(session))?.pointee.server }
+
+    /// The client's hello has come.
+    static func readHello(of session: OpaquePointer) {
+        guard unsafe tls_offers_only_challenge(session) == 1 else { return }
+        unsafe port(SSL_get_rbio(session))?.pointee.wantsChallenge = true
+    }
+
+    /// Whether the client of a session asks for the response to a challenge.
+    static func wantsChallenge(of session: OpaquePointer) -> Bool {
+        unsafe port(SSL_get_rbio(session))?.pointee.wantsChallenge ?? false
+    }
 
     /// Immutable once made; OpenSSL only reads it.
     private nonisolated(unsafe) static let method: OpaquePointer? = {

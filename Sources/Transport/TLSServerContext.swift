@@ -8,9 +8,18 @@ package import Wire
 package final class TLSServerContext: Sendable {
     /// Sentences about problems that do not prevent serving, such as an expired certificate.
     package let warnings: [String]
-    // OpenSSL counts references to a context, and any thread may make sessions of it; nothing here changes after init.
-    private nonisolated(unsafe) let contexts: [OpaquePointer]
-    private nonisolated(unsafe) let leaves: [OpaquePointer]
+    /// Those of files, and those that were issued to this gateway.
+    private let files: [TLSServerEntry]
+    private let issued: [TLSServerEntry]
+    /// Certificates that respond to challenges under way, by the server's name that is asked for.
+    private let challenges: [String: TLSServerEntry]
+    /// All certificates. Those for addresses come first: a client that wants one sends no SNI.
+    private let certificates: [TLSServerEntry]
+    /// Begins sessions: the first certificate, or none.
+    private let beginning: TLSServerEntry
+    /// Whether handshakes for names that no certificate has are refused.
+    private let refusesOtherNames: Bool
+    // Never changes after init.
     private nonisolated(unsafe) let protocols: UnsafeMutableBufferPointer<UInt8>
     let tickets: TLSTicketKeys
     /// Trust anchors for client certificates; nil if none are requested.
@@ -18,116 +27,163 @@ package final class TLSServerContext: Sendable {
 
     /// The first pair is the default if no pair matches the client's SNI. `protocols` are offered by ALPN, best first. With
     /// a `clientAuthority`, a PEM file, client certificates are requested. With `previous`, its sessions can be resumed,
-    /// unless it verified client certificates differently.
-    package init(
+    /// unless it verified client certificates differently. With `refusesOtherNames`, handshakes for names that no certificate has are
+    /// refused, and there may be no pair.
+    package convenience init(
         pairs: [TLSCertificatePair], clientAuthority: String? = nil, protocols: [String] = ["http/1.1"], now: WallTime,
-        resuming previous: TLSServerContext? = nil
+        refusesOtherNames: Bool = false, resuming previous: TLSServerContext? = nil
     ) throws(TLSFault) {
-        guard !pairs.isEmpty else { throw TLSFault("TLS needs a certificate and its key") }
+        guard !pairs.isEmpty || refusesOtherNames else { throw TLSFault("TLS needs a certificate and its key") }
         let clients: TLSClientAuthority? = if let clientAuthority { try TLSClientAuthority(clientAuthority) } else { nil }
-        self.clients = clients
-        if let previous, previous.clients?.fingerprint == clients?.fingerprint {
-            tickets = previous.tickets
-        } else {
-            tickets = try TLSTicketKeys()
-        }
-        var contexts: [OpaquePointer] = unsafe []
-        var leaves: [OpaquePointer] = unsafe []
-        var warnings: [String] = []
-        var fault: TLSFault?
-        for pair in pairs where fault == nil {
-            do throws(TLSFault) {
-                let certificate = try TLSCertificate.read(pair, now: now)
-                unsafe contexts.append(try Self.context(certificate, pair, clients))
-                unsafe X509_up_ref(certificate.leaf)
-                unsafe leaves.append(certificate.leaf)
-                if let warning = certificate.warning { warnings.append(warning) }
-            } catch {
-                fault = error
-            }
-        }
-        self.warnings = warnings
-        unsafe self.contexts = unsafe contexts
-        unsafe self.leaves = unsafe leaves
-        unsafe self.protocols = unsafe TLSProtocols.encode(protocols)
-        if let fault { throw fault }
-        unsafe Self.listen(contexts)
+        let resumes = previous.map { $0.clients?.fingerprint == clients?.fingerprint } ?? false
+        var files: [TLSServerEntry] = []
+        for pair in pairs { files.append(try TLSServerEntry(pair, clients, now: now)) }
+        let tickets = if resumes, let previous { previous.tickets } else { try TLSTicketKeys() }
+        let beginning = if let first = files.first { first } else { try TLSServerEntry(bareFor: clients) }
+        unsafe self.init(
+            files: files, clients: clients, protocols: TLSProtocols.encode(protocols), refusesOtherNames: refusesOtherNames,
+            tickets: tickets, beginning: beginning)
+    }
+
+    /// Takes ownership of `protocols`.
+    @unsafe private init(
+        files: [TLSServerEntry], issued: [TLSServerEntry] = [], challenges: [String: TLSServerEntry] = [:], clients: TLSClientAuthority?,
+        protocols: UnsafeMutableBufferPointer<UInt8>, refusesOtherNames: Bool, tickets: TLSTicketKeys, beginning: TLSServerEntry
+    ) {
+        (self.files, self.issued, self.challenges, self.clients) = (files, issued, challenges, clients)
+        (self.refusesOtherNames, self.tickets) = (refusesOtherNames, tickets)
+        unsafe self.protocols = unsafe protocols
+        certificates = issued.filter(\.isForAddress) + files + issued.filter { !$0.isForAddress }
+        self.beginning = certificates.first ?? beginning
+        warnings = certificates.compactMap(\.warning)
+    }
+
+    private func copy(
+        issued: [TLSServerEntry]? = nil, challenges: [String: TLSServerEntry]? = nil, tickets: TLSTicketKeys? = nil,
+        beginning: TLSServerEntry? = nil
+    ) -> TLSServerContext {
+        let protocols = unsafe UnsafeMutableBufferPointer<UInt8>.allocate(capacity: self.protocols.count)
+        _ = unsafe protocols.initialize(fromContentsOf: self.protocols)
+        return unsafe TLSServerContext(
+            files: files, issued: issued ?? self.issued, challenges: challenges ?? self.challenges, clients: clients, protocols: protocols,
+            refusesOtherNames: refusesOtherNames, tickets: tickets ?? self.tickets, beginning: beginning ?? self.beginning)
     }
 
     /// The same configuration with a new key for session tickets. Tickets of the current key stay valid, those of the
     /// previous one do not.
-    package func withNewTicketKey() throws(TLSFault) -> TLSServerContext {
-        TLSServerContext(self, tickets: try tickets.rotated())
-    }
+    package func withNewTicketKey() throws(TLSFault) -> TLSServerContext { copy(tickets: try tickets.rotated()) }
 
-    private init(_ other: TLSServerContext, tickets: TLSTicketKeys) {
-        self.tickets = tickets
-        warnings = other.warnings
-        clients = other.clients
-        unsafe contexts = unsafe other.contexts
-        unsafe leaves = unsafe other.leaves
-        unsafe protocols = .allocate(capacity: other.protocols.count)
-        _ = unsafe protocols.initialize(fromContentsOf: other.protocols)
-        // swift-format-ignore
-        for unsafe context in unsafe contexts { unsafe SSL_CTX_up_ref(context) }
-        // swift-format-ignore
-        for unsafe leaf in unsafe leaves { unsafe X509_up_ref(leaf) }
-    }
-
-    deinit {
-        unsafe contexts.forEach { unsafe SSL_CTX_free($0) }
-        unsafe leaves.forEach { unsafe X509_free($0) }
-        unsafe protocols.deallocate()
-    }
-
-    /// Context in which every session begins; it has the first pair.
-    var first: OpaquePointer { unsafe contexts[0] }
-
-    /// Installs the callbacks. They find the server context through the session, which has it until its handshake is done.
-    private static func listen(_ contexts: [OpaquePointer]) {
-        unsafe tls_on_server_name(contexts[0]) { session, _, _ in
-            guard let session = unsafe session, let server = unsafe TLSPort.server(of: session) else {
-                return SSL_TLSEXT_ERR_NOACK
+    /// The same files with these issued certificates and responses to challenges, by the server's name that is asked for, in place of the
+    /// former ones; those that cannot serve are left out, and the first of their faults is returned.
+    package func with(
+        issued pairs: [TLSCertificatePair], challenges responses: [String: TLSCertificatePair], now: WallTime
+    ) throws(TLSFault) -> (context: TLSServerContext, fault: TLSFault?) {
+        var fault: TLSFault?
+        var issued: [TLSServerEntry] = []
+        for pair in pairs {
+            do throws(TLSFault) { issued.append(try TLSServerEntry(pair, clients, now: now)) } catch { fault = fault ?? error }
+        }
+        var challenges: [String: TLSServerEntry] = [:]
+        for (name, pair) in responses {
+            do throws(TLSFault) {
+                challenges[name] = try TLSServerEntry(pair, nil, now: now, isChallenge: true)
+            } catch {
+                fault = fault ?? error
             }
-            return unsafe server.choose(session)
         }
-        unsafe TLSTicketKeys.listen(contexts[0])
-        // swift-format-ignore
-        for unsafe context in unsafe contexts {
-            unsafe SSL_CTX_set_alpn_select_cb(
-                context,
-                { session, chosen, count, offered, offeredCount, _ in
-                    guard let session = unsafe session, let server = unsafe TLSPort.server(of: session) else {
-                        return SSL_TLSEXT_ERR_ALERT_FATAL
-                    }
-                    return unsafe TLSProtocols.select(chosen, count, server.protocols, offered, offeredCount)
-                }, nil)
-        }
+        let beginning = if let first = files.first { first } else { try TLSServerEntry(bareFor: clients) }
+        return (copy(issued: issued, challenges: challenges, beginning: beginning), fault)
     }
 
-    /// Selects the pair for the client's SNI.
-    private func choose(_ session: OpaquePointer) -> Int32 {
+    deinit { unsafe protocols.deallocate() }
+
+    /// Context in which every session begins; it has the first certificate.
+    var first: OpaquePointer { unsafe beginning.context }
+
+    /// Selects the certificate for the client's SNI.
+    fileprivate func choose(_ session: OpaquePointer, _ alert: UnsafeMutablePointer<Int32>?) -> Int32 {
         guard let name = unsafe SSL_get_servername(session, TLSEXT_NAMETYPE_host_name) else {
-            return SSL_TLSEXT_ERR_NOACK
+            // Every certificate is for some name, so the first is as good as another.
+            return unsafe certificates.isEmpty ? refuse(alert) : SSL_TLSEXT_ERR_NOACK
         }
         var count = unsafe strlen(name)
         // Some clients send the root's dot (RFC 6066, 3), which certificates do not have.
         if unsafe count > 1 && name[count - 1] == CChar(bitPattern: UInt8(ascii: ".")) { count -= 1 }
+        if unsafe !challenges.isEmpty && TLSPort.wantsChallenge(of: session) {
+            let text = unsafe UnsafeRawBufferPointer(start: name, count: count).map(\.lowercasedASCII)
+            guard let response = challenges[String(decoding: text, as: UTF8.self)] else { return unsafe refuse(alert) }
+            unsafe SSL_set_SSL_CTX(session, response.context)
+            unsafe SSL_set_num_tickets(session, 0)
+            return SSL_TLSEXT_ERR_OK
+        }
         // An exact name precedes a wildcard, whatever the order of the pairs.
         let flags = UInt32(tls_host_flags())
         for flags in [flags | UInt32(tls_host_flag_exact()), flags] {
-            for unsafe(index, leaf) in unsafe leaves.enumerated() {
-                guard unsafe X509_check_host(leaf, name, count, flags, nil) == 1 else { continue }
-                if index > 0 { unsafe SSL_set_SSL_CTX(session, contexts[index]) }
+            for entry in certificates {
+                guard unsafe X509_check_host(entry.leaf, name, count, flags, nil) == 1 else { continue }
+                if entry !== beginning { unsafe SSL_set_SSL_CTX(session, entry.context) }
                 return SSL_TLSEXT_ERR_OK
             }
         }
-        return SSL_TLSEXT_ERR_NOACK
+        return unsafe refusesOtherNames ? refuse(alert) : SSL_TLSEXT_ERR_NOACK
     }
 
-    private static func context(
-        _ certificate: borrowing TLSCertificate, _ pair: TLSCertificatePair, _ clients: TLSClientAuthority?
-    ) throws(TLSFault) -> OpaquePointer {
+    /// Ends the handshake with the alert `unrecognized_name`.
+    private func refuse(_ alert: UnsafeMutablePointer<Int32>?) -> Int32 {
+        unsafe alert?.pointee = SSL_AD_UNRECOGNIZED_NAME
+        return SSL_TLSEXT_ERR_ALERT_FATAL
+    }
+
+    fileprivate func selectProtocol(
+        _ chosen: UnsafeMutablePointer<UnsafePointer<UInt8>?>?, _ count: UnsafeMutablePointer<UInt8>?, _ offered: UnsafePointer<UInt8>?,
+        _ offeredCount: UInt32
+    ) -> Int32 {
+        unsafe TLSProtocols.select(chosen, count, protocols, offered, offeredCount)
+    }
+}
+
+/// A certificate that serves: OpenSSL's context for it, and the certificate itself, to compare names with.
+@safe
+private final class TLSServerEntry: Sendable {
+    // OpenSSL counts references to both, and any thread may make sessions of a context; nothing here changes after init.
+    nonisolated(unsafe) let context: OpaquePointer
+    nonisolated(unsafe) let leaf: OpaquePointer?
+    let warning: String?
+    let isForAddress: Bool
+
+    /// A response to a challenge speaks the challenge's protocol alone.
+    init(_ pair: TLSCertificatePair, _ clients: TLSClientAuthority?, now: WallTime, isChallenge: Bool = false) throws(TLSFault) {
+        let certificate = try TLSCertificate.read(pair, now: now)
+        let context = try unsafe Self.context(clients)
+        var works = unsafe SSL_CTX_use_certificate(context, certificate.leaf) == 1
+        // swift-format-ignore
+        for unsafe link in unsafe certificate.chain where works { works = unsafe tls_add_chain(context, link) == 1 }
+        works = unsafe works && SSL_CTX_use_PrivateKey(context, certificate.key) == 1
+        if let clients { works = unsafe works && clients.ask(context) }
+        guard works else {
+            unsafe SSL_CTX_free(context)
+            throw TLSFault("the certificate in \(pair.certificate) cannot serve: \(TLSErrors.takeText())")
+        }
+        if isChallenge { unsafe tls_select_challenge(context) }
+        unsafe X509_up_ref(certificate.leaf)
+        unsafe self.context = unsafe context
+        unsafe leaf = unsafe certificate.leaf
+        (warning, isForAddress) = (certificate.warning, pair.isForAddress)
+    }
+
+    /// Without a certificate.
+    init(bareFor clients: TLSClientAuthority?) throws(TLSFault) {
+        unsafe context = unsafe try Self.context(clients)
+        unsafe leaf = nil
+        (warning, isForAddress) = (nil, false)
+    }
+
+    deinit {
+        unsafe SSL_CTX_free(context)
+        unsafe X509_free(leaf)
+    }
+
+    private static func context(_ clients: TLSClientAuthority?) throws(TLSFault) -> OpaquePointer {
         guard let context = unsafe SSL_CTX_new(TLS_server_method()) else { throw TLSFault(TLSErrors.takeText()) }
         TLSErrors.clear()
         unsafe TLSProtocols.configure(context)
@@ -138,15 +194,32 @@ package final class TLSServerContext: Sendable {
         unsafe SSL_CTX_set_num_tickets(context, 1)
         let name = Array("tollgate".utf8)
         unsafe SSL_CTX_set_session_id_context(context, name, UInt32(name.count))
-        var works = unsafe SSL_CTX_use_certificate(context, certificate.leaf) == 1
-        // swift-format-ignore
-        for unsafe link in unsafe certificate.chain where works { works = unsafe tls_add_chain(context, link) == 1 }
-        works = unsafe works && SSL_CTX_use_PrivateKey(context, certificate.key) == 1
-        if let clients { works = unsafe works && clients.ask(context) }
-        guard works else {
-            unsafe SSL_CTX_free(context)
-            throw TLSFault("the certificate in \(pair.certificate) cannot serve: \(TLSErrors.takeText())")
-        }
+        unsafe listen(context)
         return unsafe context
+    }
+
+    /// Installs the callbacks. They find the server context through the session, which has it until its handshake is done.
+    private static func listen(_ context: OpaquePointer) {
+        unsafe tls_on_server_name(context) { session, alert, _ in
+            guard let session = unsafe session, let server = unsafe TLSPort.server(of: session) else {
+                return SSL_TLSEXT_ERR_NOACK
+            }
+            return unsafe server.choose(session, alert)
+        }
+        unsafe TLSTicketKeys.listen(context)
+        unsafe SSL_CTX_set_client_hello_cb(
+            context,
+            { session, _, _ in
+                if let session = unsafe session { unsafe TLSPort.readHello(of: session) }
+                return SSL_CLIENT_HELLO_SUCCESS
+            }, nil)
+        unsafe SSL_CTX_set_alpn_select_cb(
+            context,
+            { session, chosen, count, offered, offeredCount, _ in
+                guard let session = unsafe session, let server = unsafe TLSPort.server(of: session) else {
+                    return SSL_TLSEXT_ERR_ALERT_FATAL
+                }
+                return unsafe server.selectProtocol(chosen, count, offered, offeredCount)
+            }, nil)
     }
 }

@@ -25,7 +25,8 @@ enum Serve {
         }
         do {
             let takeover = try Takeover(loader.environment)
-            var gateway = try Gateway(configuration, log: log, inheriting: takeover?.listeners ?? InheritedListeners())
+            var gateway = try Gateway(
+                configuration, log: log, environment: loader.environment, inheriting: takeover?.listeners ?? InheritedListeners())
             try takeover?.finish()
             gateway.serve(
                 loader, command: CommandLine.arguments, notifying: loader.environment.first { $0.name == "NOTIFY_SOCKET" }?.value)

@@ -4,7 +4,8 @@ import Testing
 /// What `deploy/test --changed` chooses, by the import graph of the package.
 @Suite struct ChangedTestsTests {
     private static let everything: Set = [
-        "AccountsTests", "AdminTests", "ClusterTests", "ContractsTests", "CredentialsTests", "EndToEndTests", "GateTests", "HTTPTests",
+        "AccountsTests", "AcmeTests", "AdminTests", "ClusterTests", "ContractsTests", "CredentialsTests", "EndToEndTests", "GateTests",
+        "HTTPTests",
         "IssuersTests",
         "MailTests", "ProxyTests", "PurchasesTests", "RedisTests", "SettingsTests", "StorageTests", "TelemetryTests", "TidyTests",
         "TollgateTests",
@@ -30,7 +31,10 @@ import Testing
             ),
             (["Sources/Admin/AdminAPI.swift"], ["TidyTests", "AdminTests", "TollgateTests", "EndToEndTests"]),
             (["Sources/Cluster/X.swift"], ["TidyTests", "ClusterTests", "TollgateTests", "EndToEndTests"]),
-            (["Sources/CCurl/ccurl.c"], ["TidyTests", "IssuersTests", "MailTests", "PurchasesTests", "TollgateTests", "EndToEndTests"]),
+            (
+                ["Sources/CCurl/ccurl.c"],
+                ["TidyTests", "AcmeTests", "IssuersTests", "MailTests", "PurchasesTests", "TollgateTests", "EndToEndTests"]
+            ),
             (["Sources/tollgate/Commands/Command.swift"], ["TidyTests", "TollgateTests", "EndToEndTests"]),
             (["Tests/HTTPTests/Cases/heads.md"], ["TidyTests", "HTTPTests"]),
             (

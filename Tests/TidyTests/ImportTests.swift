@@ -24,6 +24,7 @@ private let rings: [String: Set<String>] = [
     "Fetch": ["Wire", "System", "Threads", "CCurl"],
     "Mail": ["Wire", "Credentials", "System", "Threads", "Accounts", "Fetch"],
     "Purchases": ["Wire", "Credentials", "Threads", "Accounts", "Fetch"],
+    "Acme": ["Wire", "Credentials", "System", "Threads", "Fetch"],
     "Issuers": ["Wire", "Credentials", "Gate", "Telemetry", "System", "Threads", "Accounts", "Storage", "Fetch"],
     "Cluster": ["Wire", "Credentials", "Gate", "System", "Threads", "Accounts", "Storage"],
     "Admin": ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "System", "Threads", "Accounts", "CSites"],
@@ -31,7 +32,7 @@ private let rings: [String: Set<String>] = [
     "tollgate": [
         "Wire", "Credentials", "HTTP", "Gate", "Limits", "Redis", "Telemetry", "System", "Threads", "Transport", "Proxy", "Accounts",
         "Storage", "Contracts",
-        "Settings", "Fetch", "Admin", "Issuers", "Cluster", "Mail", "Purchases", "CLinux",
+        "Settings", "Fetch", "Admin", "Issuers", "Cluster", "Mail", "Purchases", "Acme", "CLinux",
     ],
     // C.
     "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [], "CArgon2": [], "CCrypt": [], "CSQLite": [], "CPostgres": [], "CCodings": [],
@@ -51,7 +52,8 @@ private let systemModules: [String: Set<String>] = [
     // Calls on all threads share what is known of the store's clock; the standard library is named to ask it for NFC.
     "Accounts": ["Swift", "Synchronization"],
     "Storage": ["Glibc", "Synchronization"],
-    "Settings": [], "Fetch": ["Synchronization"], "Purchases": ["Synchronization"], "Mail": ["Glibc", "Synchronization"],
+    "Settings": [], "Fetch": ["Synchronization"], "Purchases": ["Synchronization"], "Acme": ["Glibc"],
+    "Mail": ["Glibc", "Synchronization"],
     "Issuers": ["Glibc", "Synchronization"], "Cluster": ["Glibc", "Synchronization"], "Admin": ["Glibc", "Synchronization"],
     "tollgate": ["Glibc", "Synchronization", "FoundationEssentials"],
 ]

@@ -44,6 +44,8 @@ struct PretendGateway: OperatedGateway {
     func set(_ name: String, to value: String?, until: WallTime?) async throws(AccountFailure) {
         _ = board.setOwn(name, to: value, until: until, after: nil)
     }
+    var certificates: [ShownCertificate] { [] }
+    func wish(for certificate: String) async throws(AccountFailure) {}
     func explain(_ request: ExplainCommand.Request) async throws(ExplainRefusal) -> ExplainedWalk { throw .busy }
     func stored(_ selector: CacheSelector) async -> CacheTotals {
         var totals = CacheTotals()

@@ -38,8 +38,8 @@ import Workbench
         let bench = try OperationsBench()
         let operations = bench.api.operations.dropFirst(AdminOperation.own.count)
         let (open, closed): (Set, Set) = (
-            ["getKeys", "getLimits", "getConfiguration", "getCache", "listRoutes", "explain", "getSplit", "listMaintenance"],
-            ["rotateKeys", "purgeCache", "getOutbox", "setSplit", "resetSplit", "setMaintenance", "endMaintenance"]
+            ["getKeys", "getLimits", "getConfiguration", "getCache", "listRoutes", "explain", "getSplit", "listMaintenance", "listCertificates"],
+            ["rotateKeys", "purgeCache", "getOutbox", "setSplit", "resetSplit", "setMaintenance", "endMaintenance", "renewCertificate"]
         )
         #expect(Set(operations.map(\.name)) == open.union(closed))
         for scope in AdminScope.allCases {

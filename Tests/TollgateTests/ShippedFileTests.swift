@@ -40,6 +40,7 @@ import Workbench
         var files = Dictionary(uniqueKeysWithValues: secrets.map { ($0, sharedSecret) })
         files["/etc/tollgate/stripe-secret"] = Array("whsec_0123456789abcdef".utf8)
         for name in ["apple-signin.p8", "crm.secret", "hook.secret"] { files["/etc/tollgate/\(name)"] = sharedSecret }
+        files["/etc/tollgate/eab-key"] = Array("c2VjcmV0".utf8)
         files["/etc/tollgate/billing-token"] = Array("token-of-billing".utf8)
         let loaded = load(text, files: files)
         #expect(loaded.findings.faults == [])

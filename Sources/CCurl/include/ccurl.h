@@ -89,8 +89,8 @@ void ccurl_transfer_free(void *group, void *transfer);
 void ccurl_transfer_abandon(void *group, void *transfer);
 // The status of the last response, or 0.
 long ccurl_transfer_status(void *transfer);
-// The value of the response's first field of this name, or NULL; valid until the transfer is freed.
-const char *ccurl_transfer_field(void *transfer, const char *name);
+// The value of the response's field of this name at the index, or NULL; valid until the transfer is freed.
+const char *ccurl_transfer_field(void *transfer, const char *name, size_t index);
 // The text of an outcome, which for TLS says what is wrong, as with the certificate; valid until the transfer is freed.
 const char *ccurl_transfer_error(void *transfer, int outcome);
 // Whether the outcome is that the server refused user or password.

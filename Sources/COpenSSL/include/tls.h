@@ -1,5 +1,6 @@
 // libssl's macros as functions, without any logic unless a comment says so.
 #pragma once
+#include <string.h>
 #include <openssl/core_names.h>
 #include <openssl/err.h>
 #include <openssl/params.h>
@@ -92,3 +93,29 @@ static inline STACK_OF(X509) *tls_stack_new(void) { return sk_X509_new_null(); }
 static inline int tls_stack_push(STACK_OF(X509) *stack, X509 *certificate) { return sk_X509_push(stack, certificate); }
 // Frees the stack, not its certificates.
 static inline void tls_stack_free(STACK_OF(X509) *stack) { sk_X509_free(stack); }
+// ALPN's list of the one protocol in which a challenge is asked for (RFC 8737 §3).
+#define TLS_CHALLENGE_PROTOCOL "\012acme-tls/1"
+// Whether the client offers that protocol alone. In the callback for the client's hello: later its extensions have been read.
+static inline int tls_offers_only_challenge(SSL *session) {
+    const unsigned char *bytes = NULL;
+    size_t count = 0;
+    static const unsigned char wanted[] = "\000\013" TLS_CHALLENGE_PROTOCOL;
+    return SSL_client_hello_get0_ext(session, TLSEXT_TYPE_application_layer_protocol_negotiation, &bytes, &count) == 1 &&
+           count == sizeof wanted - 1 && memcmp(bytes, wanted, count) == 0;
+}
+static inline int tls_chose_challenge(SSL *session, const unsigned char **chosen, unsigned char *count,
+                                      const unsigned char *offered, unsigned offered_count, void *context) {
+    (void)session, (void)context;
+    static const unsigned char own[] = TLS_CHALLENGE_PROTOCOL;
+    int result = SSL_select_next_proto((unsigned char **)chosen, count, own, sizeof own - 1, offered, offered_count);
+    return result == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+// Sessions that continue in this context speak the protocol of challenges.
+static inline void tls_select_challenge(SSL_CTX *context) { SSL_CTX_set_alpn_select_cb(context, tls_chose_challenge, NULL); }
+// Whether the session speaks it: it has been answered by its certificate, and nothing else follows.
+static inline int tls_is_challenge(SSL *session) {
+    const unsigned char *name = NULL;
+    unsigned count = 0;
+    SSL_get0_alpn_selected(session, &name, &count);
+    return count == 10 && memcmp(name, &TLS_CHALLENGE_PROTOCOL[1], count) == 0;
+}

@@ -195,6 +195,11 @@ extension Worker {
             scratch.decision = Decision()
             identify(exchange.index, input.readable, &scratch)
             prepareLocal(exchange.index, services.admin, .other, input.readable, &scratch)
+        } else if !downstream.challenges.isEmpty, let response = challengeResponse(client, input.readable, scratch.request) {
+            // Before routing, so that no route or redirection keeps it from the authority.
+            scratch.decision = Decision()
+            identify(exchange.index, input.readable, &scratch)
+            prepareLocal(exchange.index, { _ in response }, .documents, input.readable, &scratch)
         } else {
             // Others wait for its connection.
             if downstream.clientsWait, !downstream.clients[client].isStream {
@@ -210,6 +215,13 @@ extension Worker {
         }
         input.discard(length)
         start(exchange, bodyHasArrived: !input.isEmpty, &scratch)
+    }
+
+    /// On a plain address only.
+    private func challengeResponse(_ client: ClientIndex, _ bytes: RawSpan, _ head: borrowing RequestHead) -> LocalResponse? {
+        let listener = downstream.clients[client].listener
+        guard downstream.listeners[listener].tls == nil, !downstream.listeners[listener].isCheck else { return nil }
+        return downstream.challenges.response(to: head, bytes)
     }
 
     mutating func openExchange(_ client: ClientIndex) -> Handle<Exchange> {

@@ -7,6 +7,7 @@ import Wire
 struct Downstream: ~Copyable {
     private let pin = AddressPin()
     var listeners: [Listener]
+    var challenges = ChallengeResponses()
     var clients = Slab<Client> { Client() }
     /// The HTTP/2 connections' machines.
     var sessions = Slab<HTTP2Carrier> { HTTP2Carrier() }
@@ -158,6 +159,12 @@ struct Downstream: ~Copyable {
         } catch {
             close(client)
         }
+    }
+
+    /// Ends a handshake that was the response to a challenge: no request follows it.
+    mutating func closeChallenge(_ client: ClientIndex) {
+        clients[client].connection.notifyClose()
+        close(client)
     }
 
     // MARK: the end

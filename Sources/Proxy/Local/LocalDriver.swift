@@ -11,11 +11,12 @@ extension Worker {
         _ bytes: RawSpan, _ scratch: inout Scratch
     ) {
         let client = exchanges[exchange].client.index
-        // Gate has not decided about a request to the admin listeners, so there is no client address of a decision.
-        let isAdmin = downstream.listeners[downstream.clients[client].listener].isAdmin
-        exchanges[exchange].request.bodyLimit = isAdmin ? LocalService.adminBodyLimit : admission.bodyLimit(scratch.decision)
+        // Gate has not decided about a request to the admin listeners, and about a challenge of a certificate authority, so there is no
+        // client address of a decision.
+        let isUndecided = scratch.decision.routeIndex < 0
+        exchanges[exchange].request.bodyLimit = isUndecided ? LocalService.adminBodyLimit : admission.bodyLimit(scratch.decision)
         let request = LocalRequest(
-            scratch.request, bytes, from: isAdmin ? downstream.clients[client].peer.address : scratch.decision.client.address,
+            scratch.request, bytes, from: isUndecided ? downstream.clients[client].peer.address : scratch.decision.client.address,
             requestID: exchanges[exchange].buffers.requestID.readable.text,
             isSecure: downstream.clients[client].peer.isTLS
                 || scratch.decision.client.peerIsTrusted && scratch.request.cameOverTLS(bytes),

@@ -40,6 +40,8 @@ package enum WorkerMessage: Sendable {
     case lease(LeaseCall, LeaseReply)
     /// New certificates, for new connections.
     case adoptCertificates(TLSServerContext)
+    /// The responses to challenges of certificate authorities that are under way.
+    case adoptChallenges(ChallengeResponses)
     /// The addresses that an upstream's name resolves to now.
     case resolved(upstream: String, [UpstreamAddress])
     /// The Redis server to use from now on.
@@ -262,6 +264,7 @@ extension Worker {
             case .refund(let items, let chargedAt): limits.refund(items, chargedAt: chargedAt, now.monotonic)
             case .lease(let call, let reply): limits.lease(call, reply, now.monotonic)
             case .adoptCertificates(let context): downstream.adopt(context)
+            case .adoptChallenges(let responses): downstream.challenges = responses
             case .resolved(let upstream, let addresses):
                 upstreams.directory.resolved(upstream: upstream, to: addresses, at: now.monotonic)
                 upstreams.closeRetired()

@@ -11,13 +11,13 @@ extension AccountsAssembly {
     /// The admin API over these accounts, and over the running gateway.
     func adminAPI(
         _ workers: WorkerBroadcast, keySets: KeySetRefresher, limiter table: SharedLimiter, spans: SpanExporter, accounts: AccountsRuntime,
-        startedAt: WallTime
+        orders: AcmeOrders?, startedAt: WallTime
     ) -> AdminAPI {
         let (active, cluster) = (active, cluster)
         let gateway = RunningGateway(
             startedAt: startedAt, active: active, health: health, broadcast: workers, keySets: keySets, limiter: table, spans: spans,
             accounts: accounts,
-            rotation: KeyRotation(active: active, keySets: keySets) { await cluster.changed($0) })
+            rotation: KeyRotation(active: active, keySets: keySets) { await cluster.changed($0) }, orders: orders)
         return AdminAPI(
             token: { active.adminToken }, scopedTokens: { active.configuration.settings.scopedAdminTokens.map(\.token) },
             directory: AccountDirectory(context: context),

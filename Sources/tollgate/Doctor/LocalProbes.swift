@@ -71,6 +71,8 @@ struct LocalProbes {
         let authority = settings.publicURL.split(separator: "/").dropFirst().first.map(String.init) ?? ""
         var host = authority
         do throws(ParseError) { host = try HostAndPort(authority, defaultPort: 443).host } catch { /* `check` refuses such a URL. */  }
+        // An authority issues the certificate of that host, and another probe looks at it.
+        let isIssued = settings.acmeDirectory != nil && settings.certificateNames.contains(host)
         var facts: [CertificateFacts] = []
         var faults: [Diagnosis] = []
         for pair in settings.tlsPairs {
@@ -80,7 +82,7 @@ struct LocalProbes {
                 faults.append(.fail("certificate \(pair.certificate)", error.description))
             }
         }
-        return faults + LocalJudgements.certificates(facts, host: isHTTPS ? host : nil, now: now)
+        return faults + LocalJudgements.certificates(facts, host: isHTTPS && !isIssued ? host : nil, now: now)
     }
 
     private var secretFiles: [Diagnosis] {

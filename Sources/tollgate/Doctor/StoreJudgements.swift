@@ -1,5 +1,7 @@
 internal import Accounts
+internal import Acme
 internal import Admin
+internal import Credentials
 internal import Settings
 internal import Wire
 
@@ -98,6 +100,20 @@ enum StoreJudgements {
             .warn(
                 "sandbox",
                 "\(store.variable) has environments= with sandbox, and TOLLGATE_PUBLIC_URL is https: testers get tiers without paying")
+        }
+    }
+
+    /// A certificate that an authority issues.
+    static func certificate(_ shown: ShownCertificate) -> Diagnosis {
+        let subject = "certificate of \(shown.name)"
+        let reason = shown.state.problem.map { "the last order failed (\($0))" } ?? "no order has failed: see whether a gateway runs"
+        let next = "the next order is due at \(ISO8601.text(shown.dueAt)), or `tollgate certificates renew \(shown.name)` begins one"
+        guard let certificate = shown.certificate else { return .fail(subject, "was not issued yet, \(reason); \(next)") }
+        let until = ISO8601.text(certificate.expiresAt)
+        switch shown.status {
+        case "expired": return .fail(subject, "expired at \(until), \(reason); \(next)")
+        case "late": return .fail(subject, "expires at \(until) and was not renewed in time, \(reason); \(next)")
+        default: return .ok(subject, "is valid until \(until), and renewed from \(ISO8601.text(shown.dueAt)) on")
         }
     }
 }

@@ -1,5 +1,6 @@
 internal import Accounts
 internal import Admin
+internal import Issuers
 internal import Settings
 internal import Storage
 internal import System
@@ -13,9 +14,9 @@ struct StoreProbes {
     let stores: Stores
     let now: WallTime
 
-    /// One for each store, and one for the accounts; none where no store is set up. One for the services that are told of accounts, the mails
-    /// to users and Apple's tokens.
-    var all: [ProbeRun.Probe] { purchases + outgoing }
+    /// One for each store, and one for the accounts; none where no store is set up. One for the services that are told of accounts, the
+    /// mails to users and Apple's tokens; one for the certificates that an authority issues.
+    var all: [ProbeRun.Probe] { purchases + outgoing + certificates }
 
     private var outgoing: [ProbeRun.Probe] {
         let settings = configuration.settings
@@ -29,6 +30,23 @@ struct StoreProbes {
                     let queues = try await accounts.operator.directory.outgoing()
                     return settings.events.map { line in StoreJudgements.events(line.name, known.first { $0.name == line.name }) }
                         + queues.compactMap { StoreJudgements.outgoing($0, settings, now: now) }
+                }
+            }
+        ]
+    }
+
+    private var certificates: [ProbeRun.Probe] {
+        let settings = configuration.settings
+        guard settings.acmeDirectory != nil else { return [] }
+        return [
+            ProbeRun.Probe(name: "issued certificates") { [now, configuration] in
+                // The start of the gateway says why.
+                guard let secret = try? RefreshSecret.open(IssuersPlan(configuration)) else {
+                    return ProbeReport([.fail("issued certificates", "the secret that seals them cannot be read")])
+                }
+                return lookIntoAccounts("issued certificates") { accounts in
+                    let board = AcmeBoard(try await accounts.switches(), secret: secret)
+                    return ShownCertificate.all(settings, board, at: now).map { StoreJudgements.certificate($0) }
                 }
             }
         ]

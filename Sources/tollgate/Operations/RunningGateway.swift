@@ -30,6 +30,10 @@ protocol OperatedGateway: AdminGateway {
     func switches(_ kind: String) -> [LiveSwitch]
     /// Sets one on all gateways of the store, or removes it with nil.
     func set(_ name: String, to value: String?, until: WallTime?) async throws(AccountFailure)
+    /// Those that an authority issues.
+    var certificates: [ShownCertificate] { get }
+    /// Has a gateway order a certificate at once.
+    func wish(for certificate: String) async throws(AccountFailure)
 }
 
 /// This process.
@@ -44,6 +48,7 @@ struct RunningGateway: OperatedGateway {
     let spans: SpanExporter
     let accounts: AccountsRuntime
     let rotation: KeyRotation
+    let orders: AcmeOrders?
     let explainer = Explainer()
 
     var workerCount: Int { broadcast.mailboxes.count }
@@ -66,6 +71,8 @@ struct RunningGateway: OperatedGateway {
     func set(_ name: String, to value: String?, until: WallTime?) async throws(AccountFailure) {
         _ = try await accounts.set(name, to: value, until: until)
     }
+    var certificates: [ShownCertificate] { orders?.shown ?? [] }
+    func wish(for certificate: String) async throws(AccountFailure) { try await orders?.wish(for: certificate) }
     func hottestKeys(limit: Int) async -> [HotKey] { await broadcast.hottestKeys(limit: limit) }
     func explain(_ request: ExplainCommand.Request) async throws(ExplainRefusal) -> ExplainedWalk {
         try await explainer.explain(request, configuration, active.currentPolicy) { readiness() }
@@ -89,7 +96,7 @@ extension AdminOperation {
     /// The operations on the gateway itself: its routes, keys, limits, outbox and configuration. A new one is a row here or beside it,
     /// with the record of its answer.
     static func ofGateway(_ gateway: some OperatedGateway) -> [AdminOperation] {
-        routes(gateway) + cache(gateway) + splits(gateway) + maintenance(gateway) + keys(gateway)
+        routes(gateway) + cache(gateway) + splits(gateway) + maintenance(gateway) + certificates(gateway) + keys(gateway)
             + [limits(gateway), outbox(gateway), configuration(gateway)]
     }
 }

@@ -1,5 +1,7 @@
 internal import Accounts
+internal import Acme
 internal import Cluster
+internal import Credentials
 internal import Gate
 internal import Issuers
 internal import Proxy
@@ -60,6 +62,20 @@ final class ConditionLog: Sendable {
 
     /// The certificates of the TLS listeners expire then.
     func certificatesAdopted(_ expiries: [String: WallTime]) { state.withLock { $0.counts.metrics.certificates = expiries } }
+
+    /// The state of the certificates that an authority issues, by their names.
+    func issued(_ renewals: [String: RenewalCondition]) { state.withLock { $0.counts.metrics.renewals = renewals } }
+
+    func certificateIssued(_ name: String, _ certificate: IssuedCertificate) {
+        log.info(
+            "certificate issued", ("name", name), ("serial", certificate.serial), ("expires", ISO8601.text(certificate.expiresAt)))
+    }
+
+    func orderFailed(_ name: String, _ failure: AcmeFailure, next: WallTime) {
+        log.error(
+            "no certificate issued", ("name", name), ("cause", failure.cause.rawValue), ("detail", failure.sentence),
+            ("next", ISO8601.text(next)))
+    }
 
     // MARK: clocks
 

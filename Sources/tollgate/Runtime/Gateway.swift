@@ -32,6 +32,7 @@ struct Gateway {
     private let threads: WorkerThreads
     private let watch: WorkerWatch
     private let certificates: Certificates
+    private let orders: AcmeOrders?
     private var unlabelledDrops: UnlabelledDrops
     private var nextLook: MonotonicTime
     private let addresses: [(address: SocketAddress, kind: ListenerKind)]
@@ -40,7 +41,8 @@ struct Gateway {
     /// Binds what was not inherited, reads keys and starts every thread. Throws an error whose description tells the operator what is
     /// wrong.
     init(
-        _ configuration: GatewayConfiguration, log: ServerLog, inheriting inherited: InheritedListeners = InheritedListeners()
+        _ configuration: GatewayConfiguration, log: ServerLog, environment: [(name: String, value: String)],
+        inheriting inherited: InheritedListeners = InheritedListeners()
     ) throws {
         let settings = configuration.settings
         let moment = EventLoop.now()
@@ -101,6 +103,10 @@ struct Gateway {
                 active.switched(now: EventLoop.now().wall) { $0.adopt(switches, of: kind) }
             }
         }
+        certificates.follow { workers.post(.adoptCertificates($0)) }
+        orders = try AcmeOrders(
+            configuration, active: active, accounts: accounts, certificates: certificates, workers: workers, health: health,
+            variables: environment)
         let purges = CachePurges(workers)
         accounts.switches.follow(CachePurges.kind) { purges.follow($0, isAnew: $1) }
         try accounts.start(configuration)
@@ -114,7 +120,8 @@ struct Gateway {
             sharing: try SharingPlan(configuration, workers: count, addresses: redisDiscovery?.addresses), sink: accessLog,
             workers: workers, active: active, health: health, redisDiscovery: redisDiscovery, keySets: keySets, accounts: accounts,
             adminAPI: assembly.adminAPI(
-                workers, keySets: keySets, limiter: limiter, spans: spans, accounts: accounts, startedAt: moment.wall),
+                workers, keySets: keySets, limiter: limiter, spans: spans, accounts: accounts, orders: orders,
+                startedAt: moment.wall),
             refreshes: TokenRefreshes(own: { await accounts.refresh($0) }, outside: outsideRefreshes),
             expiries: SessionExpiries { await accounts.newestExpiry(of: $0) }, spans: spans, watch: watch)
         try resolver.start()
@@ -122,6 +129,7 @@ struct Gateway {
         try threads.start(plan, wakers: wakers, listeners: sockets.ofWorker)
         health.configurationLoaded(succeeded: true, now: moment.wall)
         health.certificatesAdopted(certificates.expiries)
+        orders?.start()
     }
 
     /// Serves until SIGTERM or SIGINT, or until another process has taken over (SIGUSR2), then drains within the configured time.
@@ -163,14 +171,13 @@ struct Gateway {
         health.lookForCalm(at: moment.monotonic)
         active.releaseFormerPolicies()
         do {
-            if let context = try certificates.rotated(now: moment.monotonic) { workers.post(.adoptCertificates(context)) }
+            try certificates.rotate(now: moment.monotonic)
         } catch {
             log.error("session tickets keep their key", ("error", "\(error)"))
         }
         switch certificates.changed(now: moment.wall) {
         case .none: break
-        case .some(.success(let context)):
-            workers.post(.adoptCertificates(context))
+        case .some(.success):
             log.info("certificates changed")
             health.adopt(certificates, log)
         case .some(.failure(let fault)):
@@ -287,7 +294,7 @@ struct Gateway {
     private var parts: [any Part] { [resolver, certificatePart, accounts, courierPart, processPart] }
 
     private var certificatePart: CertificatePart {
-        CertificatePart(certificates: certificates, workers: workers, health: health, log: log)
+        CertificatePart(certificates: certificates, orders: orders, health: health, log: log)
     }
 
     private var courierPart: PlainPart {
@@ -350,6 +357,7 @@ struct Gateway {
         threads.join()
         spans.stop()
         outsideRefreshes.stop()
+        orders?.stop()
         accounts.stop { courier.stop() }
         resolver.stop()
         redisDiscovery?.stop()
@@ -363,16 +371,16 @@ struct Gateway {
 /// The certificates of the listeners, and those who learn of them.
 private struct CertificatePart: Part {
     let certificates: Certificates
-    let workers: WorkerBroadcast
+    let orders: AcmeOrders?
     let health: ConditionLog
     let log: ServerLog
 
     func prepare(_ next: NextConfiguration) throws -> Commit {
         let loaded = try certificates.load(next.configuration, now: next.moment.wall)
         return Commit {
-            certificates.adopt(loaded)
+            certificates.adopt(loaded, now: next.moment.wall)
         } published: {
-            if let context = certificates.context { workers.post(.adoptCertificates(context)) }
+            orders?.adopt()
             health.adopt(certificates, log)
         }
     }

@@ -23,7 +23,7 @@ struct ListenerSockets {
         ofWorker = Array(repeating: [], count: workers)
         self.inherited = inherited
         held = try inherited.addresses()
-        for declaration in configuration.settings.listeners {
+        for declaration in configuration.settings.listeners + configuration.settings.acmeListeners {
             try bind(declaration, .http) {
                 Listener(socket: $0, announces: declaration.expectsProxyHeader, allowsHTTP2: declaration.allowsHTTP2)
             }

@@ -36,9 +36,12 @@ struct ReadinessBoard {
             let consequence = "changes by other gateways are looked for in the database, and count within a second"
             readiness.add("bus", degradedBy: busProblem.map { "\(carrier): \($0); \(consequence)" })
         }
-        if !configuration.settings.tlsPairs.isEmpty {
+        if !configuration.settings.tlsPairs.isEmpty || !metrics.renewals.isEmpty {
             let expired = metrics.certificates.filter { $0.value <= now.wall }.keys.sorted()
-            readiness.add("certificates", degradedBy: expired.isEmpty ? nil : "expired: \(expired.joined(separator: ", "))")
+            let late = metrics.renewals.filter { $0.value.isLate(at: now.wall) }.sorted { $0.key < $1.key }
+            var reasons = late.map { "\($0.key): \($0.value.sentence)" }
+            if !expired.isEmpty { reasons.insert("expired: \(expired.joined(separator: ", "))", at: 0) }
+            readiness.add("certificates", degradedBy: reasons.isEmpty ? nil : reasons.joined(separator: "; "))
         }
         for status in keys {
             readiness.add("keys of \(status.name)", degradedBy: status.problem ?? (status.keyCount == 0 ? "keys never fetched" : nil))
