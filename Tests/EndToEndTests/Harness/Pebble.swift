@@ -65,6 +65,7 @@ final class Pebble {
     /// The addresses of a name.
     func resolve(_ name: String, to addresses: [String]) throws {
         let list = addresses.map { "\"\($0)\"" }.joined(separator: ",")
+        try curl("\(management)/clear-a", ["-d", #"{"host":"\#(name)"}"#])
         try curl("\(management)/add-a", ["-d", #"{"host":"\#(name)","addresses":[\#(list)]}"#])
     }
 
