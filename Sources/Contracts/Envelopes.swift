@@ -67,6 +67,7 @@ extension Catalogue {
         case .maintenance: "maintenance"
         case .gone: "gone"
         case .appUpdateRequired: "app_update_required"
+        case .addressDenied: "address_denied"
         }
     }
 
@@ -75,7 +76,7 @@ extension Catalogue {
         switch refusal.code {
         case .unauthorized: "invalid_client"
         case .tokenExpired, .tokenRevoked: "invalid_token"
-        case .forbidden, .premiumRequired: "access_denied"
+        case .forbidden, .premiumRequired, .addressDenied: "access_denied"
         case .badRequest, .notFound, .methodNotAllowed, .requestTimeout, .payloadTooLarge, .uriTooLong, .expectationFailed,
             .upgradeRequired, .headersTooLarge, .gone, .appUpdateRequired, .notImplemented, .versionNotSupported:
             "invalid_request"

@@ -5,9 +5,9 @@ package import Wire
 /// Decides requests: client address, route, identity, authorisation, limits. One per worker; no locks but that of `OpenSockets`,
 /// and no allocation for a request whose token is cached.
 ///
-/// The order is fixed: client address, preflight, path, route, sunset, maintenance, app version, origin, WebSocket handshake,
-/// `grpc-timeout`, `Authorization`, internal caller, token, actor, claims, tier, scopes, attributes, age of the sign-in, size, limit. A
-/// refusal ends it. The limit comes last, so a request
+/// The order is fixed: client address, preflight, path, route, lists of addresses, sunset, maintenance, app version, origin, WebSocket
+/// handshake, `grpc-timeout`, `Authorization`, internal caller, token, actor, claims, tier, scopes, attributes, age of the sign-in, size,
+/// limit. A refusal ends it. The limit comes last, so a request
 /// refused for another reason is not charged.
 package struct Admission: ~Copyable {
     private let pin = AddressPin()
@@ -91,17 +91,19 @@ package struct Admission: ~Copyable {
             decision.check = check
             decision.client = decision.client.inCheck(head.fields)
         }
-        if answersPreflight(head, bytes, peer, &decision) {
+        let denial = policy.addresses?.denial(of: decision.client)
+        if denial == nil, answersPreflight(head, bytes, peer, &decision) {
             if let check, !check.givesAnswers { decision.refuse(.forbidden(.preflight)) }
             return false
         }
         let found = findRoute(head, bytes, &decision)
         addCORSFields(head, bytes, peer, &decision)
-        guard let route = found else { return false }
+        guard let route = found else { return denial.map { refuse($0, &decision) } ?? false }
         let gate = policy.gates[route]
         decision.routeIndex = route
         decision.changesFields = gate.changesFields
         decision.use(isCall && gate.upstreamSpeaksHTTP2 ? .grpc : gate.dialect)
+        if let denial = denial ?? (gate.hasAddressRule ? denialByRoute(route, decision.client) : nil) { return refuse(denial, &decision) }
         guard !isShedding else {
             decision.refuse(.unavailable(.overload, retryAfterSeconds: 1))
             return false

@@ -6,8 +6,8 @@ import Wire
 /// decision, so the two cannot differ.
 package struct Explanation: Sendable, Equatable {
     package struct Step: Sendable, Equatable {
-        /// `client`, `path`, `route`, `cors`, `sunset`, `maintenance`, `app`, `caller`, `identity`, `standing`, `refresh`, `tier`, `scope`,
-        /// `attributes`, `sign-in`, `size`,
+        /// `client`, `path`, `route`, `address`, `cors`, `sunset`, `maintenance`, `app`, `caller`, `identity`, `standing`, `refresh`, `tier`,
+        /// `scope`, `attributes`, `sign-in`, `size`,
         /// `limit`, `split`, `cache`, `filter`, `compress`, `cause` or `verdict`; `tollgate explain` adds more.
         package let name: String
         package let text: String
@@ -48,13 +48,16 @@ package struct Explanation: Sendable, Equatable {
             let isPreflight = if case .answer = note.verdict { true } else { false }
             let isOther = refusal?.code == .methodNotAllowed
             add("route", isPreflight ? "none for the method that the preflight names" : isOther ? "none for this method" : "none")
+            if let address = Self.address(note, nil, policy) { add("address", address) }
             if let cors { add("cors", cors) }
             return
         }
         let rule = policy.rules[Int(note.routeIndex)]
         add("route", "\(rule.name): \(rule.pattern), auth=\(rule.auth.name)")
+        if let address = Self.address(note, rule, policy) { add("address", address) }
         if let cors { add("cors", cors) }
         if case .answer = note.verdict { return }
+        if case .addressDenied = refusal { return }
         addEdge(note, rule, policy)
         if [.maintenance, .gone, .appUpdateRequired].contains(refusal?.code) { return }
         if refusal == .forbidden(.origin) || refusal == .forbidden(.preflight) { return }
@@ -113,6 +116,21 @@ package struct Explanation: Sendable, Equatable {
         let via = note.client.peerIsTrusted ? ", named by a trusted proxy" : ""
         let doubt = note.client.isCertain ? "" : ", uncertain: the forwarding fields are missing, unreadable or contradictory"
         return note.client.address.text + via + doubt
+    }
+
+    /// How the lists of addresses took the client's; nil where there is none.
+    private static func address(_ note: borrowing DecisionRecord, _ rule: RouteRule?, _ policy: Policy) -> String? {
+        let lists = [("TOLLGATE_DENY_FROM", policy.denyFrom), ("deny-from=", rule?.denyFrom), ("allow-from=", rule?.allowFrom)]
+        let named = lists.filter { $0.1 != nil }.map(\.0)
+        guard !named.isEmpty else { return nil }
+        guard case .addressDenied(let why) = note.refusal else { return "passes by \(named.joined(separator: ", "))" }
+        switch why {
+        case .denied:
+            return
+                "\(policy.addresses?.denial(of: note.client) == nil ? "deny-from=" : "TOLLGATE_DENY_FROM") contains \(note.client.address.text)"
+        case .notAllowed: return "allow-from= does not contain \(note.client.address.text)"
+        case .uncertain: return "\(named.joined(separator: ", ")) needs a certain address"
+        }
     }
 
     private static func path(_ note: borrowing DecisionRecord) -> String {

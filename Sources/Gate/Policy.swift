@@ -24,6 +24,12 @@ package final class Policy: Sendable {
     package let dialect: Dialect
     /// Whether accounts exist, whose tiers override the claims of own tokens.
     package let hasAccounts: Bool
+    /// `TOLLGATE_DENY_FROM`; nil: no list.
+    package let denyFrom: NetworkList?
+    /// The networks of all lists.
+    private let networks: [NetworkList: NetworkSet]
+    /// Refuses requests by their address, whatever their route; nil if no list does.
+    let addresses: AddressRule?
     /// Names of the external issuers whose expired tokens can be refreshed.
     package let refreshers: Set<String>
     /// The source of the tiers of each issuer's users, by its index in `trust`.
@@ -77,7 +83,8 @@ package final class Policy: Sendable {
         internals: [InternalCaller] = [], realm: String = "tollgate", upgradeURL: String? = nil, envelopes: Envelopes = Envelopes(),
         dialect: Dialect = .problem, hasAccounts: Bool = false, refreshers: Set<String> = [],
         tierSources: [String: TierSource] = [:], identitySigner: IdentitySigner? = nil, cors: CORSRule? = nil,
-        ownOrigin: String? = nil, contractBases: [ContractBase] = [], tierScopes: [[String]] = [], versionGates: [VersionGate] = []
+        ownOrigin: String? = nil, contractBases: [ContractBase] = [], tierScopes: [[String]] = [], versionGates: [VersionGate] = [],
+        denyFrom: NetworkList? = nil, networks: [NetworkList: NetworkSet] = [:]
     ) throws(RouteFault) {
         self.version = version
         self.contractBases = contractBases.sorted { $0.path.count > $1.path.count }
@@ -85,6 +92,9 @@ package final class Policy: Sendable {
         table = try RouteTable(rules)
         self.trust = trust
         self.trustedProxies = trustedProxies
+        self.denyFrom = denyFrom
+        self.networks = networks
+        addresses = AddressRule(denying: denyFrom, networks)
         self.internals = internals
         self.realm = realm
         upgrade = upgradeURL.map { [Envelope.Extra(name: "upgrade_url", value: $0)] } ?? []
@@ -129,7 +139,7 @@ package final class Policy: Sendable {
         self.gates = gates
         hasCache = gates.contains(where: \.isCached)
         let table = attributes
-        plans = rules.map { RoutePlan($0, tiers: tiers, table) }
+        plans = rules.map { RoutePlan($0, tiers: tiers, table, networks) }
         tierLines = tiers.names.indices.map { tier in
             let lines = IdentityHeaders.tierFields(Tier(rawValue: UInt8(tier)), tiers)
             texts += lines
@@ -152,6 +162,9 @@ package final class Policy: Sendable {
         foldsEveryPath = other.foldsEveryPath
         trust = other.trust
         trustedProxies = other.trustedProxies
+        denyFrom = other.denyFrom
+        networks = other.networks
+        addresses = other.addresses
         internals = other.internals
         realm = other.realm
         upgrade = other.upgrade
@@ -210,7 +223,7 @@ package final class Policy: Sendable {
             refreshers: refreshers, tierSources: Dictionary(sources) { first, _ in first }, identitySigner: identitySigner,
             cors: defaultCORS < 0 ? nil : self.cors[defaultCORS].rule,
             ownOrigin: String(decoding: ownOrigin, as: UTF8.self), contractBases: contractBases, tierScopes: tierScopes,
-            versionGates: versionGates)
+            versionGates: versionGates, denyFrom: denyFrom, networks: networks)
     }
 
     /// Whether any route is cached.
@@ -277,6 +290,8 @@ struct RouteGate: Sendable {
     let forwardedAttributes: UInt64
     let announcesMerges: Bool
     let hasLimit: Bool
+    /// Whether it refuses requests by their address.
+    let hasAddressRule: Bool
     let isSplit: Bool
     let mirror: MirrorTarget?
     /// Whether its split looks at attributes of the account.
@@ -334,6 +349,7 @@ struct RouteGate: Sendable {
         announcesMerges = rule.announcesMerges
         guard rule.limits.count <= rule.mostLimits else { throw .tooManyLimits(rule.name) }
         hasLimit = !rule.limits.isEmpty
+        hasAddressRule = rule.denyFrom != nil || rule.allowFrom != nil
         isSplit = rule.split != nil
         mirror = MirrorTarget(rule.mirror)
         splitsByAttributes = isSplit && !rule.splitAttributes.isEmpty

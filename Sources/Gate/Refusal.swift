@@ -9,6 +9,7 @@ package enum RefusalCode: UInt8, CaseIterable, Sendable {
     /// With the upstream's own status.
     case upstreamError
     case maintenance, gone, appUpdateRequired
+    case addressDenied
 
     package var status: UInt16 { row.status }
     package var text: StaticString { row.text }
@@ -40,6 +41,7 @@ package enum RefusalCode: UInt8, CaseIterable, Sendable {
         case .maintenance: (503, "MAINTENANCE")
         case .gone: (410, "GONE")
         case .appUpdateRequired: (426, "APP_UPDATE_REQUIRED")
+        case .addressDenied: (403, "ADDRESS_DENIED")
         }
     }
 }
@@ -96,6 +98,15 @@ package enum Refusal: Equatable, Sendable {
         case preflight
     }
 
+    package enum Address: Equatable, Sendable {
+        /// `deny-from=` or `TOLLGATE_DENY_FROM` names it.
+        case denied
+        /// `allow-from=` does not name it.
+        case notAllowed
+        /// A list holds, and the fields of proxies do not say for certain which address it is.
+        case uncertain
+    }
+
     package enum Unavailable: Equatable, Sendable {
         /// The issuer's keys have never been fetched.
         case keys
@@ -138,6 +149,8 @@ package enum Refusal: Equatable, Sendable {
     case gone
     /// The version of the app is below the floor of this gate of the policy, or missing where it is required.
     case appUpdateRequired(gate: UInt8)
+    /// Requests of the client's address are not taken.
+    case addressDenied(Address)
 
     /// The refusal of a request that is not valid HTTP, or of an upstream's invalid answer.
     package init(_ fault: HTTPFault) {
@@ -181,6 +194,7 @@ package enum Refusal: Equatable, Sendable {
         case .maintenance: .maintenance
         case .gone: .gone
         case .appUpdateRequired: .appUpdateRequired
+        case .addressDenied: .addressDenied
         }
     }
 

@@ -51,6 +51,7 @@ extension Refusal {
         case .maintenance: "The service is down for maintenance. Try again later."
         case .gone: "This part of the service has been retired."
         case .appUpdateRequired: "This version of the app is too old. Install the update."
+        case .addressDenied: "Requests from this address are not accepted."
         }
     }
 }

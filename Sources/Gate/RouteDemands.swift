@@ -38,6 +38,8 @@ struct RouteDemands: Hashable, Sendable {
     private let maxAgeSeconds: UInt32
     private let limits: [Limit]
     private let filter: Filter?
+    private let denyFrom: NetworkList?
+    private let allowFrom: NetworkList?
 
     init(_ rule: RouteRule) {
         admitted = Self.admitted(rule.auth)
@@ -47,6 +49,8 @@ struct RouteDemands: Hashable, Sendable {
         attributes = rule.attributes
         maxAgeSeconds = rule.maxAgeSeconds ?? .max
         limits = rule.shadow.contains(.limit) ? [] : rule.limits.map { Limit($0, by: rule.limitBy) }
+        denyFrom = rule.denyFrom
+        allowFrom = rule.allowFrom
         let isFiltered = !rule.filters.isEmpty && !rule.shadow.contains(.filter)
         filter = isFiltered ? Filter(paths: rule.filters, isStrict: rule.filterIsStrict, unlabelled: rule.unlabelled) : nil
     }
@@ -66,6 +70,7 @@ struct RouteDemands: Hashable, Sendable {
     func isStricter(than other: Self) -> Bool {
         if other.admitted & ~admitted != 0 || tier > other.tier || maxAgeSeconds < other.maxAgeSeconds { return true }
         if let filter, filter != other.filter { return true }
+        if denyFrom != nil && denyFrom != other.denyFrom || allowFrom != nil && allowFrom != other.allowFrom { return true }
         if !claims.allSatisfy(other.claims.contains) || !attributes.allSatisfy(other.attributes.contains) { return true }
         if !scopes.allSatisfy(other.scopes.contains) { return true }
         return !limits.allSatisfy { mine in other.limits.contains { $0.isWithin(mine) } }

@@ -6,8 +6,9 @@ struct RoutePlan: Sendable {
     let compression: CompressionPlan?
     let split: SplitPlan?
     let edge: EdgePlan?
+    let addresses: AddressRule?
 
-    init(_ rule: RouteRule, tiers: TierList, _ attributes: AttributeTable) {
+    init(_ rule: RouteRule, tiers: TierList, _ attributes: AttributeTable, _ networks: [NetworkList: NetworkSet]) {
         filter = FilterPlan(rule, tiers: tiers)
         var changes = rule.requestFields
         if rule.auth.takesKeys { changes.removed.append("\(Admission.keyField)") }
@@ -16,6 +17,7 @@ struct RoutePlan: Sendable {
         compression = CompressionPlan(rule)
         split = SplitPlan(rule, attributes)
         edge = EdgePlan(rule)
+        addresses = AddressRule(denying: rule.denyFrom, allowing: rule.allowFrom, networks)
     }
 }
 

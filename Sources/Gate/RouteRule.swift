@@ -81,6 +81,9 @@ package struct RouteRule: Sendable {
     package var claims: [ClaimRequirement]
     /// All are required of the token, or of the tier of an own one (`scope=`).
     package var scopes: [String]
+    /// Whose requests are refused by their address (`deny-from=`), and whose alone are not (`allow-from=`); nil: no list.
+    package var denyFrom: NetworkList?
+    package var allowFrom: NetworkList?
     /// All are required of the account.
     package var attributes: [AttributeRequirement]
     /// The attributes that the upstream gets (`forward-attributes=`).

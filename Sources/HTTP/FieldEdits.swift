@@ -9,7 +9,8 @@ public import Wire
 public struct FieldEdits: ~Copyable {
     @usableFromInline var lines = ByteBuffer()
     @usableFromInline var removed: UInt64 = 0
-    @usableFromInline var losesCORS = false
+    /// Fields of the message that are removed by no `FieldName`: as bits, those of CORS and `Strict-Transport-Security`.
+    @usableFromInline var lost: UInt8 = 0
     @usableFromInline var names: FieldNames?
 
     /// No changes.
@@ -21,7 +22,7 @@ public struct FieldEdits: ~Copyable {
     @inlinable public mutating func removeAll() {
         if lines.capacity > Self.maxKept { lines = ByteBuffer() } else { lines.removeAll() }
         removed = 0
-        losesCORS = false
+        lost = 0
         if names != nil { names = nil }
     }
 
@@ -69,7 +70,7 @@ public struct FieldEdits: ~Copyable {
     @inlinable public mutating func append(_ other: borrowing FieldEdits) {
         lines.append(other.http1)
         removed |= other.removed
-        losesCORS = losesCORS || other.losesCORS
+        lost |= other.lost
         if let others = other.names { names = others }
     }
 
@@ -142,9 +143,14 @@ public struct FieldEdits: ~Copyable {
     }
 
     /// Removes the fields of CORS that the message has: every `Access-Control-…`, and `Origin` from its `Vary`.
-    @inlinable public mutating func removeCORS() { losesCORS = true }
+    @inlinable public mutating func removeCORS() { lost |= 1 }
 
-    @inlinable @inline(__always) public var removesCORS: Bool { losesCORS }
+    @inlinable @inline(__always) public var removesCORS: Bool { lost & 1 != 0 }
+
+    /// Removes every `Strict-Transport-Security` that the message has.
+    package mutating func removeStrictTransport() { lost |= 2 }
+
+    package var removesStrictTransport: Bool { lost & 2 != 0 }
 
     // MARK: reading
 

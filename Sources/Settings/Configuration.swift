@@ -31,6 +31,10 @@ package struct Configuration: Sendable {
     /// The PEM file of the CAs of the authority's server; nil for the system's.
     package var acmeAuthority: String?
     package var acmeListeners: [ListenerDeclaration] = []
+    /// Files with lists of revoked client certificates (`TOLLGATE_TLS_CLIENT_CRL`).
+    package var tlsRevocationLists: [String] = []
+    /// The value of `Strict-Transport-Security` (`TOLLGATE_HSTS`); nil: answers have none.
+    package var strictTransport: String?
     package var adminListeners: [ListenerDeclaration] = []
     /// Where proxies ask about requests of theirs.
     package var checkListeners: [ListenerDeclaration] = []
@@ -58,6 +62,8 @@ package struct Configuration: Sendable {
     /// Media types that are compressed beside those that the gateway knows (`TOLLGATE_COMPRESS_TYPES`).
     package var compressionTypes: [String] = []
     package var trustedProxies: [CIDR] = []
+    /// Whose requests are refused on every route (`TOLLGATE_DENY_FROM`); nil: no list.
+    package var denyFrom: NetworkList?
     /// `REDIS_URL` unparsed; it may contain a password. nil: limits are counted in process.
     package var redisURL: String?
     /// The contracts to mount, each as `id@base`.

@@ -13,6 +13,13 @@ extension ConfigurationReader {
         if !configuration.tlsListeners.isEmpty, configuration.tlsPairs.isEmpty, configuration.acmeDirectory == nil {
             fault(.listenTLS, "needs a certificate, set TOLLGATE_TLS_CERT and TOLLGATE_TLS_KEY, or TOLLGATE_ACME")
         }
+        if !configuration.tlsListeners.contains(where: { $0.address.port != nil }),
+            let listener = configuration.listeners.first(where: { $0.redirectPort == 0 })
+        {
+            fault(
+                .listen,
+                "\(quoted(listener.text)) has no TLS address to lead to, set TOLLGATE_LISTEN_TLS or write a port like ;redirect=443")
+        }
         let groups: [(Setting, [ListenerDeclaration])] = [
             (.listen, configuration.listeners), (.listenTLS, configuration.tlsListeners),
             (.acmeListen, configuration.acmeListeners), (.adminListen, configuration.adminListeners),
@@ -30,6 +37,21 @@ extension ConfigurationReader {
                     fault(setting, "\(listener.address) is already used by \(other.name), give it an address of its own")
                 }
             }
+        }
+    }
+
+    /// Refuses lists of revoked certificates without a CA that they could be of.
+    mutating func checkRevocationLists() {
+        guard !configuration.tlsRevocationLists.isEmpty, configuration.tlsClientAuthority == nil else { return }
+        fault(.tlsClientCRL, "needs the CA whose certificates it revokes, set \(Setting.tlsClientCA.name) or remove it")
+    }
+
+    /// Refuses routes that would make a second `Strict-Transport-Security`.
+    mutating func checkStrictTransport() {
+        guard configuration.strictTransport != nil else { return }
+        for route in configuration.routes
+        where route.rule.answerFields.set.contains(where: { $0.name.lowercased() == "strict-transport-security" }) {
+            findings.fault(route, "sets Strict-Transport-Security, as TOLLGATE_HSTS does for all, remove one of them")
         }
     }
 

@@ -43,6 +43,8 @@ struct ConfigurationReader {
         checkSecrets()
         checkProxies()
         checkListeners()
+        checkStrictTransport()
+        checkRevocationLists()
         checkInternals()
         checkIssuers()
         checkPurchases()

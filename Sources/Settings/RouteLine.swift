@@ -33,6 +33,12 @@ extension RouteDeclaration: OptionTarget {
         LineOption("limit-by", \.rule.limitBy, .limitBy, values: LimitBy.forms, "the key of limits without `+by=`")
             .when { !$0.rule.limits.isEmpty || $0.rule.maxWebSockets != nil }.column { !$0.rule.limits.isEmpty }
         LineOption(
+            "allow-from", networks: \.rule.allowFrom,
+            "the only client networks whose requests pass, and files of them; others get 403 `ADDRESS_DENIED`")
+        LineOption(
+            "deny-from", networks: \.rule.denyFrom,
+            "client networks whose requests get 403 `ADDRESS_DENIED`, also where `allow-from` has them")
+        LineOption(
             "claims", list: \.rule.claims, "name=value,name=value", "claims that the token must have", part: claim, join: { $0 },
             show: { $0.map { "\($0.name)=\($0.value)" } })
         LineOption(

@@ -92,6 +92,9 @@ struct SettingReader: Sendable {
         }.emptyIsNone
     }
 
+    /// Paths.
+    static func files(_ path: Path<[String]>) -> Self { Self(path) { $0.paths($1) }.emptyIsNone }
+
     // MARK: secrets
 
     static func secret(_ path: Path<[UInt8]?>) -> Self { Self(path) { .some($0.values.secret($1)?.bytes) } }

@@ -148,8 +148,8 @@ package struct PlainSettings: Sendable {
 /// The other settings, each with its property of `Configuration`, and the order of reading and of the reference.
 extension Setting {
     package static let listen = Setting(
-        "TOLLGATE_LISTEN", .listeners(\.listeners, allowing: [.proxy, .h2c]), default: "127.0.0.1:8000", restart: true,
-        "Addresses for plain HTTP, separated by spaces: `127.0.0.1:8000`, `[::1]:8000` or `unix:/path`; a `;proxy` after one requires the PROXY protocol, a `;h2c` allows HTTP/2 by prior knowledge. Empty for none."
+        "TOLLGATE_LISTEN", .listeners(\.listeners, allowing: [.proxy, .h2c, .redirect]), default: "127.0.0.1:8000", restart: true,
+        "Addresses for plain HTTP, separated by spaces: `127.0.0.1:8000`, `[::1]:8000` or `unix:/path`; a `;proxy` after one requires the PROXY protocol, a `;h2c` allows HTTP/2 by prior knowledge; a `;redirect` leads each request to HTTPS (308), at the port of the first TLS address or, `;redirect=443`, another. Empty for none."
     )
     package static let listenTLS = Setting(
         "TOLLGATE_LISTEN_TLS", .listeners(\.tlsListeners, allowing: [.proxy]), restart: true,
@@ -160,6 +160,10 @@ extension Setting {
     )
     package static let tlsKey = Setting(
         "TOLLGATE_TLS_KEY", .readByAnotherRow.emptyIsNone, "PEM files with the private keys, in the order of `TOLLGATE_TLS_CERT`.")
+    package static let strictTransport = Setting(
+        "TOLLGATE_HSTS", .value(ifSet: \.strictTransport, .plain(TypedText.strictTransport)),
+        "`Strict-Transport-Security` of every response over TLS, in place of upstreams' own: how long browsers use HTTPS alone, like `180d`; `180d,subdomains` also for all subdomains, `365d,subdomains,preload` also by their built-in lists."
+    )
     package static let adminListen = Setting(
         "TOLLGATE_ADMIN_LISTEN", .listeners(\.adminListeners, allowing: []), default: "127.0.0.1:9090", restart: true,
         "Addresses for `/livez`, `/readyz`, `/metrics` and the admin API. Empty for none.")
@@ -212,6 +216,10 @@ extension Setting {
     package static let trustedProxies = Setting(
         "TOLLGATE_TRUSTED_PROXIES", .words(\.trustedProxies, TypedText.network).emptyIsNone,
         "Networks of proxies whose `X-Forwarded-For`, `Forwarded` and `X-Request-Id` are trusted. `0.0.0.0/0` or `::/0` would let every client name its own address, of which `check` warns."
+    )
+    package static let denyFrom = Setting(
+        "TOLLGATE_DENY_FROM", .networks(\.denyFrom),
+        "Networks whose requests are refused with 403 `ADDRESS_DENIED` on every route and endpoint, and files of them, `10.0.0.0/8 file:blocked.txt`. See [operations](operations.md#lists-of-addresses)."
     )
     package static let redisURL = Setting(
         "REDIS_URL", .secretText(\.redisURL), shown: "counters in process", secret: true, restart: true,
@@ -306,6 +314,10 @@ extension Setting {
         "TOLLGATE_TLS_CLIENT_CA", .oneFile(\.tlsClientAuthority),
         "PEM file of the CA of internal callers (mTLS): a client certificate is requested but optional, and must chain to this CA. A changed file is reloaded without a restart."
     )
+    package static let tlsClientCRL = Setting(
+        "TOLLGATE_TLS_CLIENT_CRL", .files(\.tlsRevocationLists),
+        "Files with lists of revoked client certificates (CRLs), PEM or DER, separated by spaces; a changed file is reloaded without a restart. A CA of `TOLLGATE_TLS_CLIENT_CA` without a list is not checked; while a list has expired, no certificate of its CA passes."
+    )
     package static let keySecret = Setting(
         "TOLLGATE_KEY_SECRET", .secret(\.keySecret), secret: true, restart: true,
         "A secret of 32 bytes or more that several gateways share. It seals the signing keys in PostgreSQL, keys the hashes of limits in Redis, and authenticates the gateways' messages there."
@@ -347,9 +359,10 @@ extension Setting {
 
     package static let all: [Setting] =
         [
-            listen, listenTLS, tlsCert, tlsKey, adminListen, checkListen, adminToken, scopedAdminToken, adminHosts, workers,
+            listen, listenTLS, tlsCert, tlsKey, strictTransport, adminListen, checkListen, adminToken, scopedAdminToken, adminHosts,
+            workers,
             plain.dataDirectory.row, plain.publicURL.row, plain.issuer.row, plain.audience.row, jwtSecret, plain.signingAlgorithm.row,
-            plain.clockSkewSeconds.row, tiers, scopes, trust, upstream, route, internalCaller, versionGate, trustedProxies, redisURL,
+            plain.clockSkewSeconds.row, tiers, scopes, trust, upstream, route, internalCaller, versionGate, trustedProxies, denyFrom, redisURL,
             plain.rateLimitFailure.row,
             plain.redisTimeoutMilliseconds.row, plain.tokenCacheEntries.row, contracts, dlauthPath, provider, account, deletion, appleKey,
             events, signUpHook,
@@ -365,7 +378,8 @@ extension Setting {
             plain.compressionCodings.row, compressionTypes, plain.cacheSize.row,
             plain.dnsRefreshMilliseconds.row, plain.http2Streams.row, plain.http2StreamWindow.row, plain.http2ConnectionWindow.row,
             upgradeURL, cors, plain.logLevel.row, plain.accessLog.row, smtpURL, plain.mailFrom.row, plain.appName.row, smsURL,
-            plain.smsBudget.row, smsDomain, smsAppHash, resetURL, mailTemplates, notices, tlsClientCA, plain.hasConsoleOnMain.row,
+            plain.smsBudget.row, smsDomain, smsAppHash, resetURL, mailTemplates, notices, tlsClientCA, tlsClientCRL,
+            plain.hasConsoleOnMain.row,
             keySecret,
         ] + certificates + traces
 }

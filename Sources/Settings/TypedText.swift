@@ -169,6 +169,21 @@ package enum TypedText {
         return network
     }
 
+    /// The value of `Strict-Transport-Security` (RFC 6797 §6.1) from `180d[,subdomains][,preload]`.
+    static func strictTransport(_ text: String) throws(ParseError) -> String {
+        let parts = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+        let seconds = try duration(parts[0], 0...315_360_000_000) / 1_000
+        let (flags, known) = (parts.dropFirst(), ["subdomains", "preload"])
+        guard flags.allSatisfy(known.contains), Set(flags).count == flags.count else {
+            throw ParseError("has another part than a duration, subdomains and preload, each once, write one like 180d,subdomains")
+        }
+        if flags.contains("preload"), !flags.contains("subdomains") || seconds < 31_536_000 {
+            throw ParseError("has preload, for which browsers want more, write 365d,subdomains,preload")
+        }
+        return "max-age=\(seconds)" + (flags.contains("subdomains") ? "; includeSubDomains" : "")
+            + (flags.contains("preload") ? "; preload" : "")
+    }
+
     static func codings(_ text: String) throws(ParseError) -> CompressionCodings {
         if text == "off" { return .none }
         let words = text.split(whereSeparator: { $0 == " " || $0 == "," }).map(String.init)

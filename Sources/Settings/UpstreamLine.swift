@@ -34,6 +34,11 @@ package struct UpstreamDeclaration: Hashable, Sendable {
     package var pathsAreExact = false
     /// PEM file of the CA for the upstream's certificate; nil for the system's.
     package var authorityFile: String?
+    /// PEM files of the certificate for the upstream, and of its key (`tls-cert=`, `tls-key=`).
+    package var clientCertificate: String?
+    package var clientKey: String?
+    /// The name of its certificate (`tls-name=`); nil: that of the address.
+    package var tlsName: String?
     package var origin: Origin
 
     package var name: String { settings.name }
@@ -84,6 +89,14 @@ extension UpstreamDeclaration: OptionTarget {
         ).json("paths_exact")
         LineOption("tls-ca", ifSet: \.authorityFile, .path, "a PEM file", "the CA of its certificate; the system's CAs by default")
         LineOption(
+            "tls-cert", ifSet: \.clientCertificate, .path, "a PEM file",
+            "the certificate that the gateway shows it (mTLS), with its chain; used without a restart when it changes, and so are the files of the next and the last option"
+        )
+        LineOption("tls-key", ifSet: \.clientKey, .path, "a PEM file", "the private key of `tls-cert`")
+        LineOption(
+            "tls-name", ifSet: \.tlsName, .plain(TypedText.hostName), "a host name",
+            "the name that its certificate must have, and that it is asked for (SNI), in place of the address's")
+        LineOption(
             "eject-failures", orOff: \.settings.outliers.failures, .count(1...1_000),
             "the number of failures in a row that eject an address: no response, 502, 503, 504, or `UNAVAILABLE` of gRPC")
         LineOption(
@@ -129,8 +142,12 @@ extension UpstreamDeclaration {
         self.init(name: name, bases: bases, origin: line.entry.origin)
         line.read(into: &self)
         if settings.health == .grpc, !speaksHTTP2 { line.fault("health=grpc needs HTTP/2, write http2=on beside it") }
-        if line.has("tls-ca"), !bases.contains(where: \.isTLS) {
-            line.fault("tls-ca= is for https:// addresses and there is none, remove it or write https://")
+        for key in ["tls-ca", "tls-cert", "tls-key", "tls-name"] where line.has(key) && !bases.contains(where: \.isTLS) {
+            line.fault("\(key)= is for https:// addresses and there is none, remove it or write https://")
+        }
+        if (clientCertificate == nil) != (clientKey == nil) {
+            let (given, missing) = clientKey == nil ? ("tls-cert", "tls-key") : ("tls-key", "tls-cert")
+            if line.has(given), !line.has(missing) { line.fault("\(given)= needs \(missing)=, the other file of the pair, add it") }
         }
     }
 }

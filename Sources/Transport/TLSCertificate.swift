@@ -73,6 +73,14 @@ struct TLSCertificate: ~Copyable {
         return certificate
     }
 
+    /// Has `context` show it, with its chain; false if OpenSSL takes none such.
+    func install(in context: OpaquePointer) -> Bool {
+        var works = unsafe SSL_CTX_use_certificate(context, leaf) == 1
+        // swift-format-ignore
+        for unsafe link in unsafe chain where works { works = unsafe tls_add_chain(context, link) == 1 }
+        return unsafe works && SSL_CTX_use_PrivateKey(context, key) == 1
+    }
+
     deinit {
         unsafe X509_free(leaf)
         unsafe chain.forEach { unsafe X509_free($0) }
@@ -98,6 +106,43 @@ struct TLSCertificate: ~Copyable {
         return unsafe found
     }
 
+    /// Lists of revoked certificates (CRLs) of a file, in DER one and in PEM one or more; the caller frees them.
+    static func revocationLists(_ path: String) throws(TLSFault) -> [OpaquePointer] {
+        let bytes = try read(path, limit: 64 << 20)
+        var found: [OpaquePointer] = unsafe []
+        unsafe withPEM(bytes) { bio in
+            while let list = unsafe PEM_read_bio_X509_CRL(bio, nil, nil, nil) { unsafe found.append(list) }
+        }
+        let code = TLSErrors.take()
+        if unsafe found.isEmpty {
+            unsafe withPEM(bytes) { bio in
+                if let list = unsafe d2i_X509_CRL_bio(bio, nil) { unsafe found.append(list) }
+            }
+            TLSErrors.clear()
+        }
+        if unsafe !found.isEmpty && (tls_error_is_pem_end(code) == 1) { return unsafe found }
+        unsafe found.forEach { unsafe X509_CRL_free($0) }
+        throw TLSFault(
+            "\(path) holds no list of revoked certificates, or a broken one",
+            right: "it should be DER, or PEM text with -----BEGIN X509 CRL-----")
+    }
+
+    /// A distinguished name on one line (RFC 2253).
+    static func name(_ name: OpaquePointer?) -> String {
+        guard let bio = unsafe BIO_new(BIO_s_mem()) else { return "" }
+        defer { unsafe BIO_free(bio) }
+        _ = unsafe X509_NAME_print_ex(bio, name, 0, copenssl_name_flags())
+        var text = [UInt8](repeating: 0, count: 512)
+        let count = unsafe BIO_read(bio, &text, Int32(text.count))
+        return String(decoding: text.prefix(Int(max(0, count))), as: UTF8.self)
+    }
+
+    static func time(_ time: UnsafePointer<ASN1_TIME>?) -> WallTime? {
+        var parts = unsafe tm()
+        guard unsafe time != nil, unsafe ASN1_TIME_to_tm(time, &parts) == 1 else { return nil }
+        return unsafe WallTime(seconds: Int64(timegm(&parts)))
+    }
+
     private static func key(in text: [UInt8], _ path: String) throws(TLSFault) -> OpaquePointer {
         var key: OpaquePointer?
         var asked = false
@@ -121,9 +166,9 @@ struct TLSCertificate: ~Copyable {
             "\(path) holds no private key (\(reason))", right: "it should be PEM text with -----BEGIN PRIVATE KEY-----")
     }
 
-    fileprivate static func read(_ path: String) throws(TLSFault) -> [UInt8] {
+    fileprivate static func read(_ path: String, limit: Int = 1 << 20) throws(TLSFault) -> [UInt8] {
         do throws(SystemFault) {
-            return try FileBytes.read(path, limit: 1 << 20)
+            return try FileBytes.read(path, limit: limit)
         } catch {
             throw TLSFault(error.description)
         }
@@ -152,8 +197,6 @@ struct TLSCertificate: ~Copyable {
     }
 
     private static func text(_ time: UnsafePointer<ASN1_TIME>?) -> String {
-        var parts = unsafe tm()
-        guard unsafe ASN1_TIME_to_tm(time, &parts) == 1 else { return "an unreadable time" }
-        return unsafe ISO8601.text(WallTime(seconds: Int64(timegm(&parts))))
+        unsafe self.time(time).map(ISO8601.text) ?? "an unreadable time"
     }
 }

@@ -7,11 +7,16 @@ import Wire
 final class TLSClientAuthority: Sendable {
     /// Equal for equal files.
     let fingerprint: [UInt8]
+    /// When the lists of revoked certificates of an issuer end, by its name.
+    let listEnds: [String: WallTime]
+    /// Sentences about lists that are of no use.
+    let warnings: [String]
     // OpenSSL counts references to both; neither changes after init.
     private nonisolated(unsafe) let store: OpaquePointer
     private nonisolated(unsafe) let certificates: [OpaquePointer]
 
-    init(_ path: String) throws(TLSFault) {
+    /// `lists` are files with lists of revoked certificates.
+    init(_ path: String, lists: [String]) throws(TLSFault) {
         let found = try unsafe TLSCertificate.certificates(path)
         guard unsafe !found.isEmpty, let store = unsafe X509_STORE_new() else {
             throw TLSFault("\(path) holds no certificate", right: "it should be PEM text with -----BEGIN CERTIFICATE-----")
@@ -24,6 +29,13 @@ final class TLSClientAuthority: Sendable {
         }
         // Trusts intermediate certificates too, without their root.
         _ = unsafe X509_STORE_set_flags(store, UInt(X509_V_FLAG_PARTIAL_CHAIN))
+        do throws(TLSFault) {
+            (listEnds, warnings) = try unsafe Self.add(lists, to: store, of: found)
+        } catch {
+            unsafe X509_STORE_free(store)
+            unsafe found.forEach { unsafe X509_free($0) }
+            throw error
+        }
         TLSErrors.clear()
         unsafe self.store = unsafe store
         unsafe certificates = unsafe found
@@ -37,11 +49,35 @@ final class TLSClientAuthority: Sendable {
 
     /// Makes sessions of `context` request a certificate; false if out of memory.
     func ask(_ context: OpaquePointer) -> Bool {
-        unsafe tls_judge_tickets(context)
+        unsafe tls_judge_tickets(context, listEnds.isEmpty ? 0 : 1)
         // The names tell a client with several certificates which one to send.
         // swift-format-ignore
         for unsafe certificate in unsafe certificates where unsafe SSL_CTX_add_client_CA(context, certificate) != 1 { return false }
         return unsafe tls_ask_clients(context, store) == 1
+    }
+
+    /// Has the store look certificates up in the lists of these files. Of several of one issuer OpenSSL uses the latest.
+    private static func add(
+        _ files: [String], to store: OpaquePointer, of authorities: [OpaquePointer]
+    ) throws(TLSFault) -> (ends: [String: WallTime], warnings: [String]) {
+        var (ends, warnings): ([String: WallTime], [String]) = ([:], [])
+        let names = unsafe authorities.map { unsafe TLSCertificate.name(X509_get_subject_name($0)) }
+        for file in files {
+            let lists = try unsafe TLSCertificate.revocationLists(file)
+            // swift-format-ignore
+            for unsafe list in unsafe lists {
+                let issuer = unsafe TLSCertificate.name(X509_CRL_get_issuer(list))
+                let end = unsafe TLSCertificate.time(X509_CRL_get0_nextUpdate(list)) ?? WallTime(microseconds: .max)
+                ends[issuer] = max(ends[issuer] ?? end, end)
+                if !names.contains(issuer) {
+                    warnings.append("the list in \(file) is of \(issuer), which is none of the CAs: it holds for intermediate ones at most")
+                }
+                _ = unsafe X509_STORE_add_crl(store, list)
+                unsafe X509_CRL_free(list)
+            }
+        }
+        if !files.isEmpty { unsafe tls_check_lists(store) }
+        return (ends, warnings)
     }
 
     private static func digest(_ certificate: OpaquePointer) -> [UInt8] {

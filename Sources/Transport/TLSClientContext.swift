@@ -8,10 +8,25 @@ package final class TLSClientContext: Sendable {
     // OpenSSL counts references to a context, and any thread may make sessions of it; it does not change after init.
     nonisolated(unsafe) let context: OpaquePointer
 
-    /// Verifies by the system's roots, or only by those in the PEM file `authorityFile`.
-    package init(authorityFile: String? = nil, protocols: [String] = ["http/1.1"]) throws(TLSFault) {
+    /// Problem with the validity period of the certificate that servers are shown, if any.
+    package let warning: String?
+
+    /// Verifies by the system's roots, or only by those in the PEM file `authorityFile`. Shows servers that ask the certificate of `pair`.
+    package init(
+        authorityFile: String? = nil, pair: TLSCertificatePair? = nil, protocols: [String] = ["http/1.1"]
+    ) throws(TLSFault) {
         guard let context = unsafe SSL_CTX_new(TLS_client_method()) else { throw TLSFault(TLSErrors.takeText()) }
         unsafe self.context = unsafe context
+        var warning: String?
+        if let pair {
+            do throws(TLSFault) {
+                warning = try unsafe Self.show(pair, context)
+            } catch {
+                unsafe SSL_CTX_free(context)
+                throw error
+            }
+        }
+        self.warning = warning
         TLSErrors.clear()
         unsafe TLSProtocols.configure(context)
         unsafe tls_set_session_cache_off(context)
@@ -34,6 +49,14 @@ package final class TLSClientContext: Sendable {
         } else if unsafe SSL_CTX_set_default_verify_paths(context) != 1 {
             throw TLSFault("the system's root certificates cannot be read: \(TLSErrors.takeText())")
         }
+    }
+
+    private static func show(_ pair: TLSCertificatePair, _ context: OpaquePointer) throws(TLSFault) -> String? {
+        let certificate = try TLSCertificate.read(pair, now: EventLoop.now().wall)
+        guard unsafe certificate.install(in: context) else {
+            throw TLSFault("the certificate in \(pair.certificate) cannot be shown: \(TLSErrors.takeText())")
+        }
+        return certificate.warning
     }
 
     deinit { unsafe SSL_CTX_free(context) }

@@ -22,19 +22,22 @@ package final class TLSServerContext: Sendable {
     // Never changes after init.
     private nonisolated(unsafe) let protocols: UnsafeMutableBufferPointer<UInt8>
     let tickets: TLSTicketKeys
+    /// When the lists of revoked client certificates end, by their issuer.
+    package var listEnds: [String: WallTime] { clients?.listEnds ?? [:] }
     /// Trust anchors for client certificates; nil if none are requested.
     private let clients: TLSClientAuthority?
 
     /// The first pair is the default if no pair matches the client's SNI. `protocols` are offered by ALPN, best first. With
-    /// a `clientAuthority`, a PEM file, client certificates are requested. With `previous`, its sessions can be resumed,
-    /// unless it verified client certificates differently. With `refusesOtherNames`, handshakes for names that no certificate has are
-    /// refused, and there may be no pair.
+    /// a `clientAuthority`, a PEM file, client certificates are requested, and looked up in `revocationLists`. With `previous`, its
+    /// sessions can be resumed, unless it verified client certificates differently. With `refusesOtherNames`, handshakes for names that no
+    /// certificate has are refused, and there may be no pair. `ticketKeys` are those that gateways share.
     package convenience init(
-        pairs: [TLSCertificatePair], clientAuthority: String? = nil, protocols: [String] = ["http/1.1"], now: WallTime,
-        refusesOtherNames: Bool = false, resuming previous: TLSServerContext? = nil
+        pairs: [TLSCertificatePair], clientAuthority: String? = nil, revocationLists: [String] = [], protocols: [String] = ["http/1.1"],
+        now: WallTime, refusesOtherNames: Bool = false, resuming previous: TLSServerContext? = nil, ticketKeys: [[UInt8]] = []
     ) throws(TLSFault) {
         guard !pairs.isEmpty || refusesOtherNames else { throw TLSFault("TLS needs a certificate and its key") }
-        let clients: TLSClientAuthority? = if let clientAuthority { try TLSClientAuthority(clientAuthority) } else { nil }
+        let clients: TLSClientAuthority? =
+            if let clientAuthority { try TLSClientAuthority(clientAuthority, lists: revocationLists) } else { nil }
         let resumes = previous.map { $0.clients?.fingerprint == clients?.fingerprint } ?? false
         var files: [TLSServerEntry] = []
         for pair in pairs { files.append(try TLSServerEntry(pair, clients, now: now)) }
@@ -42,7 +45,7 @@ package final class TLSServerContext: Sendable {
         let beginning = if let first = files.first { first } else { try TLSServerEntry(bareFor: clients) }
         unsafe self.init(
             files: files, clients: clients, protocols: TLSProtocols.encode(protocols), refusesOtherNames: refusesOtherNames,
-            tickets: tickets, beginning: beginning)
+            tickets: tickets.sharing(clients == nil ? ticketKeys : []), beginning: beginning)
     }
 
     /// Takes ownership of `protocols`.
@@ -55,7 +58,7 @@ package final class TLSServerContext: Sendable {
         unsafe self.protocols = unsafe protocols
         certificates = issued.filter(\.isForAddress) + files + issued.filter { !$0.isForAddress }
         self.beginning = certificates.first ?? beginning
-        warnings = certificates.compactMap(\.warning)
+        warnings = (clients?.warnings ?? []) + certificates.compactMap(\.warning)
     }
 
     private func copy(
@@ -68,6 +71,21 @@ package final class TLSServerContext: Sendable {
             files: files, issued: issued ?? self.issued, challenges: challenges ?? self.challenges, clients: clients, protocols: protocols,
             refusesOtherNames: refusesOtherNames, tickets: tickets ?? self.tickets, beginning: beginning ?? self.beginning)
     }
+
+    /// When the lists in these files end, by their issuer, and warnings about them.
+    package static func revocationLists(
+        _ files: [String], of authority: String
+    ) throws(TLSFault) -> (ends: [String: WallTime], warnings: [String]) {
+        let clients = try TLSClientAuthority(authority, lists: files)
+        return (clients.listEnds, clients.warnings)
+    }
+
+    /// Bytes of a ticket key that gateways share.
+    package static var ticketKeyLength: Int { TLSTicketKeys.sharedLength }
+
+    /// The same configuration with other ticket keys of all gateways. Where client certificates are asked for, there are none: with such a
+    /// key tickets could be made that claim one.
+    package func sharing(_ ticketKeys: [[UInt8]]) -> TLSServerContext { copy(tickets: tickets.sharing(clients == nil ? ticketKeys : [])) }
 
     /// The same configuration with a new key for session tickets. Tickets of the current key stay valid, those of the
     /// previous one do not.
@@ -155,10 +173,7 @@ private final class TLSServerEntry: Sendable {
     init(_ pair: TLSCertificatePair, _ clients: TLSClientAuthority?, now: WallTime, isChallenge: Bool = false) throws(TLSFault) {
         let certificate = try TLSCertificate.read(pair, now: now)
         let context = try unsafe Self.context(clients)
-        var works = unsafe SSL_CTX_use_certificate(context, certificate.leaf) == 1
-        // swift-format-ignore
-        for unsafe link in unsafe certificate.chain where works { works = unsafe tls_add_chain(context, link) == 1 }
-        works = unsafe works && SSL_CTX_use_PrivateKey(context, certificate.key) == 1
+        var works = unsafe certificate.install(in: context)
         if let clients { works = unsafe works && clients.ask(context) }
         guard works else {
             unsafe SSL_CTX_free(context)

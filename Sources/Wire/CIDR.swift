@@ -32,6 +32,11 @@ package struct CIDR: Hashable, Sendable {
         address.isIPv4 == isIPv4 && Self.masked(address, prefix) == network
     }
 
+    /// The block's last address: host bits are one.
+    package var last: IPAddress {
+        IPAddress(high: network.high | ~Self.mask(prefix), low: network.low | ~Self.mask(prefix - 64))
+    }
+
     package var isIPv4: Bool { prefix >= 96 && network.isIPv4 }
 
     /// Whether it contains every address of its family.

@@ -12,7 +12,10 @@ import Testing
         let upstream: Upstream
         let gateway: Gateway
 
-        init(_ more: String = "") throws {
+        convenience init(_ more: String) throws { try self.init { _ in more } }
+
+        /// `more` are further settings, made once the clients' CA is there.
+        init(_ more: (CertificateAuthority) throws -> String = { _ in "" }) throws {
             folder = try Folder()
             server = try CertificateAuthority(folder)
             try server.issue("one", "DNS:localhost")
@@ -20,6 +23,7 @@ import Testing
             try clients.issue("billing", "DNS:billing.test", "URI:spiffe://example.org/billing")
             try clients.issue("other", "DNS:other.test", "URI:spiffe://example.org/other")
             try folder.write("clients.pem", clients.folder.read("ca.crt"))
+            let more = try more(clients)
             upstream = try Upstream()
             gateway = try Gateway(
                 """
@@ -134,6 +138,61 @@ import Testing
         #expect(try world.status("/internal/x", as: "billing") == 0)
         let again = try world.session("/internal/x", as: nil, ["-sess_in", file])
         #expect(again.contains("New, TLS") && again.contains("HTTP/1.1 403"))
+    }
+
+    /// A list ends after so many seconds; `names` are revoked.
+    private func list(
+        _ authority: CertificateAuthority, _ names: [String], endsWithin seconds: Int, _ file: String, form: String = "PEM"
+    ) throws {
+        let folder = authority.folder
+        try folder.write("index.txt", "")
+        try folder.write("ca.conf", "[ca]\ndefault_ca=a\n[a]\ndatabase=\(folder.file("index.txt"))\ndefault_md=sha256\n")
+        let signer = ["-config", folder.file("ca.conf"), "-cert", authority.file, "-keyfile", folder.file("ca.key")]
+        for name in names { try mustRun("openssl", ["ca"] + signer + ["-revoke", folder.file(name + ".crt")]) }
+        try mustRun("openssl", ["ca", "-gencrl"] + signer + ["-crlsec", "\(seconds)", "-out", folder.file("list.pem")])
+        try mustRun("openssl", ["crl", "-in", folder.file("list.pem"), "-outform", form, "-out", folder.file("list.new")])
+        try mustRun("mv", [folder.file("list.new"), file])
+    }
+
+    /// A revoked certificate opens nothing, also not by the session of an earlier connection. A CA without a list is not asked about.
+    @Test(arguments: ["-tls1_2", "-tls1_3"], ["PEM", "DER"])
+    func aRevokedCertificateOpensNothing(_ version: String, _ form: String) throws {
+        let folder = try Folder()
+        let (unlisted, file) = (try CertificateAuthority(Folder(), name: "unlisted"), folder.file("list"))
+        try unlisted.issue("billing", "URI:spiffe://example.org/billing")
+        let world = try World { clients in
+            try list(clients, [], endsWithin: 3_600, file, form: form)
+            return "TOLLGATE_TLS_CLIENT_CRL=\(file)"
+        }
+        try world.folder.write("clients.pem", world.clients.folder.read("ca.crt") + unlisted.folder.read("ca.crt"))
+        try world.gateway.waitForLog("certificates changed")
+        let session = world.folder.file("session")
+        try eventually("both CAs") { try world.status("/internal/x", as: "billing", of: unlisted) == 200 }
+        #expect(try world.session("/internal/x", as: "billing", [version, "-sess_out", session]).contains("HTTP/1.1 200"))
+        #expect(try world.session("/internal/x", as: nil, [version, "-sess_in", session]).contains("New, TLS"))
+        try list(world.clients, ["billing"], endsWithin: 3_600, file, form: form)
+        try eventually("the list") { try world.status("/internal/x", as: "billing") == 0 }
+        #expect(try !world.session("/internal/x", as: nil, [version, "-sess_in", session]).contains("HTTP/1.1 200"))
+        #expect(try world.status("/internal/x", as: "other") == 403)
+        #expect(try world.status("/internal/x", as: "billing", of: unlisted) == 200)
+        #expect(try !world.gateway.askAdmin("/readyz").text.contains("degraded"))
+        // Broken: the list before stays.
+        try world.gateway.folder.write("broken", "nothing")
+        try mustRun("mv", [world.gateway.folder.file("broken"), file])
+        try world.gateway.waitForLog("certificates not adopted")
+        try eventually("a degraded state") { try world.gateway.askAdmin("/readyz").text.contains("holds no list of revoked certificates") }
+        #expect(try world.status("/internal/x", as: "billing") == 0)
+        #expect(try world.status("/internal/x", as: "other") == 403)
+        // Its end: no certificate of that CA passes.
+        try list(world.clients, [], endsWithin: 1, file, form: form)
+        try world.gateway.waitForLog("client certificates are refused")
+        #expect(try world.status("/internal/x", as: "other") == 0)
+        #expect(try world.status("/open", as: nil) == 200)
+        #expect(try world.status("/internal/x", as: "billing", of: unlisted) == 200)
+        #expect(try world.gateway.askAdmin("/readyz").text.contains("so no client certificate of it passes"))
+        try list(world.clients, [], endsWithin: 3_600, file, form: form)
+        try eventually("the next list") { try world.status("/internal/x", as: "billing") == 200 }
+        #expect(try !world.gateway.askAdmin("/readyz").text.contains("degraded"))
     }
 
     @Test func whatIsNoAuthorityIsToldAtTheStart() throws {

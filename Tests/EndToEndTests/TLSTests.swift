@@ -197,6 +197,85 @@ import Testing
         #expect(log.suffix(3).allSatisfy { $0["error"].text == "handshake_failed" })
     }
 
+    /// nginx asks for a certificate and shows its serial number. While it is replaced, no request fails, and a broken pair changes nothing.
+    @Test(arguments: [false, true])
+    func anUpstreamIsShownACertificateWhichIsReplacedUnderLoad(_ http2: Bool) throws {
+        let folder = try Folder()
+        let (authority, clients) = (try CertificateAuthority(folder), try CertificateAuthority(Folder()))
+        try authority.issue("good", "DNS:backend.test")
+        try clients.issue("me", "DNS:gateway.test")
+        let upstream = try Nginx(
+            """
+            ssl_certificate \(folder.file("good.crt")); ssl_certificate_key \(folder.file("good.key"));
+            ssl_client_certificate \(clients.file); ssl_verify_client on; location / { return 200 "$ssl_client_serial $ssl_server_name"; }
+            """, tls: true, http2: http2)
+        let line = "https://127.0.0.1:\(upstream.port) tls-ca=\(authority.file) http2=\(http2 ? "on" : "off") connect-timeout=20s"
+        let gateway = try Gateway(
+            """
+            TOLLGATE_WORKERS=2
+            TOLLGATE_UPSTREAM_U="\(line) tls-name=backend.test tls-cert=\(clients.folder.file("me.crt")) tls-key=\(clients.folder.file("me.key"))"
+            TOLLGATE_UPSTREAM_BARE="\(line) tls-name=backend.test"
+            TOLLGATE_UPSTREAM_UNNAMED="\(line) tls-cert=\(clients.folder.file("me.crt")) tls-key=\(clients.folder.file("me.key"))"
+            TOLLGATE_ROUTE_ALL="/* upstream=u auth=none"
+            TOLLGATE_ROUTE_BARE="/bare upstream=bare auth=none"
+            TOLLGATE_ROUTE_UNNAMED="/unnamed upstream=unnamed auth=none"
+            """, folder: folder)
+        #expect(try gateway.ask("GET /bare").text.contains("No required SSL certificate was sent"))
+        #expect(try gateway.ask("GET /unnamed").status == 502)
+        func serial() throws -> String {
+            let text = try run("openssl", ["x509", "-noout", "-serial", "-in", clients.folder.file("me.crt")]).output
+            return (text.split(separator: "=").last.map(String.init) ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
+        }
+        let first = try serial()
+        #expect(try gateway.ask("GET /x").text == "\(first) backend.test")
+        let failures = Watched<[String]>([])
+        let (isOver, ended, port) = (Watched(false), Watched(0), gateway.port)
+        for _ in 0..<3 {
+            Thread.detachNewThread {
+                while !isOver.now {
+                    do {
+                        let answer = try Connection(port: port).ask("GET /x")
+                        if answer.status != 200 { failures.change { $0.append("\(answer)") } }
+                    } catch { failures.change { $0.append("\(error)") } }
+                }
+                ended.change { $0 += 1 }
+            }
+        }
+        for _ in 0..<3 {
+            try clients.issue("me", "DNS:gateway.test")
+            let next = try serial()
+            try eventually("the next certificate") { try (0..<8).allSatisfy { _ in try gateway.ask("GET /x").text.hasPrefix(next) } }
+        }
+        let last = try serial()
+        try clients.folder.write("me.key", "broken")
+        try gateway.waitForLog("a certificate for upstreams is not adopted")
+        #expect(try gateway.ask("GET /x").text.hasPrefix(last))
+        let ready = try gateway.askAdmin("/readyz")
+        #expect(ready.status == 200 && ready.text.contains("me.key"), "\(ready)")
+        isOver.change { $0 = true }
+        try ended.wait(for: "the end of the load") { $0 == 3 }
+        #expect(failures.now.isEmpty, "\(failures.now.prefix(3))")
+        try clients.issue("me", "DNS:gateway.test")
+        try eventually("no fault") { try !gateway.askAdmin("/readyz").text.contains("degraded") }
+    }
+
+    /// Gateways with the same secret resume the sessions of each other, in TLS 1.3 alone: there a key that leaks opens no recorded traffic.
+    @Test(arguments: [("-tls1_3", true, true), ("-tls1_2", true, false), ("-tls1_3", false, false)])
+    func aSessionIsResumedByAnotherGateway(_ version: String, _ sharesSecret: Bool, _ isResumed: Bool) throws {
+        let (upstream, folder) = (try Upstream(), try Folder())
+        let authority = try CertificateAuthority(folder)
+        try authority.issue("one", "DNS:localhost")
+        let gateways = try (0..<2).map { number in
+            let secret = String(repeating: sharesSecret ? "s" : "\(number)", count: 40)
+            return try Gateway(Self.settings(upstream, folder, pairs: ["one"]) + "\nTOLLGATE_KEY_SECRET=\(secret)")
+        }
+        let file = folder.file("session")
+        #expect(try session(gateways[0], [version, "-sess_out", file]).contains("New, TLS"))
+        let next = folder.file("next")
+        #expect(try session(gateways[1], [version, "-sess_in", file, "-sess_out", next]).contains(isResumed ? "Reused, TLS" : "New, TLS"))
+        if isResumed { #expect(try session(gateways[0], [version, "-sess_in", next]).contains("Reused, TLS")) }
+    }
+
     @Test func aReloadKeepsTheConnectionsOfAnHTTPSUpstreamWhoseAuthorityStays() throws {
         let folder = try Folder()
         let authority = try CertificateAuthority(folder)

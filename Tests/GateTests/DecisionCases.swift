@@ -59,7 +59,7 @@ struct DecisionDocument {
                 try Policy(
                     tiers: found.tiers, rules: rules, trust: AdmissionHarness.trust(requirements: RouteRule.requirements(of: rules)),
                     trustedProxies: found.trustedProxies, internals: found.internals.map(\.caller), cors: found.corsRule,
-                    ownOrigin: OriginPattern.origin(ofURL: found.publicURL)))
+                    ownOrigin: OriginPattern.origin(ofURL: found.publicURL), denyFrom: found.denyFrom))
         } catch {
             fail(line, "\(error)")
         }
@@ -222,7 +222,7 @@ struct DecisionDocument {
         DecisionDocument(name, try String(contentsOf: folder.appending(path: name), encoding: .utf8))
     }
 
-    static let names = ["admission.md", "clients.md", "cors.md", "hidden-routes.md", "sign-in.md"]
+    static let names = ["addresses.md", "admission.md", "clients.md", "cors.md", "hidden-routes.md", "sign-in.md"]
 }
 
 /// Requests to the routes of some settings, and the decision about each.

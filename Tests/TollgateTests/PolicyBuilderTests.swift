@@ -17,7 +17,7 @@ import Workbench
         let configuration = try #require(load(text).configuration)
         var keys = IssuerKeys(own: try SigningKeyRing.generate(.ES256, now: now))
         change(&keys)
-        return try PolicyBuilder.policy(configuration, keys: keys, version: 7, now: now)
+        return try PolicyBuilder.policy(configuration, keys: keys, networks: [:], version: 7, now: now)
     }
 
     @Test func theOwnKeysArePublishedBesideTheRoutes() throws {

@@ -118,6 +118,24 @@ import Wire
         #expect(again.join() == ["\(name) - \(changes < 2 ? "resumed" : "new")"])
     }
 
+    /// Keys that gateways share: the previous, the present and the next open tickets, in TLS 1.3 alone.
+    @Test(arguments: [
+        ("-tls1_3", 0, "resumed"), ("-tls1_3", 1, "resumed"), ("-tls1_3", -1, "resumed"), ("-tls1_3", 2, "new"), ("-tls1_2", 0, "new"),
+    ])
+    func `a ticket of a shared key is opened elsewhere for a day before and after`(_ version: String, _ days: Int, _ outcome: String) throws
+    {
+        let folder = try Folder()
+        let session = folder.file("session")
+        let keys = { (day: Int) in (day - 1...day + 1).map { [UInt8](repeating: UInt8($0), count: TLSServerContext.ticketKeyLength) } }
+        let pairs = [certificates.pair("localhost")]
+        let server = try LineServer(TLSServerContext(pairs: pairs, now: later, ticketKeys: keys(10)))
+        try run("openssl", client(server, [version, "-sess_out", session]), input: "bye\n", mayFail: true)
+        _ = server.join()
+        let again = try LineServer(TLSServerContext(pairs: pairs, now: later).sharing(keys(10 + days)))
+        try run("openssl", client(again, [version, "-sess_in", session]), input: "bye\n", mayFail: true)
+        #expect(again.join() == ["\(version == "-tls1_2" ? "TLSv1.2" : "TLSv1.3") - \(outcome)"])
+    }
+
     @Test func `a context with a new ticket key serves every name`() throws {
         let server = try LineServer(context().withNewTicketKey(), connections: 2)
         for (name, subject) in [("api.example.com", "api"), ("localhost", "localhost")] {

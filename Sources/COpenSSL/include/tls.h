@@ -51,25 +51,40 @@ static inline int tls_use_ticket_key(EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, c
     return EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), NULL, cipher_key, iv, seals) == 1 &&
            EVP_MAC_CTX_set_params(mac, parameters) == 1;
 }
+// A certificate whose issuer has no list of revoked ones passes. One with a list that cannot be used, as after its end, does not.
+static inline int tls_verified(int passes, X509_STORE_CTX *context) {
+    if (passes || X509_STORE_CTX_get_error(context) != X509_V_ERR_UNABLE_TO_GET_CRL) return passes;
+    X509 *certificate = X509_STORE_CTX_get_current_cert(context);
+    STACK_OF(X509_CRL) *lists = X509_STORE_CTX_get1_crls(context, X509_get_issuer_name(certificate));
+    int is_listed = lists && sk_X509_CRL_num(lists) > 0;
+    sk_X509_CRL_pop_free(lists, X509_CRL_free);
+    if (is_listed) return 0;
+    X509_STORE_CTX_set_error(context, X509_V_OK);
+    return 1;
+}
 // Requests client certificates, which are optional but must chain to a certificate of `authorities`.
 static inline int tls_ask_clients(SSL_CTX *context, X509_STORE *authorities) {
-    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, tls_verified);
     return (int)SSL_CTX_set1_verify_cert_store(context, authorities);
 }
+// Has each certificate of a chain looked up in the list of revoked ones of its issuer.
+static inline void tls_check_lists(X509_STORE *authorities) {
+    X509_STORE_set_flags(authorities, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
+}
 // A resumed session reuses the client's certificate without verifying it again. Forces a full handshake, which refuses it, if
-// it has expired.
+// it has expired, and with `context` always: it may have been revoked.
 static inline SSL_TICKET_RETURN tls_judge_ticket(SSL *session, SSL_SESSION *resumed, const unsigned char *name,
                                                  size_t name_count, SSL_TICKET_STATUS status, void *context) {
-    (void)session, (void)name, (void)name_count, (void)context;
+    (void)session, (void)name, (void)name_count;
     if (status != SSL_TICKET_SUCCESS && status != SSL_TICKET_SUCCESS_RENEW) return SSL_TICKET_RETURN_IGNORE_RENEW;
     X509 *certificate = SSL_SESSION_get0_peer(resumed);
-    if (certificate && (X509_cmp_time(X509_get0_notAfter(certificate), NULL) != 1 ||
+    if (certificate && (context || X509_cmp_time(X509_get0_notAfter(certificate), NULL) != 1 ||
                         X509_cmp_time(X509_get0_notBefore(certificate), NULL) != -1))
         return SSL_TICKET_RETURN_IGNORE_RENEW;
     return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
 }
-static inline int tls_judge_tickets(SSL_CTX *context) {
-    return SSL_CTX_set_session_ticket_cb(context, NULL, tls_judge_ticket, NULL);
+static inline int tls_judge_tickets(SSL_CTX *context, int has_lists) {
+    return SSL_CTX_set_session_ticket_cb(context, NULL, tls_judge_ticket, has_lists ? context : NULL);
 }
 typedef void (*tls_name_receiver)(const unsigned char *bytes, int count, int is_uri, void *context);
 // Calls back with the DNS names and URIs of a certificate's subject alternative name.

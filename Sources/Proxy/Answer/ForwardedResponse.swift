@@ -58,7 +58,7 @@ enum ForwardedResponse {
             let field = head.fields[index]
             let isReplaced = edits.removesCORS && isOfCORS(field, bytes)
             let passes =
-                !isReplaced && field.isForwarded(edits, bytes) && passes(field, bytes, isFirstLength: false)
+                !isReplaced && field.isForwarded(edits, bytes) && isOfUpstream(field, bytes, isFirstLength: false, edits)
                 && !WebSocketAcceptance.owns(bytes[field.name])
             run.add(field, bytes, &out, if: passes)
             if isReplaced, field.known == .vary, !field.endsHere { writeVary(bytes[field.value], &out) }
@@ -124,7 +124,7 @@ enum ForwardedResponse {
         _ field: Field, _ bytes: RawSpan, isFirstLength: Bool, _ edits: borrowing FieldEdits
     ) -> Bool {
         !(edits.removesCORS && isOfCORS(field, bytes)) && field.isForwarded(edits, bytes)
-            && passes(field, bytes, isFirstLength: isFirstLength)
+            && isOfUpstream(field, bytes, isFirstLength: isFirstLength, edits)
     }
 
     private static func isOfCORS(_ field: Field, _ bytes: RawSpan) -> Bool {
@@ -144,7 +144,7 @@ enum ForwardedResponse {
         if !isFirst { out.append("\r\n") }
     }
 
-    private static func passes(_ field: Field, _ bytes: RawSpan, isFirstLength: Bool) -> Bool {
+    private static func isOfUpstream(_ field: Field, _ bytes: RawSpan, isFirstLength: Bool, _ edits: borrowing FieldEdits) -> Bool {
         switch field.known {
         // The parser made sure that all say the same, and that it is the length or frames nothing (HEAD, 304).
         case .contentLength: return isFirstLength
@@ -152,6 +152,7 @@ enum ForwardedResponse {
         // Content is passed on as it comes, so what an upstream says of buffering is for this gateway alone, and already done.
         case .other:
             return !IdentityHeaders.ownsInAnswer(bytes[field.name]) && !bytes[field.name].equalsIgnoringCase("x-accel-buffering")
+                && !(edits.removesStrictTransport && bytes[field.name].equalsIgnoringCase("strict-transport-security"))
         default: return true
         }
     }

@@ -195,33 +195,28 @@ extension Worker {
             scratch.decision = Decision()
             identify(exchange.index, input.readable, &scratch)
             prepareLocal(exchange.index, services.admin, .other, input.readable, &scratch)
-        } else if !downstream.challenges.isEmpty, let response = challengeResponse(client, input.readable, scratch.request) {
-            // Before routing, so that no route or redirection keeps it from the authority.
-            scratch.decision = Decision()
-            identify(exchange.index, input.readable, &scratch)
-            prepareLocal(exchange.index, { _ in response }, .documents, input.readable, &scratch)
         } else {
             // Others wait for its connection.
             if downstream.clientsWait, !downstream.clients[client].isStream {
                 apply(downstream.clients[client].http.drainRequested(headBegun: true), client, &scratch)
             }
-            let shedding = takeSlot(exchange.index, input.readable, scratch.request)
-            if downstream.listeners[downstream.clients[client].listener].isCheck {
-                check(exchange, input.readable, isSampled: isSampled, shedding: shedding, &scratch)
-            } else {
-                decide(exchange.index, input.readable, isSampled: isSampled, shedding: shedding, &scratch)
-                if exchanges.isCurrent(exchange) { exchanges[exchange.index].hold(input.readable.extracting(0..<length)) }
+            if !answersPlainly(exchange.index, input.readable, &scratch) {
+                judge(exchange, client, input.readable, length, isSampled: isSampled, &scratch)
             }
         }
         input.discard(length)
         start(exchange, bodyHasArrived: !input.isEmpty, &scratch)
     }
 
-    /// On a plain address only.
-    private func challengeResponse(_ client: ClientIndex, _ bytes: RawSpan, _ head: borrowing RequestHead) -> LocalResponse? {
-        let listener = downstream.clients[client].listener
-        guard downstream.listeners[listener].tls == nil, !downstream.listeners[listener].isCheck else { return nil }
-        return downstream.challenges.response(to: head, bytes)
+    private mutating func judge(
+        _ exchange: Handle<Exchange>, _ client: ClientIndex, _ bytes: RawSpan, _ length: Int, isSampled: Bool, _ scratch: inout Scratch
+    ) {
+        let shedding = takeSlot(exchange.index, bytes, scratch.request)
+        if downstream.listeners[downstream.clients[client].listener].isCheck {
+            return check(exchange, bytes, isSampled: isSampled, shedding: shedding, &scratch)
+        }
+        decide(exchange.index, bytes, isSampled: isSampled, shedding: shedding, &scratch)
+        if exchanges.isCurrent(exchange) { exchanges[exchange.index].hold(bytes.extracting(0..<length)) }
     }
 
     mutating func openExchange(_ client: ClientIndex) -> Handle<Exchange> {

@@ -81,6 +81,7 @@ extension Worker {
             admission.changeFields(requestID: exchanges[exchange].buffers.requestID.readable, &scratch.decision)
         }
         exchanges[exchange].buffers.answerEdits.append(scratch.decision.answerEdits)
+        addStrictTransport(exchange)
         if let sampler = settings.sampler { beginTrace(exchange, bytes, sampler, &scratch) }
     }
 

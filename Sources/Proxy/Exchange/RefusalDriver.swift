@@ -16,6 +16,7 @@ extension Worker {
             exchange = openExchange(client)
             noteUnread(exchange.index, client, fault)
             exchanges[exchange.index].request.dialect = admission.policy.dialect
+            addStrictTransport(exchange.index)
             let listener = downstream.listeners[downstream.clients[client].listener]
             if hasFields, !listener.isAdmin, !listener.isCheck {
                 admission.addCORSFields(

@@ -38,10 +38,13 @@ package final class UpstreamAddress: Sendable {
 
     /// Another object for the same address, for one worker: each request retains it, and a count that all workers change would move
     /// between their cores with every request.
-    init(unshared other: UpstreamAddress) {
+    convenience init(unshared other: UpstreamAddress) { self.init(other, tls: other.tls) }
+
+    /// The same address with another context.
+    package init(_ other: UpstreamAddress, tls: TLSClientContext?) {
         address = other.address
         addressText = other.addressText
-        tls = other.tls
+        self.tls = tls
         serverName = other.serverName
         authority = other.authority
         pathPrefix = other.pathPrefix

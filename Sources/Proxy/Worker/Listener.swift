@@ -12,6 +12,8 @@ package struct Listener: Sendable {
     /// Serves HTTP/2 by prior knowledge beside HTTP/1 (`;h2c`).
     package var allowsHTTP2: Bool
     package var tls: TLSServerContext?
+    /// Leads each request to HTTPS at this port (`;redirect`); nil: serves it.
+    package var redirectPort: UInt16?
     /// A drain has closed the descriptor, which may be another socket's since.
     var isClosed = false
 

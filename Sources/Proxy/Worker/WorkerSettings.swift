@@ -55,6 +55,8 @@ package struct WorkerSettings: Sendable {
     package var maxBuffers = Int.max
     /// Bytes of the answers that this worker keeps.
     package var cacheBytes = 64 << 20
+    /// The line of `Strict-Transport-Security`; empty: answers have none.
+    package var strictTransport: [UInt8] = []
     /// Which requests are recorded as spans; nil: none.
     package var sampler: TraceSampler?
 

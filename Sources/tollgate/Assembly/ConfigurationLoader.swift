@@ -108,16 +108,19 @@ enum MaterialCheck {
         }
         if let path = configuration.settings.tlsClientAuthority {
             checkAuthority(path, configuration.settings.origin(of: .tlsClientCA), Setting.tlsClientCA.name, &findings)
+            checkLists(of: path, configuration.settings, now: now, &findings)
         }
         if let path = configuration.settings.tracing.authorityFile {
             checkAuthority(path, configuration.settings.origin(of: .otlpCertificate), Setting.otlpCertificate.name, &findings)
         }
         checkClientCertificate(configuration.settings, now: now, &findings)
+        checkNetworks(configuration.settings, &findings)
         PurchaseStores.check(configuration.settings, &findings)
         AppleKeyPlan.check(configuration.settings, &findings)
         Webhooks.check(configuration.settings, &findings)
         for upstream in configuration.settings.upstreams {
             if let path = upstream.authorityFile { checkAuthority(path, option: "tls-ca", upstream.origin, upstream.variable, &findings) }
+            checkPair(of: upstream, &findings)
         }
         if let path = configuration.mail.mail?.server.authorityFile {
             checkAuthority(path, option: "tls-ca", configuration.settings.origin(of: .smtpURL), Setting.smtpURL.name, &findings)
@@ -133,6 +136,46 @@ enum MaterialCheck {
         } catch {
             let text = error.describe(orGive: "give a PEM file of the CA's certificate")
             findings.fault(Finding(origin, name, option.map { "\($0)= is of no use: \(text)" } ?? text))
+        }
+    }
+
+    /// The files of lists of networks.
+    private static func checkNetworks(_ settings: Configuration, _ findings: inout Findings) {
+        for (list, place) in settings.networkLists {
+            let option = place.message.isEmpty ? "" : "\(place.message) names a file that is of no use: "
+            for path in list.files {
+                do throws(NetworkFileFault) {
+                    let networks = try NetworkLists.read(path)
+                    guard networks.isEmpty, list.networks.isEmpty, place.message == "allow-from=" else { continue }
+                    findings.warn(
+                        Finding(place.origin, place.name, "allow-from= names \(path), which has no network, so no request passes"))
+                } catch {
+                    findings.fault(Finding(place.origin, place.name, option + error.description))
+                }
+            }
+        }
+    }
+
+    private static func checkLists(of authority: String, _ settings: Configuration, now: WallTime, _ findings: inout Findings) {
+        guard !settings.tlsRevocationLists.isEmpty else { return }
+        let place = { Finding(settings.origin(of: .tlsClientCRL), Setting.tlsClientCRL.name, $0) }
+        do throws(TLSFault) {
+            let (ends, warnings) = try TLSServerContext.revocationLists(settings.tlsRevocationLists, of: authority)
+            for warning in warnings { findings.warn(place(warning)) }
+            for (issuer, end) in ends where end <= now {
+                findings.warn(place("has a list of \(issuer) that ended at \(ISO8601.text(end)), so no client certificate of it passes"))
+            }
+        } catch {
+            findings.fault(place(error.describe(orGive: "give files of lists of revoked certificates")))
+        }
+    }
+
+    private static func checkPair(of upstream: UpstreamDeclaration, _ findings: inout Findings) {
+        guard let pair = upstream.pair else { return }
+        do throws(TLSFault) {
+            if let warning = try TLSClientContext(pair: pair).warning { findings.warn(upstream, "tls-cert= may be of no use: \(warning)") }
+        } catch {
+            findings.fault(upstream, "tls-cert= is of no use: \(error.describe(orGive: "give PEM files of a certificate and its key"))")
         }
     }
 

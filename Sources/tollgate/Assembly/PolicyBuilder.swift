@@ -10,7 +10,8 @@ enum PolicyBuilder {
     /// Rules in order: configured routes, endpoints of contracts, the account page's and the gateway's own; the last two
     /// only where no route has their path.
     static func policy(
-        _ configuration: GatewayConfiguration, keys: IssuerKeys, switches: RouteSwitches = RouteSwitches(), version: Int, now: WallTime
+        _ configuration: GatewayConfiguration, keys: IssuerKeys, switches: RouteSwitches = RouteSwitches(),
+        networks: [NetworkList: NetworkSet], version: Int, now: WallTime
     ) throws(RouteFault) -> Policy {
         let settings = configuration.settings
         let rules = try rules(configuration, switches)
@@ -26,7 +27,7 @@ enum PolicyBuilder {
             tierSources: Dictionary(settings.trusts.map { ($0.name, $0.tierSource) }) { first, _ in first },
             identitySigner: signer, cors: settings.corsRule, ownOrigin: OriginPattern.origin(ofURL: settings.publicURL),
             contractBases: contractBases(configuration), tierScopes: settings.tierScopes,
-            versionGates: settings.versionGates.map(\.gate))
+            versionGates: settings.versionGates.map(\.gate), denyFrom: settings.denyFrom, networks: networks)
     }
 
     /// The bases of the mounted contracts but the root, below which all paths are; of several at one base the first.

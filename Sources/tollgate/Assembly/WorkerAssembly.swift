@@ -45,6 +45,7 @@ extension WorkerSettings {
         maxPipes = limits.pipesOfWorker
         maxBuffers = limits.buffers
         cacheBytes = configuration.settings.cacheSize / workers
+        strictTransport = configuration.settings.strictTransport.map { Array("Strict-Transport-Security: \($0)\r\n".utf8) } ?? []
         sampler = configuration.settings.tracing.recordedShare
     }
 }

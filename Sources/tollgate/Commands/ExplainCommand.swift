@@ -68,7 +68,8 @@ enum ExplainCommand {
     private static func run(_ request: Request, _ configuration: GatewayConfiguration, _ call: CommandCall) -> CommandResult {
         do {
             let keys = try CurrentKeys.gather(IssuersPlan(configuration), at: call.now)
-            let policy = try PolicyBuilder.policy(configuration, keys: keys, version: 1, now: call.now.wall)
+            let networks = try NetworkLists(configuration.settings).sets
+            let policy = try PolicyBuilder.policy(configuration, keys: keys, networks: networks, version: 1, now: call.now.wall)
             let walk = ExplainedWalk(request, configuration, policy, at: call.now) { AddressDiagnosis.find(upstream: $0, configuration) }
             return call.answer(walk.shown(request)) { walk.text }
         } catch let fault as KeyStoreFault {

@@ -23,6 +23,7 @@ final class ActiveConfiguration: Sendable {
         var policyVersion = 1
         /// The values that were set for routes while gateways run.
         var switches = RouteSwitches()
+        var networks: NetworkLists
         var labels: MetricLabels
         /// nil without an admin listener.
         var adminToken: AdminToken?
@@ -42,15 +43,17 @@ final class ActiveConfiguration: Sendable {
     private let publishing = Mutex<Void>(())
 
     init(
-        _ configuration: GatewayConfiguration, keys: IssuerKeys, labels: MetricLabels, adminToken: AdminToken?,
-        limitHash: KeyedHash, workers: WorkerBroadcast, log: ServerLog, now: WallTime
+        _ configuration: GatewayConfiguration, keys: IssuerKeys, networks: NetworkLists = NetworkLists(), labels: MetricLabels,
+        adminToken: AdminToken?, limitHash: KeyedHash, workers: WorkerBroadcast, log: ServerLog, now: WallTime
     ) {
         loads = LoadHistory(at: now)
         self.workers = workers
         self.log = log
         self.limitHash = limitHash
         state = Mutex(
-            State(configuration: configuration, keys: keys, signingKey: keys.ownRing.active, labels: labels, adminToken: adminToken))
+            State(
+                configuration: configuration, keys: keys, signingKey: keys.ownRing.active, networks: networks, labels: labels,
+                adminToken: adminToken))
         log.write(adminToken)
     }
 
@@ -72,8 +75,10 @@ final class ActiveConfiguration: Sendable {
 
     /// The policy of what is in force at `now`.
     func policy(now: WallTime) throws(RouteFault) -> Policy {
-        let (configuration, keys, version, switches) = state.withLock { ($0.configuration, $0.keys, $0.policyVersion, $0.switches) }
-        let plain = try PolicyBuilder.policy(configuration, keys: keys, switches: switches, version: version, now: now)
+        let state = state.withLock { $0 }
+        let plain = try PolicyBuilder.policy(
+            state.configuration, keys: state.keys, switches: state.switches, networks: state.networks.sets, version: state.policyVersion,
+            now: now)
         let policy = Policy(plain, limitsBy: limitHash)
         replace(by: policy)
         return policy
@@ -145,15 +150,33 @@ final class ActiveConfiguration: Sendable {
                 state.policyVersion += 1
                 return true
             }
-            if isNew { postSwitches(now) }
+            if isNew { postPolicy(now) }
         }
     }
 
-    private func postSwitches(_ now: WallTime) {
+    /// Publishes a policy with what the files of networks have now, if one has changed. Returns the faults of all. Main thread: no reload
+    /// comes meanwhile.
+    func lookAtNetworks(now: WallTime) -> [String] {
+        var networks = state.withLock { $0.networks }
+        let found = networks.lookAgain()
+        guard !found.changed.isEmpty || !found.faults.isEmpty else { return networks.faults }
+        for fault in found.faults { log.error("a list of networks is not adopted, the former stays in force", ("error", fault)) }
+        publishing.withLock { _ in
+            state.withLock { state in
+                state.networks = networks
+                if !found.changed.isEmpty { state.policyVersion += 1 }
+            }
+            if !found.changed.isEmpty { postPolicy(now) }
+        }
+        for path in found.changed { log.info("a list of networks has changed", ("file", path)) }
+        return networks.faults
+    }
+
+    private func postPolicy(_ now: WallTime) {
         do throws(RouteFault) {
             workers.post(.adoptPolicy(try policy(now: now)))
         } catch {
-            log.error("live switches not adopted", ("error", "\(error)"))
+            log.error("live switches or lists of networks not adopted", ("error", "\(error)"))
         }
     }
 
@@ -164,17 +187,19 @@ final class ActiveConfiguration: Sendable {
         /// Without its number.
         let policy: Policy
         let switches: RouteSwitches
+        let networks: NetworkLists
         let now: WallTime
     }
 
     /// Reads the keys of a configuration and builds its policy. Changes nothing.
     func prepare(_ next: NextConfiguration) throws -> Publication {
         let keys = try KeySetRefresher.load(IssuersPlan(next.configuration), at: next.moment, earlier: keys)
-        let switches = state.withLock { $0.switches }
+        let (switches, earlier) = state.withLock { ($0.switches, $0.networks) }
+        let networks = try NetworkLists(next.configuration.settings, earlier: earlier)
+        let policy = try PolicyBuilder.policy(
+            next.configuration, keys: keys, switches: switches, networks: networks.sets, version: 0, now: next.moment.wall)
         return Publication(
-            configuration: next.configuration, keys: keys,
-            policy: try PolicyBuilder.policy(next.configuration, keys: keys, switches: switches, version: 0, now: next.moment.wall),
-            switches: switches, now: next.moment.wall)
+            configuration: next.configuration, keys: keys, policy: policy, switches: switches, networks: networks, now: next.moment.wall)
     }
 
     /// Brings a prepared configuration into force. Keys that are fetched for an earlier one are ignored from now on.
@@ -187,6 +212,7 @@ final class ActiveConfiguration: Sendable {
             let (labels, version) = state.withLock { state in
                 state.configuration = next.configuration
                 state.keys = next.keys
+                state.networks = next.networks
                 state.keysGeneration = generation
                 state.policyVersion += 1
                 state.labels.declare(next.configuration)
@@ -202,7 +228,7 @@ final class ActiveConfiguration: Sendable {
                 state.policyVersion += 1
                 return true
             }
-            if isOutdated { postSwitches(next.now) }
+            if isOutdated { postPolicy(next.now) }
         }
         keySets.adopt(IssuersPlan(next.configuration), own: next.keys.ownRing, generation: generation)
     }

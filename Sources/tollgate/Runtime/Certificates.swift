@@ -11,13 +11,15 @@ final class Certificates: Sendable {
     /// The files that a configuration names, as they were read.
     struct Loaded: Sendable {
         /// Without issued certificates.
-        fileprivate let context: TLSServerContext?
+        fileprivate var context: TLSServerContext?
         fileprivate let pairs: [TLSCertificatePair]
         fileprivate let clientAuthority: String?
+        fileprivate let revocationLists: [String]
         fileprivate let refusesOtherNames: Bool
-        fileprivate var stamps: [FileStamp?]
+        fileprivate let keySecret: [UInt8]?
+        fileprivate var stamps: [FileStamp?] = []
         /// When each expires, by its first host name, or its file without one. Of two for one name, the earlier.
-        fileprivate let expiries: [String: WallTime]
+        fileprivate var expiries: [String: WallTime] = [:]
     }
 
     /// Certificates that were issued to the gateway, and responses to challenges by the server's name that is asked for.
@@ -35,6 +37,10 @@ final class Certificates: Sendable {
         var fault: TLSFault?
         /// When the present session-ticket key was made.
         var ticketKeySince: MonotonicTime
+        /// The day of the present session-ticket key of all gateways.
+        var ticketDay: Int64
+        /// The issuers whose lists of revoked certificates have expired, as it was logged.
+        var expiredLists: Set<String> = []
         var publish: @Sendable (TLSServerContext) -> Void = { _ in }
     }
 
@@ -54,7 +60,10 @@ final class Certificates: Sendable {
 
     init(_ configuration: GatewayConfiguration, at moment: Moment) throws(TLSFault) {
         let loaded = try Self.load(configuration, resuming: nil, now: moment.wall)
-        state = Mutex(State(loaded: loaded, context: loaded.context, ticketKeySince: moment.monotonic))
+        state = Mutex(
+            State(
+                loaded: loaded, context: loaded.context, ticketKeySince: moment.monotonic,
+                ticketDay: SharedTicketKeys.day(at: moment.wall)))
     }
 
     /// Called with each new context from now on, under a lock. Must not block.
@@ -75,25 +84,24 @@ final class Certificates: Sendable {
     ) throws(TLSFault) -> Loaded {
         let settings = configuration.settings
         let pairs = settings.tlsPairs.map { TLSCertificatePair(certificate: $0.certificate, key: $0.key) }
-        return try load(
-            pairs, settings.tlsClientAuthority, refusesOtherNames: settings.acmeDirectory != nil, resuming: context, now: now)
+        let loaded = Loaded(
+            pairs: pairs, clientAuthority: settings.tlsClientAuthority, revocationLists: settings.tlsRevocationLists,
+            refusesOtherNames: settings.acmeDirectory != nil, keySecret: settings.keySecret)
+        return try load(loaded, resuming: context, now: now)
     }
 
-    private static func load(
-        _ pairs: [TLSCertificatePair], _ clientAuthority: String?, refusesOtherNames: Bool, resuming context: TLSServerContext?,
-        now: WallTime
-    ) throws(TLSFault) -> Loaded {
+    /// Reads the files that `named` names.
+    private static func load(_ named: Loaded, resuming context: TLSServerContext?, now: WallTime) throws(TLSFault) -> Loaded {
+        var loaded = named
         // Before the files: one that changes while it is read is read again.
-        let stamps = stamps(pairs, clientAuthority)
-        let context =
-            pairs.isEmpty && !refusesOtherNames
-            ? nil
-            : try TLSServerContext(
-                pairs: pairs, clientAuthority: clientAuthority, protocols: protocols, now: now, refusesOtherNames: refusesOtherNames,
-                resuming: context)
-        return Loaded(
-            context: context, pairs: pairs, clientAuthority: clientAuthority, refusesOtherNames: refusesOtherNames, stamps: stamps,
-            expiries: expiries(of: pairs))
+        loaded.stamps = stamps(loaded)
+        loaded.expiries = expiries(of: loaded.pairs)
+        guard !loaded.pairs.isEmpty || loaded.refusesOtherNames else { return loaded }
+        loaded.context = try TLSServerContext(
+            pairs: loaded.pairs, clientAuthority: loaded.clientAuthority, revocationLists: loaded.revocationLists, protocols: protocols,
+            now: now, refusesOtherNames: loaded.refusesOtherNames, resuming: context,
+            ticketKeys: SharedTicketKeys.keys(loaded.keySecret, on: SharedTicketKeys.day(at: now)))
+        return loaded
     }
 
     /// Reads the files again if one has changed, and adopts them; nil if none has. A certificate and key that do not match, as while they
@@ -101,15 +109,12 @@ final class Certificates: Sendable {
     /// same fault is returned once.
     func changed(now: WallTime) -> Result<TLSServerContext, TLSFault>? {
         state.withLock { state -> Result<TLSServerContext, TLSFault>? in
-            let loaded = state.loaded
-            let stamps = Self.stamps(loaded.pairs, loaded.clientAuthority)
-            guard let context = state.context, stamps != loaded.stamps || state.fault != nil else { return nil }
-            let reported = stamps == loaded.stamps ? state.fault : nil
+            let stamps = Self.stamps(state.loaded)
+            guard let context = state.context, stamps != state.loaded.stamps || state.fault != nil else { return nil }
+            let reported = stamps == state.loaded.stamps ? state.fault : nil
             state.loaded.stamps = stamps
             do throws(TLSFault) {
-                let renewed = try Self.load(
-                    loaded.pairs, loaded.clientAuthority, refusesOtherNames: loaded.refusesOtherNames, resuming: context, now: now)
-                state.adopt(renewed, now: now)
+                state.adopt(try Self.load(state.loaded, resuming: context, now: now), now: now)
                 return state.context.map { .success($0) }
             } catch {
                 state.fault = error
@@ -118,17 +123,36 @@ final class Certificates: Sendable {
         }
     }
 
-    /// Replaces the session-ticket key, once it is too old.
-    func rotate(now: MonotonicTime) throws(TLSFault) {
+    /// Why files that are there now were not adopted, and the lists of revoked certificates that have expired; those that are new alone go
+    /// to `report`.
+    func faults(now: WallTime, report: (String) -> Void) -> [String] {
+        let (ended, isNew, fault) = state.withLock { state in
+            let ended = (state.context?.listEnds ?? [:]).filter { $0.value <= now }
+            let former = state.expiredLists
+            state.expiredLists = Set(ended.keys)
+            return (ended.sorted { $0.key < $1.key }, state.expiredLists.subtracting(former), state.fault)
+        }
+        let sentences = ended.map { issuer, end in
+            "the list of revoked certificates of \(issuer) ended at \(ISO8601.text(end)), so no client certificate of it passes"
+        }
+        for (list, sentence) in zip(ended, sentences) where isNew.contains(list.key) { report(sentence) }
+        return (fault.map { [$0.description] } ?? []) + sentences
+    }
+
+    /// Replaces the session-ticket keys, once they are too old.
+    func rotate(now: Moment) throws(TLSFault) {
+        let day = SharedTicketKeys.day(at: now.wall)
         let fault = state.withLock { state -> TLSFault? in
-            guard let context = state.context, now >= state.ticketKeySince.advanced(milliseconds: Self.ticketKeyLife) else { return nil }
-            state.ticketKeySince = now
-            do throws(TLSFault) {
-                state.serve(try context.withNewTicketKey())
-                return nil
-            } catch {
-                return error
+            guard var context = state.context else { return nil }
+            let isOld = now.monotonic >= state.ticketKeySince.advanced(milliseconds: Self.ticketKeyLife)
+            guard isOld || day != state.ticketDay else { return nil }
+            state.ticketDay = day
+            if isOld {
+                state.ticketKeySince = now.monotonic
+                do throws(TLSFault) { context = try context.withNewTicketKey() } catch { return error }
             }
+            state.serve(context.sharing(SharedTicketKeys.keys(state.loaded.keySecret, on: day)))
+            return nil
         }
         if let fault { throw fault }
     }
@@ -144,8 +168,27 @@ final class Certificates: Sendable {
         return Dictionary(leaves) { min($0, $1) }
     }
 
-    private static func stamps(_ pairs: [TLSCertificatePair], _ clientAuthority: String?) -> [FileStamp?] {
-        (pairs.flatMap { [$0.certificate, $0.key] } + [clientAuthority].compactMap { $0 }).map(FileStamp.init(of:))
+    private static func stamps(_ loaded: Loaded) -> [FileStamp?] {
+        (loaded.pairs.flatMap { [$0.certificate, $0.key] } + [loaded.clientAuthority].compactMap { $0 } + loaded.revocationLists)
+            .map(FileStamp.init(of:))
+    }
+}
+
+/// The session-ticket keys of all gateways with one `TOLLGATE_KEY_SECRET`. Each day has its own, derived from the secret, so that no
+/// gateway has to make and hand out any. Clocks may differ by a day.
+enum SharedTicketKeys {
+    /// Days since 1970.
+    static func day(at now: WallTime) -> Int64 { now.seconds / 86_400 }
+
+    /// The keys of the day before, of this day and of the next; none without a secret.
+    static func keys(_ secret: [UInt8]?, on day: Int64) -> [[UInt8]] {
+        guard let secret else { return [] }
+        return (day - 1...day + 1).map { day in
+            let blocks = (0..<3).flatMap { block in
+                Digest.hmacSHA256(Array("tollgate session tickets \(day) \(block)".utf8).rawBytes, key: secret.rawBytes)
+            }
+            return Array(blocks.prefix(TLSServerContext.ticketKeyLength))
+        }
     }
 }
 

@@ -76,6 +76,8 @@ final class ConditionLog: Sendable {
             "no certificate issued", ("name", name), ("cause", failure.cause.rawValue), ("detail", failure.sentence),
             ("next", ISO8601.text(next)))
     }
+    /// Why files that are read again when they change were not adopted.
+    func files(_ kind: ReadinessBoard.FileKind, haveFaults faults: [String]) { state.withLock { $0.board.fileFaults[kind] = faults } }
 
     // MARK: clocks
 

@@ -73,7 +73,8 @@ struct Gateway {
         }
         let limiter = SharedLimiter(hash: SharingPlan.hash(configuration))
         let active = ActiveConfiguration(
-            configuration, keys: keys, labels: labels, adminToken: try AdminToken.open(settings), limitHash: limiter.hash,
+            configuration, keys: keys, networks: try NetworkLists(settings), labels: labels, adminToken: try AdminToken.open(settings),
+            limitHash: limiter.hash,
             workers: workers, log: log, now: moment.wall)
         self.active = active
         accessLog = settings.accessLog == .off ? nil : try LineSink(descriptor: 1)
@@ -171,7 +172,7 @@ struct Gateway {
         health.lookForCalm(at: moment.monotonic)
         active.releaseFormerPolicies()
         do {
-            try certificates.rotate(now: moment.monotonic)
+            try certificates.rotate(now: moment)
         } catch {
             log.error("session tickets keep their key", ("error", "\(error)"))
         }
@@ -183,6 +184,10 @@ struct Gateway {
         case .some(.failure(let fault)):
             log.error("certificates not adopted", ("error", fault.description))
         }
+        let listFaults = certificates.faults(now: moment.wall) { log.error("client certificates are refused", ("error", $0)) }
+        health.files(.clientAuthority, haveFaults: listFaults)
+        health.files(.upstreamCertificates, haveFaults: resolver.lookAtCertificates())
+        health.files(.networks, haveFaults: active.lookAtNetworks(now: moment.wall))
         lookForUnlabelled(moment.monotonic)
         guardSplits()
         noteDeprecations()

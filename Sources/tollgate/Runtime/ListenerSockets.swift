@@ -25,12 +25,15 @@ struct ListenerSockets {
         held = try inherited.addresses()
         for declaration in configuration.settings.listeners + configuration.settings.acmeListeners {
             try bind(declaration, .http) {
-                Listener(socket: $0, announces: declaration.expectsProxyHeader, allowsHTTP2: declaration.allowsHTTP2)
+                var listener = Listener(socket: $0, announces: declaration.expectsProxyHeader, allowsHTTP2: declaration.allowsHTTP2)
+                listener.redirectPort = declaration.redirectPort
+                return listener
             }
         }
         for declaration in configuration.settings.tlsListeners {
             try bind(declaration, .https) { Listener(socket: $0, announces: declaration.expectsProxyHeader, tls: tls) }
         }
+        findRedirects()
         for declaration in configuration.settings.checkListeners {
             try bind(declaration, .check) {
                 Listener(socket: $0, isCheck: true, announces: declaration.expectsProxyHeader, allowsHTTP2: declaration.allowsHTTP2)
@@ -43,6 +46,16 @@ struct ListenerSockets {
             try add(.admin, declaration, sockets)
         }
         self.inherited.closeRest()
+    }
+
+    /// Gives `;redirect` without a port that of the first TLS address.
+    private mutating func findRedirects() {
+        guard let port = addresses.lazy.compactMap({ $0.kind == .https ? $0.address.port : nil }).first else { return }
+        for worker in ofWorker.indices {
+            for index in ofWorker[worker].indices where ofWorker[worker][index].redirectPort == 0 {
+                ofWorker[worker][index].redirectPort = port
+            }
+        }
     }
 
     /// One socket for each worker on the same address (SO_REUSEPORT). Workers share a unix socket, each with a descriptor of

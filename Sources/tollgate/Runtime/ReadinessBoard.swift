@@ -12,6 +12,9 @@ struct ReadinessBoard {
     var store = StoreCondition()
     var redis = RedisConditions()
     var upstreams = UpstreamConditions()
+    /// Files that are read again when they change: why some were not adopted.
+    enum FileKind: CaseIterable { case networks, clientAuthority, upstreamCertificates }
+    var fileFaults: [FileKind: [String]] = [:]
     /// Why changes are not announced on the bus; nil while they are, and without a bus.
     private var busProblem: String?
 
@@ -43,6 +46,8 @@ struct ReadinessBoard {
             if !expired.isEmpty { reasons.insert("expired: \(expired.joined(separator: ", "))", at: 0) }
             readiness.add("certificates", degradedBy: reasons.isEmpty ? nil : reasons.joined(separator: "; "))
         }
+        let notAdopted = FileKind.allCases.flatMap { fileFaults[$0] ?? [] }
+        if !notAdopted.isEmpty { readiness.add("files", .degraded, notAdopted.joined(separator: "; ")) }
         for status in keys {
             readiness.add("keys of \(status.name)", degradedBy: status.problem ?? (status.keyCount == 0 ? "keys never fetched" : nil))
         }

@@ -112,6 +112,27 @@ final class UpstreamResolver: Part, Sendable {
         }
     }
 
+    /// Reads the certificates and authorities of upstreams again that have changed: new connections use them, and idle ones are closed.
+    /// Returns why some are not used. Main thread.
+    func lookAtCertificates() -> [String] {
+        let (upstreams, before) = state.withLock { ($0.upstreams, $0.contexts) }
+        var contexts = before
+        let found = contexts.lookAgain()
+        guard !found.changed.isEmpty || !found.faults.isEmpty else { return contexts.faults }
+        for fault in found.faults { log.error("a certificate for upstreams is not adopted, the former stays", ("error", fault)) }
+        state.withLock { state in
+            state.contexts = contexts
+            // Addresses that are being looked up have the former ones.
+            state.generation += 1
+            for upstream in upstreams where found.changed.contains(AuthorityContexts.Key(upstream)) {
+                let addresses = (state.known[upstream.name] ?? []).map { $0.tls == nil ? $0 : UpstreamAddress($0, tls: contexts[upstream]) }
+                state.known[upstream.name] = addresses
+                changed(upstream.name, addresses)
+            }
+        }
+        return contexts.faults
+    }
+
     func start() throws {
         try thread.start(name: "resolver", after: firstPause) { [self] in
             pause(isComplete: lookAgain())
@@ -300,7 +321,7 @@ extension UpstreamAddress {
         rank: AddressRank = AddressRank()
     ) {
         self.init(
-            address: address, tls: base.isTLS ? tls : nil, serverName: serverName, authority: base.hostField,
+            address: address, tls: base.isTLS ? tls : nil, serverName: upstream.tlsName ?? serverName, authority: base.hostField,
             pathPrefix: base.pathPrefix, speaksHTTP2: upstream.speaksHTTP2, rank: rank)
     }
 }

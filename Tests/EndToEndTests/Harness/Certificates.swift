@@ -4,11 +4,11 @@ import Foundation
 struct CertificateAuthority {
     let folder: Folder
 
-    init(_ folder: Folder) throws {
+    init(_ folder: Folder, name: String = "authority") throws {
         self.folder = folder
         try mustRun(
             "openssl",
-            ["req", "-x509", "-nodes", "-days", "30", "-subj", "/CN=authority", "-keyout", folder.file("ca.key"), "-out", file]
+            ["req", "-x509", "-nodes", "-days", "30", "-subj", "/CN=\(name)", "-keyout", folder.file("ca.key"), "-out", file]
                 + Self.curve + ["-addext", "basicConstraints=critical,CA:TRUE"])
     }
 
