@@ -2,7 +2,7 @@ import Foundation
 import TestThreads
 import Testing
 
-/// The pages of the console for kept responses and for switches, in a browser, against two gateways of one database.
+/// The pages of the console for kept responses, switches and API keys, in a browser, against two gateways of one database.
 @Suite(.ownThread) struct ConsoleSwitchTests {
     private static func open(_ page: Page, _ name: String, _ gateway: Gateway) throws {
         try page.open("http://127.0.0.1:\(gateway.adminPort)/console/#/\(name)")
@@ -97,6 +97,61 @@ import Testing
         try Self.wait(page, "#splits tbody", has: "as its line says")
         for gateway in fleet.gateways { #expect(try gateway.ask("GET /p", ["X-A: 1"]).text == "one") }
         #expect(try page.run("document.documentElement.scrollWidth <= 360").bool == true)
+        #expect(try page.complaints() == [])
+    }
+
+    // MARK: with operations that a gateway may lack
+
+    /// Empty without the program, which the other tests say.
+    private static let help = (try? Tollgate.run(["help"]).output) ?? ""
+
+    @Test(.enabled(if: help.contains("tollgate maintenance "))) func routesAreClosedAndOpenedAtAllGateways() throws {
+        let upstream = try Upstream()
+        let fleet = try Fleet(2, .postgres, "TOLLGATE_UPSTREAM_C=\"\(upstream.url)\"", "TOLLGATE_ROUTE_FEED=\"/feed upstream=c auth=none\"")
+        let page = try Page(Browser(), width: 1_280, height: 900)
+        try Self.open(page, "switches", fleet.gateways[0])
+        try Self.wait(page, "#maintenance", has: "Nothing is closed")
+        for scope in ["feed", "all"] {
+            try page.click("#close")
+            try Self.agree(
+                page,
+                [("maintenance-scope", scope), ("maintenance-until", "2099-12-31T12:00"), ("maintenance-message", "<b>Back at ten</b>")],
+                toast: "closed for maintenance")
+            try Self.wait(page, "#maintenance tbody", has: "<b>Back at ten</b>")
+            for gateway in fleet.gateways { #expect(try gateway.ask("GET /feed").status == 503, "\(scope)") }
+            try page.click("#maintenance tbody button")
+            try Self.agree(page, toast: "open again")
+            try Self.wait(page, "#maintenance", has: "Nothing is closed")
+            for gateway in fleet.gateways { #expect(try gateway.ask("GET /feed").status == 200, "\(scope)") }
+        }
+        #expect(try page.complaints() == [])
+    }
+
+    @Test(.enabled(if: help.contains("tollgate key create "))) func aKeyIsShownOnceAndRevokedAtAllGateways() throws {
+        let upstream = try Upstream()
+        let fleet = try Fleet(2, .postgres, "TOLLGATE_UPSTREAM_C=\"\(upstream.url)\"", "TOLLGATE_ROUTE_FEED=\"/feed upstream=c auth=key\"")
+        let page = try Page(Browser(), width: 1_280, height: 900)
+        try Self.open(page, "keys", fleet.gateways[0])
+        try Self.wait(page, "#api-keys", has: "No API keys")
+        try page.click("#make-key")
+        for (id, value) in [("key-name", "partner"), ("key-tier", "gold"), ("key-routes", "feed"), ("key-limit", "100/m")] {
+            try page.run("document.getElementById('\(id)').value = '\(value)'")
+        }
+        try page.run("document.querySelector('dialog form').requestSubmit()")
+        try Self.wait(page, "dialog [role=alert]", has: "names no tier")
+        try page.run("document.getElementById('key-tier').value = 'premium'")
+        try page.run("document.querySelector('dialog form').requestSubmit()")
+        try Self.wait(page, "#new-key", has: "tg_")
+        let key = try page.text("#new-key")
+        for gateway in fleet.gateways { #expect(try gateway.ask("GET /feed", ["X-Api-Key: \(key)"]).status == 200) }
+        try page.click("dialog .primary")
+        try page.wait("!document.querySelector('dialog')")
+        #expect(try page.run("document.documentElement.outerHTML.includes(\(quotedJSON(key)))").bool == false)
+        try Self.wait(page, "#api-keys tbody", has: "partner")
+        try page.click("#api-keys tbody button")
+        try Self.agree(page, toast: "is revoked")
+        try Self.wait(page, "#api-keys tbody", has: "revoked")
+        for gateway in fleet.gateways { #expect(try gateway.ask("GET /feed", ["X-Api-Key: \(key)"]).status == 401) }
         #expect(try page.complaints() == [])
     }
 }
