@@ -7,8 +7,7 @@ package import Wire
 ///
 /// The order is fixed: client address, preflight, path, route, lists of addresses, sunset, maintenance, app version, origin, WebSocket
 /// handshake, `grpc-timeout`, `Authorization`, internal caller, token, actor, claims, tier, scopes, attributes, age of the sign-in, size,
-/// limit. A refusal ends it. The limit comes last, so a request
-/// refused for another reason is not charged.
+/// limit. A refusal ends it. The limit comes last, so a request refused for another reason is not charged.
 package struct Admission: ~Copyable {
     private let pin = AddressPin()
     package private(set) var policy: Policy
@@ -76,8 +75,7 @@ package struct Admission: ~Copyable {
     /// `decision.limitVerdict` and call `charged`, or keep a `PendingLimit` until the verdict is there.
     ///
     /// `refresh` is the result of the refresh that an earlier decision about the request asked for. With `check` the head is that of
-    /// a `DescribedRequest`, which the verdict `.forward` only lets pass. `isShedding`: refuses it as soon as its dialect is known,
-    /// because the gateway has no room for it.
+    /// a `DescribedRequest`, which the verdict `.forward` only lets pass. `isShedding`: refuses it, for want of room, in its dialect.
     package mutating func admit(
         _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, refresh: RefreshAnswer? = nil,
         check: CheckEndpoint? = nil, isShedding: Bool = false, _ decision: inout Decision

@@ -26,7 +26,6 @@ package final class Policy: Sendable {
     package let hasAccounts: Bool
     /// `TOLLGATE_DENY_FROM`; nil: no list.
     package let denyFrom: NetworkList?
-    /// The networks of all lists.
     private let networks: [NetworkList: NetworkSet]
     /// Refuses requests by their address, whatever their route; nil if no list does.
     let addresses: AddressRule?

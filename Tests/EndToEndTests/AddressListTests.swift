@@ -83,7 +83,7 @@ import Testing
         #expect(ready.status == 200 && ready.text.contains("degraded") && ready.text.contains("line 2"), "\(ready)")
         // Another policy, as for a key or a share, keeps the list that is in force.
         try FileManager.default.removeItem(atPath: folder.file("blocked"))
-        try eventually("the fault of a missing file") { try gateway.askAdmin("/readyz").text.contains("No such file") }
+        try eventually("the fault of a missing file") { try gateway.askAdmin("/readyz").text.contains("no such file") }
         #expect(try status(gateway, "/open/x", from: "198.51.100.9") == 403)
         try folder.write("blocked", "")
         try eventually("an empty list") { try status(gateway, "/open/x", from: "198.51.100.9") == 200 }
