@@ -139,7 +139,11 @@ final class AcmeOrders: Sendable {
         guard holder == nil || holder == id, !isSealedOtherwise(board) else { return }
         do throws(AccountFailure) {
             if let name = board.due(names, directory: directory, at: now) {
-                return try await holding { () async throws(AccountFailure) in try await order(name, settings) }
+                return try await holding { () async throws(AccountFailure) in
+                    // Another gateway may have ended its order meanwhile.
+                    guard current.due([name], directory: directory, at: now) != nil else { return }
+                    try await order(name, settings)
+                }
             }
             let asked = names.first { name in
                 board.certificate(name)?.certificate.renewalID != nil && board.state(name, at: now).asksForWindow(at: now)
@@ -150,9 +154,9 @@ final class AcmeOrders: Sendable {
         }
     }
 
-    /// Does `work` if this gateway gets the lease, which it gives back.
+    /// Does `work` if this gateway gets the lease, which it gives back. It must see the lease: then it knows all that came before it.
     private func holding(_ work: () async throws(AccountFailure) -> Void) async throws(AccountFailure) {
-        guard try await takeLease() else { return }
+        guard try await takeLease(), current.text(.lease, at: now) == id else { return }
         defer { leaseTakenAt.store(.min, ordering: .relaxed) }
         let result: Result<Void, AccountFailure>
         do throws(AccountFailure) { result = .success(try await work()) } catch { result = .failure(error) }
