@@ -154,9 +154,10 @@ import Testing
         let http = "TOLLGATE_ACME_CHALLENGE=http\nTOLLGATE_LISTEN=127.0.0.1:\(pebble.httpPort.number)"
         let gateway = try Gateway(settings(pebble, http, names: [name]))
         try gateway.waitForLog(#""cause":"port""#)
-        let ready = try gateway.askAdmin("/readyz")
-        #expect(
-            ready.status == 200 && ready.text.contains("one.example.test: no certificate yet: the authority cannot connect"), "\(ready)")
+        try eventually("the failure shows in /readyz") {
+            let ready = try gateway.askAdmin("/readyz")
+            return ready.status == 200 && ready.text.contains("one.example.test: no certificate yet: the authority cannot connect")
+        }
         #expect(try gateway.metric("tollgate_tls_certificate_late") == 1)
         let shown = try JSON(gateway.command(["certificates", "list", "--json"]).output)[0]
         #expect(shown["status"].text == "missing" && shown["failures"].number == 1 && shown["problem"].text?.contains("connect") == true)
