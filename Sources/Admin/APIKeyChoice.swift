@@ -8,6 +8,8 @@ package struct APIKeyChoice: Sendable {
         case name
         case tier(TierChoice.Fault)
         case route(String, known: [String])
+        /// A list without a route, which may have been meant otherwise.
+        case noRoutes
         case limit(String)
         case tooMany
     }
@@ -20,9 +22,9 @@ package struct APIKeyChoice: Sendable {
     let until: WallTime?
     let limit: String?
 
-    /// `routes` in any case, without duplicates.
+    /// `routes` in any case; nil for all that take keys.
     package init(
-        name: String, tier: String, routes: [String], until: String?, limit: String?, _ plan: OperatorPlan, now: WallTime
+        name: String, tier: String, routes: [String]?, until: String?, limit: String?, _ plan: OperatorPlan, now: WallTime
     ) throws(Fault) {
         let isPlain = name.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }
         guard isPlain, (1...Self.longestName).contains(name.utf8.count), name.first != " ", name.last != " " else { throw .name }
@@ -31,7 +33,8 @@ package struct APIKeyChoice: Sendable {
         if let end, end <= now { throw .tier(.pastEnd(end)) }
         guard plan.tiers.rank(of: tier) != nil else { throw .tier(.unknownTier(tier, plan.tiers)) }
         var seen: Set<String> = []
-        self.routes = routes.map { $0.lowercased() }.filter { seen.insert($0).inserted }
+        if let routes, routes.isEmpty { throw .noRoutes }
+        self.routes = (routes ?? []).map { $0.lowercased() }.filter { seen.insert($0).inserted }
         if let unknown = self.routes.first(where: { !plan.keyRoutes.contains($0) }) { throw .route(unknown, known: plan.keyRoutes) }
         if let limit {
             guard let rate = LimitRate(parsing: limit), !rate.mayLease else { throw .limit(limit) }
@@ -53,6 +56,7 @@ extension APIKeyChoice.Fault {
             known.isEmpty
                 ? "\(prefix)routes names \(quoted(name)), and no route takes keys: write auth=key or auth=required,key on it"
                 : "\(prefix)routes names \(quoted(name)), the routes that take keys are \(known.joined(separator: ", "))"
+        case .noRoutes: "\(prefix)routes names no route, leave it out for all that take keys"
         case .limit(let text): "\(prefix)limit \(quoted(text)) is no rate, write one like 100/m or 10/h+burst=5"
         case .tooMany: "there are \(APIKeys.most) keys already, revoke some"
         }

@@ -29,7 +29,10 @@ import Testing
         let listed = try JSON(fleet.admin(2, "GET /admin/api/keys/api").text)["keys"].array
         #expect(listed.map { $0["id"].text } == [limited.id, key.id] && listed[1]["revoked_at"].text != nil)
         #expect(try fleet.admin(0, "DELETE /admin/api/keys/api/\(UUID())").status == 404)
-        #expect(try fleet.admin(0, "POST /admin/api/keys/api", #"{"name":"x","tier":"premium","routes":["me"]}"#).status == 400)
+        for members in [#""routes":["me"]"#, #""routes":[]"#, #""route":["feed"]"#, #""until":"2020-01-01T00:00:00Z""#, #""limit":"5""#] {
+            #expect(
+                try fleet.admin(0, "POST /admin/api/keys/api", #"{"name":"x","tier":"premium",\#(members)}"#).status == 400, "\(members)")
+        }
     }
 
     @Test func aKeyOfTheCommandIsPrintedOnceAndItsStreamsEndWithIt() throws {

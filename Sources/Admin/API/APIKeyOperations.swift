@@ -13,15 +13,19 @@ extension AdminOperation {
         AdminOperation(
             "POST", "keys/api", "createAPIKey", "Makes an API key, whose text is in this answer alone", access: .operator,
             body: .object([
-                .has("name", .text), .has("tier", .tier), .may("routes", .array(.text), "Empty for all that take keys"),
+                .has("name", .text), .has("tier", .tier), .may("routes", .nullable(.array(.text)), "All that take keys without it"),
                 .may("until", .nullable(.time)), .may("limit", .nullable(.text), "Its own limit, like `100/m`"),
             ]), success: .json(APIKey.record(with: "").shape.schema)
         ) { api, call in
             let body = try RequestObject(call.request.body)
+            // A misspelt `routes` or `until` would make a key for more than is meant.
+            if let unknown = body.names.first(where: { !["name", "tier", "routes", "until", "limit"].contains($0) }) {
+                throw AdminRefusal(400, "BAD_REQUEST", "There is no member \(unknown) here, use name, tier, routes, until or limit")
+            }
             guard let name = try body.text("name"), let tier = try body.text("tier") else {
                 throw AdminRefusal(400, "BAD_REQUEST", "name and tier are required")
             }
-            let (routes, until, limit) = (try body.texts("routes") ?? [], try body.text("until"), try body.text("limit"))
+            let (routes, until, limit) = (try body.texts("routes"), try body.text("until"), try body.text("limit"))
             let accounts = api.operator
             let choice: APIKeyChoice
             do throws(APIKeyChoice.Fault) {

@@ -94,6 +94,8 @@ extension Worker {
     mutating func answer(_ exchange: ExchangeIndex, with refusal: Refusal, _ scratch: inout Scratch) {
         if let flight = exchanges[exchange].rare?.fetch { return fetchLost(flight, exchange, refusal) }
         if case .rateLimited = refusal { exchanges[exchange].count(in: &hottestKeys, policy: admission.policy, at: now.wall) }
+        // Before the note goes to those that are kept.
+        let route = exchanges[exchange].note.routeIndex(admission.policy)
         exchanges[exchange].keep(refusal, in: &refusals, policy: admission.policy, at: now.wall)
         exchanges[exchange].record.refusal = refusal.code
         let dialect = exchanges[exchange].request.dialect
@@ -110,7 +112,6 @@ extension Worker {
                 exchanges[exchange].buffers.answerEdits.withdraw(name)
             }
         }
-        let route = exchanges[exchange].note.routeIndex(admission.policy)
         refusal.addFields(admission.policy, route: route, in: dialect, to: &exchanges[exchange].buffers.answerEdits)
         if let wanted = admission.policy.upgradeProtocol(of: refusal), exchanges[exchange].request.version != .http2 {
             // RFC 9110 §15.5.22. HTTP/2 has no such fields (RFC 9113 §8.2.2).

@@ -21,7 +21,9 @@ extension MetricLabels {
         declare(
             routes: settings.routes.map(\.rule.name) + configuration.endpoints.map(\.endpoint.name) + own.map(\.name),
             upstreams: settings.upstreams.map(\.name),
-            tiers: settings.tiers.names, issuers: settings.trusts.map(\.name) + [TrustDeclaration.ownName, TrustedIssuer.apiKeys.name])
+            tiers: settings.tiers.names,
+            issuers: settings.trusts.map(\.name) + [TrustDeclaration.ownName]
+                + (settings.routes.contains { $0.rule.auth.takesKeys } ? [TrustedIssuer.apiKeys.name] : []))
     }
 }
 

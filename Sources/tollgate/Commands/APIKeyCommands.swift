@@ -21,7 +21,7 @@ extension Command {
                 do throws(APIKeyChoice.Fault) {
                     choice = try APIKeyChoice(
                         name: call.value("name") ?? "", tier: call.value("tier") ?? "",
-                        routes: call.value("routes").map { $0.split(separator: ",").map(String.init) } ?? [], until: call.value("until"),
+                        routes: call.value("routes").map { $0.split(separator: ",").map(String.init) }, until: call.value("until"),
                         limit: call.value("limit"), owner.plan, now: owner.now)
                 } catch {
                     throw OperatorRefusal.apiKey(error)
