@@ -85,6 +85,8 @@ package final class Trust: Sendable {
     package let requirements: [ClaimRequirement]
     /// The scopes that routes ask for. Scope n is bit n of `VerifiedToken.scopeMask`.
     package let scopes: [String]
+    /// Resource n is bit n of `VerifiedToken.audienceMask`.
+    package let resources: [ResourceAudience]
     /// The serials of all keys here. A cached token that another key verified is no longer valid.
     package let liveKeySerials: Set<UInt32>
 
@@ -92,16 +94,21 @@ package final class Trust: Sendable {
     let rules: [IssuerRules]
     let required: [(name: [UInt8], value: [UInt8])]
     let scopeNames: [[UInt8]]
+    let resourceURLs: [[UInt8]]
 
     /// A snapshot with at most `maximumRequirements` requirements, and as many scopes. The clock skew is clamped to 0...86,400 s.
     package init(
-        issuers: [TrustedIssuer], clockSkewSeconds: Int64 = 30, requirements: [ClaimRequirement] = [], scopes: [String] = []
+        issuers: [TrustedIssuer], clockSkewSeconds: Int64 = 30, requirements: [ClaimRequirement] = [], scopes: [String] = [],
+        resources: [ResourceAudience] = []
     ) {
+        precondition(resources.count <= Self.maximumResources)
         precondition(max(requirements.count, scopes.count) <= Self.maximumRequirements)
         self.issuers = issuers
         self.clockSkewSeconds = min(max(clockSkewSeconds, 0), 86400)
         self.requirements = requirements
         self.scopes = scopes
+        self.resources = resources
+        resourceURLs = resources.map { Array($0.url.utf8) }
         scopeNames = scopes.map { Array($0.utf8) }
         liveKeySerials = Set(issuers.flatMap { $0.keys?.keys ?? [] }.map(\.serial))
         rules = issuers.map(IssuerRules.init)
@@ -111,6 +118,7 @@ package final class Trust: Sendable {
     /// Whether `other` differs in keys only. Then cached tokens stay valid as long as their key is live; otherwise all are dropped.
     package func hasSameRules(as other: Trust) -> Bool {
         clockSkewSeconds == other.clockSkewSeconds && requirements == other.requirements && scopes == other.scopes
+            && resources == other.resources
             && issuers.elementsEqual(other.issuers) { $0.hasSameRules(as: $1) }
     }
 }

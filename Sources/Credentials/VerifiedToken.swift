@@ -20,6 +20,8 @@ package struct VerifiedToken: Sendable {
     package let requirementMask: UInt64
     /// Bit n: the token has scope n of the trust.
     package let scopeMask: UInt64
+    /// Its audiences: bit n for resource n of the trust, and `Trust.ownAudience`.
+    package let audienceMask: UInt64
     /// Whether the gateway issued the token.
     package let isOwn: Bool
     /// The contract that issued an own token; nil for a minted one.
@@ -58,7 +60,7 @@ package struct VerifiedToken: Sendable {
     ) throws(TokenFault) {
         let rules = trust.rules[index]
         try claims.check(rules.use)
-        try claims.checkAudience(rules.audiences)
+        audienceMask = try trust.audienceMask(claims, issuer: index)
         let times = try TokenTimes(claims)
         try times.checkLifetime(rules.maxLifetimeSeconds)
         texts = try IdentityTexts(claims, rules, into: &scratch)

@@ -211,6 +211,7 @@ package struct Admission: ~Copyable {
         }
         guard let identity = decision.identity else { return false }
         gate.useDialect(of: identity.contract, &decision)
+        guard identity.audiences & gate.audiences != 0 else { return refuse(.wrongAudience, &decision) }
         guard isLive(identity, now, &decision) else { return false }
         if entry >= 0, let session = identity.ownSession, cache.notesUse(entry, at: seconds) {
             decision.effects.deliveredToken = TokenDelivery(session: session.text, token: "")

@@ -112,6 +112,7 @@ extension Identity {
         mayHaveAccount = false
         claims = 0
         scopes = 0
+        audiences = .max
         user = LimitSubject.apiKey(key.id, hash)
         session = user
         ownSession = nil

@@ -36,6 +36,8 @@ package struct Identity: Sendable {
     package let claims: UInt64
     /// Bit n: the token has scope n of the policy's trust.
     let scopes: UInt64
+    /// `VerifiedToken.audienceMask`.
+    let audiences: UInt64
     /// Limit key of the user: issuer and user id.
     let user: LimitKey
     /// Limit key of the session; the user's without one.
@@ -79,6 +81,7 @@ package struct Identity: Sendable {
         mayHaveAccount = token.isOwn && UUID(parsing: token.userID) != nil
         claims = token.requirementMask
         scopes = token.scopeMask
+        audiences = token.audienceMask
         user = LimitSubject.user(token.userID, issuer: issuerText, hash)
         ownSession = token.isOwn ? UUID(parsing: token.sessionID) : nil
         session = token.sessionID.byteCount == 0 ? user : LimitSubject.session(token.sessionID, issuer: issuerText, hash)

@@ -280,6 +280,8 @@ struct RouteGate: Sendable {
     let filters: Bool
     /// Required claims, as bits of `VerifiedToken.requirementMask`.
     let claims: UInt64
+    /// The audiences of which tokens must have one, as bits of `Identity.audiences`.
+    let audiences: UInt64
     /// Required scopes, as bits of the policy's trust.
     let scopes: UInt64
     /// Whether one of the claims is an issuer's claim of the email.
@@ -342,6 +344,9 @@ struct RouteGate: Sendable {
         filters = !rule.filters.isEmpty && !rule.shadow.contains(.filter)
         claims = try Self.mask(rule, trust)
         scopes = try Self.scopes(rule, trust)
+        let resource = rule.resource.map { resource in trust.resources.firstIndex { $0.url == resource.url } }
+        // A resource that the trust does not have takes no token.
+        audiences = resource.map { $0.map { 1 << UInt64($0) } ?? 0 } ?? Trust.ownAudience
         claimsEmail = rule.claims.contains { claim in trust.issuers.contains { $0.emailClaim == claim.name } }
         attributes = table.required(by: rule)
         forwardedAttributes = table.forwarded(by: rule)

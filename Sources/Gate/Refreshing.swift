@@ -104,6 +104,7 @@ extension Admission {
         let identity = Identity(
             expired, RawSpan(), trust: policy.trust, tiers: policy.tiers, hash: hash, edits: &decision.identityLines)
         guard let identity else { return refuse(.unsafeClaim, &decision) }
+        guard identity.audiences & policy.gates[decision.routeIndex].audiences != 0 else { return refuse(.wrongAudience, &decision) }
         guard policy.refreshes(expired) else { return refuse(.expired, &decision) }
         if identity.isOwn && revoked.contains(identity.session) {
             decision.sessionEndedAt = revoked.endedAt(identity.session)
@@ -137,6 +138,7 @@ extension Admission {
             decision.refuse(.unauthorized(.token(.expired)), .refused, .refreshMismatch)
             return false
         }
+        guard identity.audiences & policy.gates[decision.routeIndex].audiences != 0 else { return refuse(.wrongAudience, &decision) }
         guard isLive(identity, now, &decision) else { return false }
         decision.auth = .accepted
         decision.refreshed = tokens

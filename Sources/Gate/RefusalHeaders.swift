@@ -71,6 +71,10 @@ extension Refusal {
             edits.append("\", scope=\"")
             policy.rules[route].scopes.joined(separator: " ").withRawBytes { edits.append($0) }
         }
+        if route >= 0, let resource = policy.rules[route].resource {
+            edits.append("\", resource_metadata=\"")
+            resource.metadataURL.withRawBytes { edits.append($0) }
+        }
         edits.append("\"")
         if self == .unauthorized(.caller) {
             edits.append(", Basic realm=\"")

@@ -34,6 +34,7 @@ struct RouteDemands: Hashable, Sendable {
     private let tier: Tier
     private let claims: [ClaimRequirement]
     private let scopes: [String]
+    private let resource: ProtectedResource?
     private let attributes: [AttributeRequirement]
     private let maxAgeSeconds: UInt32
     private let limits: [Limit]
@@ -46,6 +47,7 @@ struct RouteDemands: Hashable, Sendable {
         tier = rule.shadow.contains(.tier) ? .lowest : rule.tier ?? .lowest
         claims = rule.claims
         scopes = rule.scopes
+        resource = rule.resource
         attributes = rule.attributes
         maxAgeSeconds = rule.maxAgeSeconds ?? .max
         limits = rule.shadow.contains(.limit) ? [] : rule.limits.map { Limit($0, by: rule.limitBy) }
@@ -72,6 +74,8 @@ struct RouteDemands: Hashable, Sendable {
         if let filter, filter != other.filter { return true }
         if denyFrom != nil && denyFrom != other.denyFrom || allowFrom != nil && allowFrom != other.allowFrom { return true }
         if !claims.allSatisfy(other.claims.contains) || !attributes.allSatisfy(other.attributes.contains) { return true }
+        // Each takes tokens that the other refuses.
+        if resource != other.resource, admitted & 1 == 0 { return true }
         if !scopes.allSatisfy(other.scopes.contains) { return true }
         return !limits.allSatisfy { mine in other.limits.contains { $0.isWithin(mine) } }
     }

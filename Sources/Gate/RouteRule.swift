@@ -84,6 +84,8 @@ package struct RouteRule: Sendable {
     /// Whose requests are refused by their address (`deny-from=`), and whose alone are not (`allow-from=`); nil: no list.
     package var denyFrom: NetworkList?
     package var allowFrom: NetworkList?
+    /// The resource that it belongs to: then only tokens for that are valid.
+    package var resource: ProtectedResource?
     /// All are required of the account.
     package var attributes: [AttributeRequirement]
     /// The attributes that the upstream gets (`forward-attributes=`).

@@ -55,6 +55,7 @@ package struct Configuration: Sendable {
     package var upstreams: [UpstreamDeclaration] = []
     /// `rule.target` of each is an index into `upstreams`.
     package var routes: [RouteDeclaration] = []
+    package var resources: [ResourceDeclaration] = []
     package var internals: [InternalDeclaration] = []
     package var versionGates: [VersionGateDeclaration] = []
     /// `TOLLGATE_CORS`.

@@ -49,6 +49,7 @@ struct ConfigurationReader {
         checkIssuers()
         checkPurchases()
         resolveRoutes()
+        resolveResources()
         checkSignedIdentities()
         checkAcme()
         checkUse()

@@ -205,6 +205,10 @@ extension Setting {
     package static let route = Setting(
         "TOLLGATE_ROUTE_", .lines(\.routes),
         "`[METHODS] [HOST]/PATH upstream=NAME key=value …`; `tollgate help routes` lists the keys.")
+    package static let resource = Setting(
+        "TOLLGATE_RESOURCE_", .lines(\.resources),
+        "A protected resource (RFC 9728) for clients that find their authorization server by themselves, such as those of MCP: `path=/mcp scopes=mcp:read issuers=NAME`. Routes at the path and below take only tokens of these trust lines whose audience is its URL under `TOLLGATE_PUBLIC_URL`. See [scopes](scopes.md#resources)."
+    )
     package static let internalCaller = Setting(
         "TOLLGATE_INTERNAL_", .lines(\.internals),
         "An internal caller for `auth=internal` and transparent refresh, identified by `key-sha256=HEX`, `cidr=10.0.0.0/8` and/or `cert-san=spiffe://…`; all that are given must match."
@@ -362,7 +366,8 @@ extension Setting {
             listen, listenTLS, tlsCert, tlsKey, strictTransport, adminListen, checkListen, adminToken, scopedAdminToken, adminHosts,
             workers,
             plain.dataDirectory.row, plain.publicURL.row, plain.issuer.row, plain.audience.row, jwtSecret, plain.signingAlgorithm.row,
-            plain.clockSkewSeconds.row, tiers, scopes, trust, upstream, route, internalCaller, versionGate, trustedProxies, denyFrom, redisURL,
+            plain.clockSkewSeconds.row, tiers, scopes, trust, upstream, route, resource, internalCaller, versionGate, trustedProxies, denyFrom,
+            redisURL,
             plain.rateLimitFailure.row,
             plain.redisTimeoutMilliseconds.row, plain.tokenCacheEntries.row, contracts, dlauthPath, provider, account, deletion, appleKey,
             events, signUpHook,

@@ -26,7 +26,8 @@ package enum SettingsReference {
     package static var lines: String {
         [
             keys(RouteDeclaration.self, "[METHODS] [HOST]/PATH key=value …"), keys(UpstreamDeclaration.self, "URL… key=value …"),
-            keys(TrustDeclaration.self), keys(InternalDeclaration.self), keys(VersionGateDeclaration.self), keys(ProviderDeclaration.self),
+            keys(TrustDeclaration.self), keys(ResourceDeclaration.self), keys(InternalDeclaration.self), keys(VersionGateDeclaration.self),
+            keys(ProviderDeclaration.self),
             keys(AdminTokenDeclaration.self),
             keys(ProductDeclaration.self), keys(AppleStoreDeclaration.self), keys(GoogleStoreDeclaration.self),
             keys(StripeStoreDeclaration.self), keys(RevenueCatStoreDeclaration.self),

@@ -80,6 +80,10 @@ import Workbench
         ("cert-san=spiffe://i.test/a", #""cert_san":"spiffe://i.test/a""#),
     ]
 
+    static let resource: [(option: String, json: String)] = [
+        ("path=/a", #""path":"/a""#), ("scopes=m:r,m:w", #""scopes":["m:r","m:w"]"#), ("issuers=l0", #""issuers":["l0"]"#),
+    ]
+
     static let provider: [(option: String, json: String)] = [
         ("client-ids=p.app,p.web", #""client_ids":["p.app","p.web"]"#), ("issuer=https://p.test", #""issuer":["https://p.test"]"#),
         ("jwks=https://p.test/keys", #""jwks":"https://p.test/keys""#), ("email=trusted", #""email":"trusted""#),
@@ -258,6 +262,7 @@ import Workbench
         #expect(keys(Self.trust) == Set(TrustDeclaration.options.map(\.key)))
         #expect(keys(Self.internalCaller) == Set(InternalDeclaration.options.map(\.key)))
         #expect(keys(Self.versionGate) == Set(VersionGateDeclaration.options.map(\.key)))
+        #expect(keys(Self.resource) == Set(ResourceDeclaration.options.map(\.key)))
         #expect(keys(Self.provider) == Set(ProviderDeclaration.options.map(\.key)))
         #expect(keys(Self.adminToken) == Set(AdminTokenDeclaration.options.map(\.key)))
         #expect(keys(Self.product) == Set(ProductDeclaration.options.map(\.key)))
@@ -271,7 +276,7 @@ import Workbench
             + "TOLLGATE_ROUTE_W=\"/w upstream=u websocket=on websocket-max=7\"\n"
             + "TOLLGATE_ROUTE_X=\"/x upstream=u cache=90s cache-by=tier cache-stale=45s cache-on-error=2m cache-vary=X-A,Cookie\"\n"
             + lines("UPSTREAM", "https://h", Self.upstream)
-            + lines("TRUST", "", Self.trust)
+            + lines("TRUST", "", Self.trust) + lines("RESOURCE", "", Self.resource)
         let loaded = load(text + Self.otherLines, files: Self.files)
         #expect(loaded.findings.faults == [])
         let (table, json) = (CheckCommand.run(loaded, json: false).output, CheckCommand.run(loaded, json: true).output)
@@ -281,7 +286,7 @@ import Workbench
             #expect(table.contains(option) != Self.columns.contains(String(option.prefix { $0 != "=" })), "\(option)")
         }
         let purchases = Self.product + Self.apple + Self.google + Self.stripe + Self.revenueCat
-        for (option, member) in Self.internalCaller + Self.versionGate + Self.provider + Self.adminToken + purchases {
+        for (option, member) in Self.resource + Self.internalCaller + Self.versionGate + Self.provider + Self.adminToken + purchases {
             #expect(json.contains(member) || member == "", "\(member)")
             let shown = option.hasPrefix("key-sha256=") ? "key-sha256=abababab…" : option
             #expect(table.contains(shown) == (member != "" && option != "tier=premium"), "\(option)")

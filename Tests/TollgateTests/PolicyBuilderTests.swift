@@ -27,7 +27,7 @@ import Workbench
         #expect(
             policy.rules.map(\.name) == ["r", "apple-register", "apple-login", "own-keys"] + Self.ownBehindKeys.filter { $0 != "own-token" }
         )
-        for endpoint in LocalEndpoint.allCases where !endpoint.isOfConsole && endpoint != .token {
+        for endpoint in LocalEndpoint.allCases where !endpoint.isOfConsole && endpoint != .token && endpoint != .resourceMetadata {
             let rule = try #require(policy.rules.first { $0.name == endpoint.name })
             #expect(rule.target == .local(endpoint.rawValue) && rule.path == endpoint.path)
             #expect(rule.auth == (endpoint == .introspection ? .internal : .none))
@@ -72,7 +72,7 @@ import Workbench
         ] as [(String, String?)])
     func aRouteWithThePathOfAnEndpointReplacesIt(_ pattern: String, _ replaced: String?) throws {
         let text = "TOLLGATE_CONTRACTS=password@/a\n" + oneRoute + "TOLLGATE_ROUTE_K=\"\(pattern) upstream=u auth=none\""
-        let expected = LocalEndpoint.allCases.filter { !$0.isOfConsole }.map(\.name).filter { $0 != replaced }
+        let expected = LocalEndpoint.allCases.filter { !$0.isOfConsole && $0 != .resourceMetadata }.map(\.name).filter { $0 != replaced }
         #expect(try policy(text).rules.map(\.name).filter { $0.hasPrefix("own-") } == expected)
     }
 

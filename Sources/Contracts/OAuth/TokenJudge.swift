@@ -68,7 +68,10 @@ package struct TokenJudge: Sendable {
 
     private func verify(_ token: String, _ policy: Policy) -> Result<VerifiedToken, TokenFault> {
         var verifier = TokenVerifier()
-        return token.withRawBytes { verifier.verify($0, trust: policy.trust, now: sources.now()) }
+        let result = token.withRawBytes { verifier.verify($0, trust: policy.trust, now: sources.now()) }
+        // A token for a resource alone is good there, and nowhere else.
+        if case .success(let token) = result, token.audienceMask & Trust.ownAudience == 0 { return .failure(.wrongAudience) }
+        return result
     }
 
     private func own(_ token: VerifiedToken, _ policy: Policy) async throws(AccountFailure) -> JudgedToken? {

@@ -17,6 +17,8 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
     case adminAPI = 8
     /// The redirection from `/admin` and `/admin/` to the console.
     case admin = 9
+    /// The documents of protected resources, below its path. Only while there are any.
+    case resourceMetadata = 10
 
     /// In logs and metrics. No configured route's name has a hyphen.
     var name: String {
@@ -30,13 +32,14 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
         case .console: "own-console"
         case .adminAPI: "own-admin-api"
         case .admin: "own-admin"
+        case .resourceMetadata: "own-resources"
         }
     }
 
     /// Whether it belongs to the console.
-    var isOfConsole: Bool { isPrefix || self == .admin }
+    var isOfConsole: Bool { self == .console || self == .adminAPI || self == .admin }
 
-    private var isPrefix: Bool { self == .console || self == .adminAPI }
+    private var isPrefix: Bool { self == .console || self == .adminAPI || self == .resourceMetadata }
 
     var path: String {
         switch self {
@@ -49,13 +52,14 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
         case .console: "/console"
         case .adminAPI: "/admin/api"
         case .admin: "/admin"
+        case .resourceMetadata: ResourceDeclaration.metadataPath
         }
     }
 
     /// Whether it is a document under `/.well-known/`.
     var isDocument: Bool {
         switch self {
-        case .ownKeys, .openIDConfiguration, .serverMetadata: true
+        case .ownKeys, .openIDConfiguration, .serverMetadata, .resourceMetadata: true
         case .token, .revocation, .introspection, .console, .adminAPI, .admin: false
         }
     }
@@ -63,7 +67,7 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
     /// None for all.
     private var methods: [String] {
         switch self {
-        case .ownKeys, .openIDConfiguration, .serverMetadata, .admin: ["GET", "HEAD"]
+        case .ownKeys, .openIDConfiguration, .serverMetadata, .resourceMetadata, .admin: ["GET", "HEAD"]
         case .token, .revocation, .introspection: ["POST"]
         case .console, .adminAPI: []
         }
@@ -80,6 +84,12 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
             rule.errors = .problem
             rule.isDocument = isDocument
             rule.cors = cors
+        case .resourceMetadata:
+            rule.errors = .problem
+            rule.isDocument = true
+            // Pages of any origin may be such clients, and those of MCP send their version.
+            rule.cors = CORSRule(.any)
+            rule.cors?.requestFields = ["MCP-Protocol-Version"]
         case .token, .revocation:
             rule.errors = .oauth
             rule.isEndpoint = true
@@ -126,7 +136,14 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
     /// Those that the settings mount, unless a route has their path.
     private static func mounted(_ settings: Configuration, _ contracts: MountTable) -> [LocalEndpoint] {
         let refreshes = !contracts.refreshingContracts.isEmpty
-        return allCases.filter { $0 == .token ? refreshes : !$0.isOfConsole || settings.hasConsoleOnMain }
+        return allCases.filter { endpoint in
+            switch endpoint {
+            case .token: refreshes
+            case .resourceMetadata: !settings.resources.isEmpty
+            case .console, .adminAPI, .admin: settings.hasConsoleOnMain
+            case .ownKeys, .openIDConfiguration, .serverMetadata, .revocation, .introspection: true
+            }
+        }
     }
 
     /// Whether a route of these methods, all if there are none, takes some of this one's.

@@ -67,7 +67,10 @@ enum PolicyBuilder {
         if rules.contains(where: \.auth.takesKeys) { issuers.append(.apiKeys) }
         return Trust(
             issuers: issuers, clockSkewSeconds: configuration.settings.clockSkewSeconds,
-            requirements: RouteRule.requirements(of: rules), scopes: RouteRule.scopes(of: rules))
+            requirements: RouteRule.requirements(of: rules), scopes: RouteRule.scopes(of: rules),
+            resources: configuration.settings.resources.map {
+                ResourceAudience(url: $0.resource(configuration.settings.publicURL).url, issuers: $0.issuers)
+            })
     }
 
     static func issuer(_ trust: TrustDeclaration, keys: KeySet?) -> TrustedIssuer {

@@ -50,6 +50,7 @@ enum CheckCommand {
         json.lines("purchases_revenuecat", settings.revenueCatStore.list, settings.tiers)
         json.lines("events", settings.events, settings.tiers)
         json.lines("hook_signup", settings.signUpHook.map { [$0] } ?? [], settings.tiers)
+        json.lines("resources", settings.resources, settings.tiers)
         json.lines("internal_callers", settings.internals, settings.tiers)
         json.lines("version_gates", settings.versionGates, settings.tiers)
         json.lines("admin_tokens", settings.scopedAdminTokens, settings.tiers)
@@ -111,6 +112,7 @@ enum CheckTable {
         text +=
             lines("PROVIDER", settings.providers, tiers) + products(settings.products, tiers)
             + lines("STORE", settings.stores, tiers)
+            + lines("RESOURCE", settings.resources, tiers)
             + lines("INTERNAL CALLER", settings.internals, tiers)
             + lines("VERSION GATE", settings.versionGates, tiers)
             + lines("ADMIN TOKEN", settings.scopedAdminTokens, tiers)

@@ -118,6 +118,16 @@ final class ActiveConfiguration: Sendable {
             introspects: own.contains(.local(LocalEndpoint.introspection.rawValue)))
     }
 
+    /// The metadata of the resource whose document is at this path.
+    func resourceMetadata(at path: String) -> LocalResponse {
+        let settings = configuration.settings
+        for resource in settings.resources where ResourceDeclaration.metadataPath + (resource.path == "/" ? "" : resource.path) == path {
+            let servers = resource.issuers.compactMap { name in settings.trusts.first { $0.name == name }?.issuer }
+            return ResourceMetadata(url: resource.resource(settings.publicURL).url, servers: servers, scopes: resource.scopes).response
+        }
+        return .plain(404, "not found\n")
+    }
+
     /// Publishes a policy with other keys, unless they belong to an earlier configuration. Any thread.
     func keysChanged(_ keys: IssuerKeys, now: WallTime) {
         publishing.withLock { _ in

@@ -126,6 +126,7 @@ struct WorkerPlan: Sendable {
             }
         case .openIDConfiguration: { _ in active.metadata(isOpenID: true) }
         case .serverMetadata: { _ in active.metadata(isOpenID: false) }
+        case .resourceMetadata: { active.resourceMetadata(at: $0.path) }
         case .token: { await accounts.token($0) }
         case .revocation: { await accounts.revoke($0) }
         case .introspection: { await accounts.introspect($0) }

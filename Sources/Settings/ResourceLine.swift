@@ -1,0 +1,93 @@
+internal import Credentials
+package import Gate
+internal import Wire
+
+/// `TOLLGATE_RESOURCE_<NAME>`: a path below which outside issuers give out tokens of their own, such as an MCP server.
+package struct ResourceDeclaration: Hashable, Sendable {
+    package var name: String
+    package var path = ""
+    package var scopes: [String] = []
+    /// The names of trust lines.
+    package var issuers: [String] = []
+    package var origin: Origin
+
+    /// Its metadata are at this path, and below it for a resource with a path.
+    package static let metadataPath = "/.well-known/oauth-protected-resource"
+
+    /// Its identifier, under the public URL.
+    package func resource(_ publicURL: String) -> ProtectedResource {
+        let base = publicURL.hasSuffix("/") ? String(publicURL.dropLast()) : publicURL
+        let suffix = path == "/" ? "" : path
+        return ProtectedResource(url: base + suffix, metadataURL: base + Self.metadataPath + suffix)
+    }
+
+    /// Whether the paths of a route are its own or below.
+    package func holds(_ rule: RouteRule) -> Bool {
+        path == "/" || rule.path == path || rule.path.hasPrefix(path + "/")
+    }
+}
+
+extension ResourceDeclaration: OptionTarget {
+    package static let family = Setting.resource
+    package var lineName: String { name }
+    package static let bare = Self(name: "", origin: .builtIn)
+
+    package static let options = table {
+        LineOption(
+            "path", \.path, .plain(path), values: "/mcp", "the path of the resource; routes at it and below take tokens for it alone")
+        LineOption(
+            "scopes", list: \.scopes, "mcp:read,mcp:write", "scopes that its metadata tell clients of; `scope=` of a route asks for them",
+            TypedText.scope)
+        LineOption("issuers", list: \.issuers, "NAME,NAME", "the trust lines whose tokens it takes", TypedText.item)
+    }
+
+    package init(_ line: inout OptionLine, name: String) {
+        self.init(name: name, origin: line.entry.origin)
+        line.refuseWords("path=/mcp issuers=NAME")
+        line.read(into: &self)
+        issuers = issuers.map { $0.lowercased() }
+        if !line.has("path") { line.fault("has no path, write path=/mcp") }
+        if !line.has("issuers") { line.fault("has no issuers, write issuers=NAME with a trust line") }
+    }
+
+    private static func path(_ text: String) throws(ParseError) -> String {
+        let isPlain = text.utf8.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || "/-_.".utf8.contains($0) }
+        guard text == "/" || isPlain && text.hasPrefix("/") && !text.hasSuffix("/") && !text.contains("//") && !text.contains("/.") else {
+            throw ParseError("is no path of a resource, write one of letters, digits, - and _ like /mcp, without a slash at its end")
+        }
+        return text
+    }
+}
+
+extension ConfigurationReader {
+    /// Gives routes their resources, of several the one with the longest path, and reports resources that cannot work.
+    mutating func resolveResources() {
+        let resources = configuration.resources.sorted { $0.path.utf8.count > $1.path.utf8.count }
+        for index in configuration.routes.indices {
+            guard let found = resources.first(where: { $0.holds(configuration.routes[index].rule) }) else { continue }
+            configuration.routes[index].rule.resource = found.resource(configuration.publicURL)
+        }
+        for (index, resource) in configuration.resources.enumerated() {
+            if let other = configuration.resources[..<index].first(where: { $0.path == resource.path }) {
+                findings.fault(resource, "has the path of \(other.variable), keep one of them")
+            }
+            for name in resource.issuers {
+                let trust = configuration.trusts.first { $0.name == name }
+                if trust == nil {
+                    findings.fault(resource, "issuers= names \(quoted(name)), and there is no \(Setting.trust.name)\(name.uppercased())")
+                } else if trust?.issuer == nil {
+                    findings.fault(resource, "issuers= names \(quoted(name)), whose line has no issuer= to tell clients of, add it")
+                }
+            }
+            if !configuration.routes.contains(where: { resource.holds($0.rule) }) {
+                findings.fault(
+                    resource,
+                    "has no route at its path or below, add one like \(Setting.route.name)\(resource.name.uppercased())=\"\(resource.path)* upstream=NAME\""
+                )
+            }
+        }
+        if let last = configuration.resources.last, configuration.resources.count > Trust.maximumResources {
+            findings.fault(last, "brings the resources to \(configuration.resources.count), have at most \(Trust.maximumResources)")
+        }
+    }
+}
