@@ -102,10 +102,14 @@ package final class Envelope: Sendable {
     package func writeBody(
         _ refusal: Refusal, requestID: RawSpan, extras: [Extra] = [], message: String? = nil, into out: inout ByteBuffer
     ) {
-        let message = message.map { Array($0.utf8) } ?? sentence(for: refusal).rawBytes.array
-        writeBody(
-            status: refusal.status, code: code(of: refusal).rawBytes, message: message.rawBytes, requestID: requestID, extras: extras,
-            into: &out)
+        let (status, code) = (refusal.status, code(of: refusal))
+        guard let message else {
+            let sentence = sentence(for: refusal)
+            return writeBody(
+                status: status, code: code.rawBytes, message: sentence.rawBytes, requestID: requestID, extras: extras, into: &out)
+        }
+        let text = Array(message.utf8)
+        writeBody(status: status, code: code.rawBytes, message: text.rawBytes, requestID: requestID, extras: extras, into: &out)
     }
 }
 

@@ -18,6 +18,8 @@ package final class Policy: Sendable {
     package let envelopes: Envelopes
     /// The floors for versions of apps, in the order in which they are asked for a request; at most `VersionGate.capacity`.
     package let versionGates: [VersionGate]
+    /// Hashes versions and clients for the census, in the same way at all gateways that share it.
+    let appHash: KeyedHash
     /// The rendered field of each that tells of an update.
     let updateLines: [[UInt8]]
     /// Error format of refusals without a route.
@@ -83,7 +85,7 @@ package final class Policy: Sendable {
         dialect: Dialect = .problem, hasAccounts: Bool = false, refreshers: Set<String> = [],
         tierSources: [String: TierSource] = [:], identitySigner: IdentitySigner? = nil, cors: CORSRule? = nil,
         ownOrigin: String? = nil, contractBases: [ContractBase] = [], tierScopes: [[String]] = [], versionGates: [VersionGate] = [],
-        denyFrom: NetworkList? = nil, networks: [NetworkList: NetworkSet] = [:]
+        appHash: KeyedHash = .random(), denyFrom: NetworkList? = nil, networks: [NetworkList: NetworkSet] = [:]
     ) throws(RouteFault) {
         self.version = version
         self.contractBases = contractBases.sorted { $0.path.count > $1.path.count }
@@ -100,6 +102,7 @@ package final class Policy: Sendable {
         self.envelopes = envelopes
         self.dialect = dialect
         self.versionGates = versionGates
+        self.appHash = appHash
         updateLines = versionGates.map { gate in
             Array(gate.warned.map { "X-App-Update: recommended; min=\($0.text)\r\n" }?.utf8 ?? "".utf8)
         }
@@ -170,6 +173,7 @@ package final class Policy: Sendable {
         envelopes = other.envelopes
         dialect = other.dialect
         versionGates = other.versionGates
+        appHash = other.appHash
         updateLines = other.updateLines
         hasAccounts = other.hasAccounts
         refreshers = other.refreshers
@@ -222,7 +226,7 @@ package final class Policy: Sendable {
             refreshers: refreshers, tierSources: Dictionary(sources) { first, _ in first }, identitySigner: identitySigner,
             cors: defaultCORS < 0 ? nil : self.cors[defaultCORS].rule,
             ownOrigin: String(decoding: ownOrigin, as: UTF8.self), contractBases: contractBases, tierScopes: tierScopes,
-            versionGates: versionGates, denyFrom: denyFrom, networks: networks)
+            versionGates: versionGates, appHash: appHash, denyFrom: denyFrom, networks: networks)
     }
 
     /// Whether any route is cached.
@@ -237,16 +241,6 @@ package final class Policy: Sendable {
         case .route(let route), .methodNotAllowed(_, by: let route): gates[route].corsNumber
         case .none: defaultCORS
         }
-    }
-
-    /// The inside of a quoted-string: escapes quotes and backslashes (RFC 9110, 5.6.4), and omits what a header cannot carry.
-    package static func quoted(_ text: String) -> [UInt8] {
-        var out: [UInt8] = []
-        for byte in text.utf8 where byte >= 0x20 && byte != 0x7F {
-            if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { out.append(UInt8(ascii: "\\")) }
-            out.append(byte)
-        }
-        return out
     }
 
     /// The current keys, with their issuers.

@@ -84,3 +84,15 @@ extension Refusal {
         edits.end()
     }
 }
+
+extension Policy {
+    /// The inside of a quoted-string: escapes quotes and backslashes (RFC 9110, 5.6.4), and omits what a header cannot carry.
+    package static func quoted(_ text: String) -> [UInt8] {
+        var out: [UInt8] = []
+        for byte in text.utf8 where byte >= 0x20 && byte != 0x7F {
+            if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { out.append(UInt8(ascii: "\\")) }
+            out.append(byte)
+        }
+        return out
+    }
+}

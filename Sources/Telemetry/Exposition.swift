@@ -125,6 +125,8 @@ extension ExpositionWriter {
         for (route, count) in process.splitGuards.sorted(by: { $0.key < $1.key }) {
             sample(guards, [("route", route)], Int64(clamping: count))
         }
+        let apps = family(.appRequests)
+        for app in process.apps { sample(apps, [("gate", app.gate), ("version", app.version)], Int64(clamping: app.requests)) }
         write(process.events)
         write(process.spans)
         let active = family(.overloadActive)

@@ -9,7 +9,7 @@ enum ProcessFamily: CaseIterable {
     case tierLookups
     case limitEvictions, refusedAttempts
     case purchases, storeEvents, storeEventLag, storeEventNewest, purchaseFence, incompleteFences
-    case merges, splitGuards
+    case merges, splitGuards, appRequests
     case events, eventsPending, outgoing, outgoingWaiting, outgoingOldest, signUpHook
     case overloadActive, overloadLimit
     case spansExported, spansDropped, spansQueued
@@ -81,6 +81,11 @@ enum ProcessFamily: CaseIterable {
             .init(
                 "split_guards_total", "counter", ["route"],
                 "Times that this gateway took the share of a split back to 0 because requests failed there (split-guard=).")
+        case .appRequests:
+            .init(
+                "app_requests_total", "counter", ["gate", "version"],
+                "Requests on routes with app=, as of the last minute: the 50 most frequent versions since the start, `none` without a version, and `other` for the rest."
+            )
         case .merges:
             .init(
                 "account_merges_total", "counter", ["outcome"],

@@ -63,6 +63,17 @@ package struct RenewalCondition: Sendable, Equatable {
     }
 }
 
+/// Requests of an app's version.
+package struct AppCount: Equatable, Sendable {
+    package let gate: String
+    package let version: String
+    package var requests: UInt64
+
+    package init(gate: String, version: String, requests: UInt64) {
+        (self.gate, self.version, self.requests) = (gate, version, requests)
+    }
+}
+
 /// Metrics of the process: a plain value of the control plane, guarded by its owner.
 package struct ProcessMetrics: Sendable {
     let build: BuildInfo
@@ -84,6 +95,8 @@ package struct ProcessMetrics: Sendable {
     package var merges: [UInt64] = MergeCount.allCases.map { _ in 0 }
     /// How often the guard of each route's split has acted.
     package var splitGuards: [String: UInt64] = [:]
+    /// The versions of apps.
+    package var apps: [AppCount] = []
     package var events = EventMetrics()
     package var overload = Overload()
     package var spans = SpanCounts()

@@ -99,6 +99,32 @@ import Testing
         #expect(new.status == 502 && new["X-App-Update"] == "recommended; min=4.5")
     }
 
+    /// At all gateways, over a restart, and with counts of a gateway that has ended.
+    @Test func theCensusNamesVersionsAndUsers() throws {
+        let fleet = try Fleet(
+            2, .postgres, "TOLLGATE_ROUTE_APP=\"/app/* upstream=u auth=optional app=optional\"", "TOLLGATE_VERSION_GATE_IOS=\"min=4.2\"")
+        let (ada, bob) = (try fleet[0].bearer("--sub", "ada"), try fleet[0].bearer("--sub", "bob"))
+        for (number, fields) in [[ada], [ada], [bob], [], []].enumerated() {
+            let version = ["X-App-Version: 4.\(number < 3 ? 5 : 1)"]
+            for gateway in fleet.gateways {
+                #expect(try gateway.ask("GET /app/x", fields + version).status == (number < 3 ? 200 : 426))
+            }
+        }
+        #expect(try fleet[0].ask("GET /app/x").status == 200 && fleet[0].ask("GET /me").status == 401)
+        #expect(try fleet[1].stop() == 0)
+        let rows = [
+            #"{"gate":"ios","version":"4.5","requests":6,"users":2}"#, #"{"gate":"ios","version":"4.1","requests":4,"users":1}"#,
+            #"{"gate":"ios","version":"none","requests":1,"users":1}"#,
+        ]
+        let census = #"{"apps":[\#(rows.joined(separator: ","))]}"#
+        #expect(try fleet.admin(0, "GET /admin/api/apps").text == census)
+        #expect(try fleet.admin(0, "GET /admin/api/apps").text == census)
+        #expect(try fleet[0].metric("tollgate_app_requests_total", #"gate="ios""#, #"version="4.5""#) == 3)
+        #expect(try fleet[0].stop() == 0)
+        let table = try fleet[0].command(["apps"])
+        #expect(table.code == 0 && table.output.contains("4.5") && table.output.hasPrefix("GATE"), "\(table.output) \(table.complaints)")
+    }
+
     /// The deprecation has the time at which a gateway of the database first had the line.
     @Test func aRetiredRouteSaysWhen() throws {
         let upstream = try Upstream(

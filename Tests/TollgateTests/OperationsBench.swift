@@ -39,6 +39,8 @@ struct PretendGateway: OperatedGateway {
     func upstreams() async -> [UpstreamStatus] { [] }
     func rotate() async throws(RotationRefusal) -> SigningKeyRing { try rotation.get() }
     func hottestKeys(limit: Int) async -> [HotKey] { Array(hottest.prefix(limit)) }
+    var uses: [AppUse] = []
+    func appUses() async throws(AccountFailure) -> [AppUse] { uses }
     let board = SwitchBoard()
     func switches(_ kind: String) -> [LiveSwitch] { board.all(kind, at: time) }
     func set(_ name: String, to value: String?, until: WallTime?) async throws(AccountFailure) {

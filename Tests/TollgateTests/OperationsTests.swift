@@ -1,3 +1,4 @@
+import Accounts
 import Credentials
 import Issuers
 import System
@@ -38,7 +39,10 @@ import Workbench
         let bench = try OperationsBench()
         let operations = bench.api.operations.dropFirst(AdminOperation.own.count)
         let (open, closed): (Set, Set) = (
-            ["getKeys", "getLimits", "getConfiguration", "getCache", "listRoutes", "explain", "getSplit", "listMaintenance", "listCertificates"],
+            [
+                "getKeys", "getLimits", "getConfiguration", "getCache", "listRoutes", "explain", "getSplit", "listMaintenance", "listApps",
+                "listCertificates",
+            ],
             ["rotateKeys", "purgeCache", "getOutbox", "setSplit", "resetSplit", "setMaintenance", "endMaintenance", "renewCertificate"]
         )
         #expect(Set(operations.map(\.name)) == open.union(closed))
@@ -82,6 +86,26 @@ import Workbench
             #expect(answer.status == status && answer.text.contains(text), "\(body): \(answer.text)")
         }
         #expect(await bench.ask("GET maintenance").text == nothing)
+    }
+
+    /// Days are added up, and users who came on two of them count once.
+    @Test func theCensusOfAppsIsShown() async throws {
+        func use(_ day: Int64, _ gate: String, _ version: String, _ requests: UInt64, users: Range<UInt64>) -> AppUse {
+            var sketch = UserSketch()
+            for user in users { sketch.add(user &* 0x9E37_79B9_7F4A_7C15) }
+            return AppUse(AppUse.Key(day: day, gate: gate, version: version), requests: requests, users: sketch)
+        }
+        let uses = [
+            use(1, "ios", "4.2", 3, users: 0..<3), use(2, "ios", "4.2", 4, users: 1..<4), use(2, "-", "none", 9, users: 0..<1),
+            use(2, "android", "4.2", 7, users: 0..<7),
+        ]
+        let bench = try OperationsBench { $0.uses = uses }
+        let rows = [
+            #"{"gate":"-","version":"none","requests":9,"users":1}"#, #"{"gate":"android","version":"4.2","requests":7,"users":7}"#,
+            #"{"gate":"ios","version":"4.2","requests":7,"users":4}"#,
+        ]
+        #expect(await bench.ask("GET apps").text == #"{"apps":[\#(rows.joined(separator: ","))]}"#)
+        #expect(ShownApps([]).text.hasPrefix("No request has come") && ShownApps(uses).text.contains("ios"))
     }
 
     @Test func theRoutesAreListedResolved() async throws {

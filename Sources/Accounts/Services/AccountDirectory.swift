@@ -42,6 +42,14 @@ package struct AccountDirectory: Sendable {
         try await context.ask(await context.store.set(name, to: value, until: until, after: version))
     }
 
+    /// Adds to the census of apps.
+    package func add(_ uses: [AppUse]) async throws(AccountFailure) { try await context.ask(await context.store.add(uses)) }
+
+    /// The census from this day on.
+    package func appUses(since day: Int64) async throws(AccountFailure) -> [AppUse] {
+        try await context.ask(await context.store.appUses(since: day))
+    }
+
     /// The account's sessions that can still be refreshed, newest first.
     package func sessions(of user: UUID) async throws(AccountFailure) -> [Session] {
         let now = context.storeTime

@@ -36,6 +36,15 @@ package struct AppVersion: Comparable, Hashable, Sendable {
         self = version
     }
 
+    /// A hash of a gate and the version, the same for equal versions.
+    func hash(_ hash: KeyedHash, gate: UInt8) -> UInt64 {
+        var found = UInt64(gate) << 8 | 1
+        for lane in stride(from: 0, to: 8, by: 2) where lane == 0 || numbers[lane] | numbers[lane + 1] != 0 {
+            found = hash.hash128(numbers[lane], numbers[lane + 1], domain: found &+ UInt64(lane)).low
+        }
+        return found
+    }
+
     package static func < (left: Self, right: Self) -> Bool {
         for lane in 0..<8 where left.numbers[lane] != right.numbers[lane] { return left.numbers[lane] < right.numbers[lane] }
         return false

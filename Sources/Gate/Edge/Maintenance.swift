@@ -10,8 +10,8 @@ package struct Maintenance: Equatable, Sendable {
     package var allowed: [CIDR]
 
     /// `Retry-After` of one without an end, and the longest of one with an end, in seconds.
-    private static let usualSeconds: Int64 = 60
-    private static let mostSeconds: Int64 = 86_400
+    private static let usualSeconds: UInt32 = 60
+    private static let mostSeconds: UInt32 = 86_400
 
     package init(until: WallTime? = nil, message: String? = nil, allowed: [CIDR] = []) {
         (self.until, self.message, self.allowed) = (until, message, allowed)
@@ -25,7 +25,9 @@ package struct Maintenance: Equatable, Sendable {
 
     /// The seconds until its end, at least one.
     func retryAfterSeconds(at now: WallTime) -> UInt32 {
-        let left = until.map { $0.seconds - now.seconds + 1 } ?? Self.usualSeconds
-        return UInt32(min(max(1, left), Self.mostSeconds))
+        guard let until else { return Self.usualSeconds }
+        let (left, isFar) = until.microseconds.subtractingReportingOverflow(now.microseconds)
+        // Rounded up.
+        return isFar ? Self.mostSeconds : UInt32(clamping: min(max(0, left - 1) / 1_000_000 + 1, Int64(Self.mostSeconds)))
     }
 }

@@ -77,6 +77,7 @@ extension Worker {
         telemetry.identify(
             scratch.request, bytes, trusted: scratch.decision.client.peerIsTrusted, at: now.wall, &exchanges[exchange].buffers.requestID,
             &scratch.traceparent)
+        if scratch.decision.appGate != nil { admission.count(scratch.decision, in: &apps, at: now.wall) }
         if scratch.decision.changesFields {
             admission.changeFields(requestID: exchanges[exchange].buffers.requestID.readable, &scratch.decision)
         }

@@ -44,6 +44,7 @@ package struct Worker: ~Copyable {
     var telemetry: WorkerTelemetry
     var refusals = RecentRefusals()
     var hottestKeys = HottestKeys()
+    var apps = AppCensus()
     var now: Moment
     /// When the turn under way began on the machine's clock; nil where a test has the clock.
     var turnBegan: MonotonicTime?
@@ -197,6 +198,7 @@ extension Worker {
             if case .reportRefusals(let query, let reply) = message { reply(refusals.stories(query)) }
             if case .reportNewRefusals(let since, let limit, let reply) = message { reply(refusals.stories(since: since, limit: limit)) }
             if case .reportHottestKeys(let reply) = message { reply(hottestKeys.keys(at: now.wall)) }
+            if case .takeApps(let reply) = message { reply(apps.take()) }
             if case .answered(_, let response, _) = message { response.stream?.ended() }
             if case .cache(.ask(_, let seat?)) = message { tell(seat.worker, .news(seat.exchange, .pass)) }
             if case .cache(.select(_, _, let reply)) = message { reply(CacheTotals()) }

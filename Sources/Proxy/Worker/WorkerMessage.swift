@@ -74,6 +74,8 @@ package enum WorkerMessage: Sendable {
     case reportNewRefusals(since: Int?, limit: Int, @Sendable (NewRefusals) -> Void)
     /// Asks for the keys that limits refused most often. The closure as in `report`.
     case reportHottestKeys(@Sendable ([HotKey]) -> Void)
+    /// Asks for the counts of apps since the last time. The closure as in `report`.
+    case takeApps(@Sendable ([AppCensus.Tally]) -> Void)
     /// A part of a streamed local answer.
     case content(Handle<Exchange>, LocalStream.Part)
     /// Drain: no new connections, each answer is the last of its connection, the end after so many milliseconds at the latest.
@@ -289,6 +291,7 @@ extension Worker {
             case .reportRefusals(let query, let reply): reply(refusals.stories(query))
             case .reportNewRefusals(let since, let limit, let reply): reply(refusals.stories(since: since, limit: limit))
             case .reportHottestKeys(let reply): reply(hottestKeys.keys(at: now.wall))
+            case .takeApps(let reply): reply(apps.take())
             case .content(let exchange, let part): send(part, of: exchange, &scratch)
             case .drain(let milliseconds, let handsOver): drain(within: milliseconds, handsOver: handsOver, &scratch)
             case .othersEnded: outlastsOthers = false
@@ -300,6 +303,7 @@ extension Worker {
         let former = admission.policy
         refusals.adopted(formerly: former)
         admission.adopt(policy)
+        apps.adopt(policy.versionGates)
         for exchange in exchanges.indices { exchanges[exchange].life?.adopt(policy, insteadOf: former) }
     }
 

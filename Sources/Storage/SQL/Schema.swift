@@ -24,6 +24,7 @@ enum Schema {
         { _ in accountDevices },
         { _ in liveSwitches },
         { _ in apiKeys },
+        { _ in appVersions },
     ]
     static var newest: Int64 { Int64(steps.count) }
 
@@ -216,6 +217,20 @@ enum Schema {
             ends_at BIGINT,
             last_used_at BIGINT,
             revoked_at BIGINT
+        )
+        """
+    ]
+
+    /// The census of apps: by day (since 1970) and version the requests, and a sketch of the users.
+    private static let appVersions = [
+        """
+        CREATE TABLE app_versions (
+            day BIGINT NOT NULL,
+            gate TEXT NOT NULL,
+            version TEXT NOT NULL,
+            requests BIGINT NOT NULL,
+            users BYTEA NOT NULL,
+            PRIMARY KEY (day, gate, version)
         )
         """
     ]

@@ -27,7 +27,9 @@ enum PolicyBuilder {
             tierSources: Dictionary(settings.trusts.map { ($0.name, $0.tierSource) }) { first, _ in first },
             identitySigner: signer, cors: settings.corsRule, ownOrigin: OriginPattern.origin(ofURL: settings.publicURL),
             contractBases: contractBases(configuration), tierScopes: settings.tierScopes,
-            versionGates: settings.versionGates.map(\.gate), denyFrom: settings.denyFrom, networks: networks)
+            versionGates: settings.versionGates.map(\.gate),
+            appHash: KeyedHash(derivedFrom: (Array("apps".utf8) + (settings.keySecret ?? settings.jwtSecret ?? [])).rawBytes),
+            denyFrom: settings.denyFrom, networks: networks)
     }
 
     /// The bases of the mounted contracts but the root, below which all paths are; of several at one base the first.

@@ -111,6 +111,8 @@ struct OfflineAccounts: Sendable {
         _ = try await directory.set(name, to: value, until: until, after: nil)
     }
 
+    func appUses(since day: Int64) async throws(AccountFailure) -> [AppUse] { try await directory.appUses(since: day) }
+
     var `operator`: Operator {
         Operator(directory: directory, administration: administration, purchases: purchases, plan: plan, now: clock.now().wall)
     }

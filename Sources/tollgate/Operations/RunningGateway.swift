@@ -26,6 +26,8 @@ protocol OperatedGateway: AdminGateway {
     func stored(_ selector: CacheSelector) async -> CacheTotals
     /// Removes them from all gateways of the store; returns those of this one.
     func purge(_ selector: CacheSelector) async throws(AccountFailure) -> CacheTotals
+    /// The census of apps of a week.
+    func appUses() async throws(AccountFailure) -> [AppUse]
     /// The live switches of a kind that have not ended.
     func switches(_ kind: String) -> [LiveSwitch]
     /// Sets one on all gateways of the store, or removes it with nil.
@@ -54,7 +56,11 @@ struct RunningGateway: OperatedGateway {
     var workerCount: Int { broadcast.mailboxes.count }
     var time: WallTime { EventLoop.now().wall }
     func reports() async -> [MetricsSnapshot] { await broadcast.reports() }
-    func process() -> ProcessMetrics { health.process({ keyStatuses }, limitEvictions: limiter.evictions, spans: spans.counts, now: time) }
+    func process() -> ProcessMetrics {
+        var metrics = health.process({ keyStatuses }, limitEvictions: limiter.evictions, spans: spans.counts, now: time)
+        metrics.apps = accounts.apps.counts
+        return metrics
+    }
     func readiness() -> Readiness { health.readiness(keyStatuses, configuration, at: EventLoop.now()) }
     func refusals(_ query: RefusalQuery) async -> [ExplainedRefusal] { await broadcast.refusals(query) }
     func newRefusals(since counts: [Int: Int], limit: Int) async -> [Int: NewRefusals] {
@@ -67,6 +73,7 @@ struct RunningGateway: OperatedGateway {
     var ring: SigningKeyRing? { active.keys.own }
     var keyStatuses: [KeyStatus] { keySets.statuses }
     func rotate() async throws(RotationRefusal) -> SigningKeyRing { try await rotation.rotate() }
+    func appUses() async throws(AccountFailure) -> [AppUse] { try await accounts.appUses(at: time) }
     func switches(_ kind: String) -> [LiveSwitch] { accounts.switches.all(kind, at: time) }
     func set(_ name: String, to value: String?, until: WallTime?) async throws(AccountFailure) {
         _ = try await accounts.set(name, to: value, until: until)
@@ -97,6 +104,6 @@ extension AdminOperation {
     /// with the record of its answer.
     static func ofGateway(_ gateway: some OperatedGateway) -> [AdminOperation] {
         routes(gateway) + cache(gateway) + splits(gateway) + maintenance(gateway) + certificates(gateway) + keys(gateway)
-            + [limits(gateway), outbox(gateway), configuration(gateway)]
+            + [limits(gateway), outbox(gateway), configuration(gateway), apps(gateway)]
     }
 }

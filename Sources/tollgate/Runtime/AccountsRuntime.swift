@@ -32,14 +32,16 @@ final class AccountsRuntime: Part, Sendable {
     /// Whether the store was opened: a gateway without accounts leaves it alone until a reload mounts some.
     private let isStarted = Mutex(false)
     private let noticeRounds = Rounds()
+    let apps: AppBoard
     /// The adoptions of product lines that were begun: only the newest goes on.
     private let productAdoptions = Atomic<UInt64>(0)
     /// Before a store that is away is asked again, in milliseconds.
     private static let adoptionPause: UInt64 = 5_000
 
     /// Opens no database yet. Throws for a refresh secret that cannot be read.
-    init(_ assembly: AccountsAssembly, _ configuration: GatewayConfiguration) throws {
+    init(_ assembly: AccountsAssembly, _ configuration: GatewayConfiguration, apps: AppBoard) throws {
         self.assembly = assembly
+        self.apps = apps
         cluster = assembly.cluster
         let contracts = try assembly.contracts(configuration)
         confirmations = TokenConfirmations(sessions: contracts.sessions)
@@ -113,6 +115,23 @@ final class AccountsRuntime: Part, Sendable {
         guard isStarted.withLock({ $0 }) else { return }
         let until = assembly.context.storeTime.advanced(seconds: CachePurges.keptSeconds)
         _ = try await set(CachePurges.newName(), to: String(decoding: selector.purge, as: UTF8.self), until: until)
+    }
+
+    // MARK: apps
+
+    /// Adds the counts of apps to the store's, if there is one.
+    func collectApps(at now: WallTime) async {
+        guard isStarted.withLock({ $0 }) else { return await apps.collect(at: now, nil) }
+        let directory = AccountDirectory(context: assembly.context)
+        await apps.collect(at: now) { uses throws(AccountFailure) in try await directory.add(uses) }
+    }
+
+    /// The census of a week, with the counts of this gateway that the store does not have yet.
+    func appUses(at now: WallTime) async throws(AccountFailure) -> [AppUse] {
+        await collectApps(at: now)
+        guard isStarted.withLock({ $0 }) else { return apps.uses }
+        let stored = try await AccountDirectory(context: assembly.context).appUses(since: AppBoard.oldest(now))
+        return stored + apps.uses
     }
 
     // MARK: service

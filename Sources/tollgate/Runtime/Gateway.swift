@@ -35,6 +35,8 @@ struct Gateway {
     private let orders: AcmeOrders?
     private var unlabelledDrops: UnlabelledDrops
     private var nextLook: MonotonicTime
+    /// When the counts of apps are taken next.
+    private var nextCensus: MonotonicTime
     private let addresses: [(address: SocketAddress, kind: ListenerKind)]
     private let listeners: [ListenerGroup]
 
@@ -50,6 +52,7 @@ struct Gateway {
         self.log = log
         unlabelledDrops = UnlabelledDrops(now: moment.monotonic)
         nextLook = moment.monotonic.advanced(milliseconds: 1_000)
+        nextCensus = moment.monotonic.advanced(milliseconds: AppBoard.milliseconds)
         certificates = try Certificates(configuration, at: moment)
         let sockets = try ListenerSockets(configuration, workers: count, tls: certificates.context, inheriting: inherited)
         addresses = sockets.addresses
@@ -97,7 +100,7 @@ struct Gateway {
         let assembly = try AccountsAssembly(
             configuration, active: active, health: health, workers: workers, keySets: keySets, limiter: limiter,
             courier: courier, redisDiscovery: redisDiscovery, outsideRefreshes: outsideRefreshes)
-        let accounts = try AccountsRuntime(assembly, configuration)
+        let accounts = try AccountsRuntime(assembly, configuration, apps: AppBoard(workers))
         self.accounts = accounts
         for kind in RouteSwitches.kinds {
             accounts.switches.follow(kind) { switches, _ in
@@ -190,7 +193,8 @@ struct Gateway {
         health.files(.networks, haveFaults: active.lookAtNetworks(now: moment.wall))
         lookForUnlabelled(moment.monotonic)
         guardSplits()
-        noteDeprecations()
+        accounts.noteDeprecations(of: active.undatedSunsets(), log)
+        countApps(moment)
     }
 
     /// Takes the share of a split back to 0 at all gateways if its requests fail more often than the others. A share that was set meanwhile
@@ -213,20 +217,13 @@ struct Gateway {
         }
     }
 
-    /// Keeps, for each route with `sunset=` and without `deprecated=`, when its line was first adopted.
-    private func noteDeprecations() {
-        let (accounts, log, now) = (accounts, log, EventLoop.now().wall)
-        for route in active.undatedSunsets() {
-            let value = ISO8601.text(now)
-            // Nothing waits for it: it is tried again a second later.
-            Task {
-                do throws(AccountFailure) {
-                    _ = try await accounts.set(SwitchBoard.name(RouteSwitches.deprecation, of: route), to: value, after: 0)
-                } catch {
-                    log.debug("the day of a deprecation cannot be kept", ("route", route), ("error", "\(error)"))
-                }
-            }
-        }
+    /// Once a minute: adds the counts of apps to the store's.
+    private mutating func countApps(_ moment: Moment) {
+        guard moment.monotonic >= nextCensus, !active.configuration.settings.versionGates.isEmpty else { return }
+        nextCensus = moment.monotonic.advanced(milliseconds: AppBoard.milliseconds)
+        let accounts = accounts
+        // Nothing waits for it: counts that cannot be stored are stored with the next ones.
+        Task { await accounts.collectApps(at: moment.wall) }
     }
 
     /// Once a minute: logs routes whose filter removed elements only for want of a label.
@@ -332,6 +329,14 @@ struct Gateway {
 
     // MARK: end
 
+    /// Later counts are lost.
+    private func countAppsOnceMore() {
+        guard !active.configuration.settings.versionGates.isEmpty else { return }
+        let (accounts, now) = (accounts, EventLoop.now().wall)
+        // Past the limit they are lost, too: the drain must begin.
+        _ = try? blocking(atMost: 1_000) { await accounts.collectApps(at: now) }
+    }
+
     /// `successor`: the process that has the listeners now.
     private func drain(to successor: ChildProcess? = nil, _ socket: String?) {
         let handsOver = successor != nil
@@ -340,6 +345,7 @@ struct Gateway {
         let limit = active.configuration.settings.drainTimeoutMilliseconds
         log.info("draining", ("within_ms", "\(limit)"))
         if !handsOver { health.drainBegan() }
+        countAppsOnceMore()
         workers.post(.drain(within: UInt64(limit), handsOver: handsOver))
         // The second signal ends it at once. The first may be on its way to all processes of the service.
         var isAsked = !handsOver

@@ -1,6 +1,7 @@
 internal import Accounts
 internal import Gate
 internal import Settings
+internal import Transport
 internal import Wire
 
 /// The live switches that change routes: shares of splits, maintenance, and when a line with `sunset=` was first adopted.
@@ -32,7 +33,8 @@ struct RouteSwitches: Equatable, Sendable {
         var rule = rule
         if let share = shares[rule.name] { rule.split?.percent = share.percent }
         rule.maintenance = [MaintenanceScope.route(rule.name).rawValue, MaintenanceScope.all.rawValue].compactMap { closed[$0] }
-        if rule.sunset != nil, rule.deprecated == nil { rule.deprecated = deprecations[rule.name] }
+        // A sunset must not be before the deprecation (RFC 9745 §4).
+        if let sunset = rule.sunset, rule.deprecated == nil { rule.deprecated = deprecations[rule.name].map { min($0, sunset) } }
         return rule
     }
 }
@@ -41,6 +43,23 @@ extension ActiveConfiguration {
     /// The routes with `sunset=` whose deprecation has no date yet.
     func undatedSunsets() -> [String] {
         currentPolicy.rules.filter { $0.sunset != nil && $0.deprecated == nil }.map(\.name)
+    }
+}
+
+extension AccountsRuntime {
+    /// Keeps when the lines of these routes, with `sunset=` and without `deprecated=`, were first adopted.
+    func noteDeprecations(of routes: [String], _ log: ServerLog) {
+        for route in routes {
+            let value = ISO8601.text(EventLoop.now().wall)
+            // Nothing waits for it: it is tried again a second later.
+            Task {
+                do throws(AccountFailure) {
+                    _ = try await set(SwitchBoard.name(RouteSwitches.deprecation, of: route), to: value, after: 0)
+                } catch {
+                    log.debug("the day of a deprecation cannot be kept", ("route", route), ("error", "\(error)"))
+                }
+            }
+        }
     }
 }
 

@@ -43,6 +43,12 @@ struct WorkerBroadcast: Sendable {
         return HottestKeys.merged(Array(reports.joined()), limit: limit)
     }
 
+    /// The counts of apps of all workers since the last time.
+    func apps() async -> [AppCensus.Tally] {
+        let taken: [[AppCensus.Tally]] = await ask { reply in .takeApps(reply) }
+        return Array(taken.joined())
+    }
+
     /// The stored answers of all workers that are chosen. Once it returns, no worker answers from one that was removed.
     func stored(_ selector: CacheSelector, removes: Bool) async -> CacheTotals {
         var all = CacheTotals()
