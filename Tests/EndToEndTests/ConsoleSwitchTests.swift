@@ -100,12 +100,7 @@ import Testing
         #expect(try page.complaints() == [])
     }
 
-    // MARK: with operations that a gateway may lack
-
-    /// Empty without the program, which the other tests say.
-    private static let help = (try? Tollgate.run(["help"]).output) ?? ""
-
-    @Test(.enabled(if: help.contains("tollgate maintenance "))) func routesAreClosedAndOpenedAtAllGateways() throws {
+    @Test func routesAreClosedAndOpenedAtAllGateways() throws {
         let upstream = try Upstream()
         let fleet = try Fleet(2, .postgres, "TOLLGATE_UPSTREAM_C=\"\(upstream.url)\"", "TOLLGATE_ROUTE_FEED=\"/feed upstream=c auth=none\"")
         let page = try Page(Browser(), width: 1_280, height: 900)
@@ -127,7 +122,7 @@ import Testing
         #expect(try page.complaints() == [])
     }
 
-    @Test(.enabled(if: help.contains("tollgate key create "))) func aKeyIsShownOnceAndRevokedAtAllGateways() throws {
+    @Test func aKeyIsShownOnceAndRevokedAtAllGateways() throws {
         let upstream = try Upstream()
         let fleet = try Fleet(2, .postgres, "TOLLGATE_UPSTREAM_C=\"\(upstream.url)\"", "TOLLGATE_ROUTE_FEED=\"/feed upstream=c auth=key\"")
         let page = try Page(Browser(), width: 1_280, height: 900)
@@ -152,6 +147,23 @@ import Testing
         try Self.agree(page, toast: "is revoked")
         try Self.wait(page, "#api-keys tbody", has: "revoked")
         for gateway in fleet.gateways { #expect(try gateway.ask("GET /feed", ["X-Api-Key: \(key)"]).status == 401) }
+        #expect(try page.complaints() == [])
+    }
+
+    @Test func versionsOfAppsAreListedByTheirNumbers() throws {
+        let upstream = try Upstream()
+        let fleet = try Fleet(
+            1, .postgres, "TOLLGATE_UPSTREAM_C=\"\(upstream.url)\"", "TOLLGATE_ROUTE_FEED=\"/feed upstream=c auth=none app=optional\"",
+            "TOLLGATE_VERSION_GATE_IOS=\"min=4\"")
+        for version in ["4.9", "4.10", "4.9", "x"] { _ = try fleet.gateways[0].ask("GET /feed", ["X-App-Version: \(version)"]) }
+        let page = try Page(Browser(), width: 360, height: 800)
+        try Self.open(page, "switches", fleet.gateways[0])
+        try page.wait("document.querySelectorAll('#apps tbody tr').length === 3")
+        let rows = """
+            [...document.querySelectorAll('#apps tbody tr')]
+              .map((row) => [...row.cells].slice(1, 3).map((cell) => cell.textContent).join(' ')).join()
+            """
+        #expect(try page.run(rows).text == "4.10 1,4.9 2,without a version 1")
         #expect(try page.complaints() == [])
     }
 }

@@ -138,7 +138,9 @@ import Workbench
             #expect(changed.keepUnchangeable(of: running) == [], "\(name) has the value that runs")
         }
         #expect(
-            Set(values.map(\.name)).union(["TOLLGATE_LISTEN_TLS", "DATABASE_URL_DIRECT", "TOLLGATE_DATABASE_URL_DIRECT"])
+            Set(values.map(\.name)).union([
+                "TOLLGATE_LISTEN_TLS", "TOLLGATE_ACME", "TOLLGATE_ACME_HTTP_LISTEN", "DATABASE_URL_DIRECT", "TOLLGATE_DATABASE_URL_DIRECT",
+            ])
                 == Set(Setting.all.filter(\.needsRestart).map(\.name)))
         // The same settings on other lines are the same settings.
         var moved = try #require(load("\n\n# moved\n" + before).configuration)

@@ -61,7 +61,7 @@ struct Command: Sendable {
     /// All commands, in the order of the help. A new group is added here.
     static let all: [Command] =
         service + tokens + keys + apiKeys + users + actors + events + purchases + testPurchases + cache + splits + maintenance + apps
-            + certificates + deployment + reference
+        + certificates + deployment + reference
 
     static func named(_ name: String) -> Command? { all.first { $0.name == name } }
 

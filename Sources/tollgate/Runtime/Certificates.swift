@@ -227,3 +227,29 @@ extension FileStamp {
         do { self = try FileBytes.stamp(path) } catch { return nil }
     }
 }
+
+/// The certificates of the listeners, and those who learn of them.
+struct CertificatePart: Part {
+    let certificates: Certificates
+    let orders: AcmeOrders?
+    let health: ConditionLog
+    let log: ServerLog
+
+    func prepare(_ next: NextConfiguration) throws -> Commit {
+        let loaded = try certificates.load(next.configuration, now: next.moment.wall)
+        return Commit {
+            certificates.adopt(loaded, now: next.moment.wall)
+        } published: {
+            orders?.adopt()
+            health.adopt(certificates, log)
+        }
+    }
+}
+
+extension ConditionLog {
+    /// Adopted are also certificates that have expired, or are not valid yet: clients may be content with them.
+    func adopt(_ certificates: Certificates, _ log: ServerLog) {
+        certificatesAdopted(certificates.expiries)
+        for warning in certificates.context?.warnings ?? [] { log.warning("certificate", ("detail", warning)) }
+    }
+}

@@ -378,29 +378,3 @@ struct Gateway {
         log.close()
     }
 }
-
-/// The certificates of the listeners, and those who learn of them.
-private struct CertificatePart: Part {
-    let certificates: Certificates
-    let orders: AcmeOrders?
-    let health: ConditionLog
-    let log: ServerLog
-
-    func prepare(_ next: NextConfiguration) throws -> Commit {
-        let loaded = try certificates.load(next.configuration, now: next.moment.wall)
-        return Commit {
-            certificates.adopt(loaded, now: next.moment.wall)
-        } published: {
-            orders?.adopt()
-            health.adopt(certificates, log)
-        }
-    }
-}
-
-extension ConditionLog {
-    /// Adopted are also certificates that have expired, or are not valid yet: clients may be content with them.
-    fileprivate func adopt(_ certificates: Certificates, _ log: ServerLog) {
-        certificatesAdopted(certificates.expiries)
-        for warning in certificates.context?.warnings ?? [] { log.warning("certificate", ("detail", warning)) }
-    }
-}
