@@ -26,15 +26,21 @@ package struct RenewalState: Equatable, Sendable {
     /// For a failure before the authority had taken the order, which costs it nothing.
     private static let soon: Int64 = 60
 
-    /// An order has failed. The next one waits for an hour, twice as long with each failure, and a day at most; for less where the
-    /// authority had not taken the order, and for longer where it says so.
+    /// An order has failed. The next one waits for an hour, twice as long with each failure, and a day at most; for a minute where the
+    /// authority had not taken the order, which counts as no failure, and for longer where it says so.
     package mutating func failed(_ failure: AcmeFailure, at now: WallTime) {
-        failures = min(failures + 1, 16)
         let isCheap = !failure.hadOrder && [.unreachable, .server, .here].contains(failure.cause)
-        let pause = min((isCheap ? Self.soon : Self.hour) << Int64(failures - 1), isCheap ? Self.hour : Self.day)
-        notBefore = now.advanced(seconds: max(pause, failure.retryAfter ?? 0))
+        if !isCheap { failures = min(failures + 1, 16) }
+        let pause = isCheap ? Self.soon : min(Self.hour << Int64(failures - 1), Self.day)
+        let next = now.advanced(seconds: max(pause, failure.retryAfter ?? 0))
+        // An order by hand that fails sooner does not end the wait after an earlier failure.
+        notBefore = max(next, notBefore ?? next)
         (cause, problem) = (failure.cause.rawValue, failure.sentence)
     }
+
+    /// The certificate has taken the place of another authority's. While gateways of one database are set to different authorities, each
+    /// would replace the other's at once.
+    package mutating func replaced(at now: WallTime) { notBefore = now.advanced(seconds: Self.hour) }
 
     /// When the next order is due: at once without a certificate, in the authority's window, or after two thirds of the lifetime, less up
     /// to a twentieth that the serial number chooses, so that certificates of one day are not renewed in one second.
@@ -44,8 +50,11 @@ package struct RenewalState: Equatable, Sendable {
     }
 
     private func renewal(of certificate: IssuedCertificate) -> WallTime {
-        if let suggested, suggested.serial == certificate.serial { return suggested.at }
         let lifetime = certificate.expiresAt.microseconds - certificate.startsAt.microseconds
+        if let suggested, suggested.serial == certificate.serial {
+            // Whatever the authority suggests, there is time for a second try.
+            return min(suggested.at, WallTime(microseconds: certificate.expiresAt.microseconds - lifetime / 6))
+        }
         let share = Int64(Digest.sha256(Array(certificate.serial.utf8).rawBytes)[0])
         return WallTime(microseconds: certificate.startsAt.microseconds + lifetime / 3 * 2 - lifetime / 20 / 256 * share)
     }

@@ -129,6 +129,7 @@ package final class Policy: Sendable {
             var number = -1
             if var policy = rule.cors {
                 policy.furtherExposed += rule.exposedFields
+                policy.requestFields += rule.askedFields(versionGates)
                 number = policies.firstIndex(of: policy) ?? policies.count
                 if number == policies.count { policies.append(policy) }
             }

@@ -29,11 +29,11 @@ package struct StreamLife: Equatable, Sendable {
         let least: Tier
         /// The tier that the route's filter shows; a filtered answer requires it, too.
         var shown = Tier.lowest
-        /// Key of the user in the tier cache.
-        let user: LimitKey
-        /// The tier of an own token whose user has no account.
+        /// Key of the user in the tier cache; nil for an API key, whose tier does not change.
+        let user: LimitKey?
+        /// The tier of an API key, or of an own token whose user has no account.
         let claimed: Tier
-        /// The scopes that an own user's tier must give, as bits of the policy's trust.
+        /// The scopes that the tier of an own user or of an API key must give, as bits of the policy's trust.
         var scopes: UInt64 = 0
     }
 
@@ -103,10 +103,11 @@ extension Admission {
     private func tierNeed(_ gate: RouteGate, _ identity: Identity, _ decision: borrowing Decision) -> StreamLife.TierNeed? {
         let least = gate.shadow.contains(.tier) ? .lowest : gate.tier ?? .lowest
         let shown = gate.filters ? decision.tier ?? .lowest : .lowest
-        let scopes = identity.isOwn ? gate.scopes : 0
-        guard max(least, shown) > .lowest || scopes != 0, let user = decision.tierKey else { return nil }
+        let isKey = identity.apiKey != nil
+        let scopes = identity.isOwn || isKey ? gate.scopes : 0
+        guard max(least, shown) > .lowest || scopes != 0, isKey || decision.tierKey != nil else { return nil }
         return StreamLife.TierNeed(
-            least: least, shown: shown, user: user, claimed: identity.isOwn ? identity.tier : .lowest, scopes: scopes)
+            least: least, shown: shown, user: decision.tierKey, claimed: identity.isOwn || isKey ? identity.tier : .lowest, scopes: scopes)
     }
 
     /// Whether the session of a stream has ended.
@@ -134,7 +135,8 @@ extension Admission {
         guard let need = life.tier else { return .live }
         let least = isFiltered ? max(need.least, need.shown) : need.least
         guard least > .lowest || need.scopes != 0 else { return .live }
-        guard let known = tierCache.entry(of: need.user, at: now) else { return .lacksTier }
+        guard let user = need.user else { return meets(need, least, need.claimed) ? .live : .over(.tierLost) }
+        guard let known = tierCache.entry(of: user, at: now) else { return .lacksTier }
         switch known.status {
         case .tier(let tier, _): return meets(need, least, tier) ? .live : .over(.tierLost)
         case .noAccount: return meets(need, least, need.claimed) ? .live : .over(.tierLost)

@@ -48,10 +48,22 @@ import Wire
             cheap.failed(failure(.unreachable, hadOrder: false), at: Self.start)
             pauses.append(cheap.dueAt(nil).seconds - Self.start.seconds)
         }
-        #expect(pauses == [60, 120, 240, 480, 960, 1_920, 3_600, 3_600])
+        #expect(pauses == Array(repeating: 60, count: 8) && cheap.failures == 0)
+        // One by hand, that meets no authority, does not shorten the wait after a failure that cost an order.
+        var late = RenewalState()
+        late.failed(failure(.dns), at: Self.start)
+        late.failed(failure(.unreachable, hadOrder: false), at: Self.start.advanced(seconds: 10))
+        #expect(late.dueAt(nil).seconds - Self.start.seconds == 3_600 && late.cause == "unreachable")
         cheap.failed(failure(.rateLimit, hadOrder: false, retryAfter: 200_000), at: Self.start)
         #expect(cheap.dueAt(nil).seconds - Self.start.seconds == 200_000)
         #expect(RenewalState(text: cheap.text) == cheap && RenewalState(text: "[") == RenewalState())
+    }
+
+    /// Two gateways of one database with different authorities replace each other's certificate once an hour, not at once.
+    @Test func anotherAuthoritysCertificateIsReplacedOnceAnHour() {
+        var state = RenewalState()
+        state.replaced(at: Self.start)
+        #expect(RenewalState(text: state.text).dueAt(nil) == Self.start.advanced(seconds: 3_600))
     }
 
     @Test func theAuthoritysWindowWins() throws {
@@ -75,6 +87,10 @@ import Wire
         #expect(RenewalState(text: state.text) == state)
         state.read(window(1, 2), for: certificate, at: Self.start, random: 0)
         #expect(state.dueAt(certificate) == Self.start.advanced(seconds: 86_400))
+        // A window behind the end of the certificate leaves no room for a second try.
+        var latest = state
+        latest.read(window(100, 120), for: certificate, at: Self.start, random: 0)
+        #expect(latest.dueAt(certificate) == Self.start.advanced(seconds: 75 * 86_400))
         for broken in [AcmeResponse(status: 404), AcmeResponse(status: 200, body: [0x7B]), window(5, 4)] {
             let before = state.dueAt(certificate)
             state.read(broken, for: certificate, at: Self.start, random: 0)

@@ -135,6 +135,18 @@ import Testing
         #expect(refused.status == 400 && refused.text.contains("There is no member tags here"))
     }
 
+    /// A change through one side of a split leaves no older response of the other.
+    @Test func aChangeCountsForBothSidesOfASplit() throws {
+        let upstream = try Upstream(), next = try Upstream()
+        let gateway = try Gateway(
+            "TOLLGATE_UPSTREAM_C=\"\(upstream.url)\"", "TOLLGATE_UPSTREAM_V=\"\(next.url)\"",
+            "TOLLGATE_ROUTE_ALL=\"/c/* upstream=c auth=none cache=60s split=100%:v split-by=address when=header:X-Side=v\"")
+        func result(_ fields: [String]) throws -> String { try gateway.ask("GET /c/1", fields)["Cache-Status"] ?? "" }
+        for fields in [[], ["X-Side: v"]] { try eventually("it is kept") { try result(fields).contains("hit") } }
+        #expect(try gateway.ask("POST /c/1", ["X-Side: v"]).status == 200)
+        for fields in [[], ["X-Side: v"]] { #expect(try !result(fields).contains("hit"), "\(fields)") }
+    }
+
     @Test func oneFetchServesEveryTier() throws {
         let list = #"[{"tier":"free","id":1},{"tier":"premium","id":2}]"#
         let upstream = try Upstream(

@@ -129,7 +129,7 @@ import Testing
         try Self.open(page, "keys", fleet.gateways[0])
         try Self.wait(page, "#api-keys", has: "No API keys")
         try page.click("#make-key")
-        for (id, value) in [("key-name", "partner"), ("key-tier", "gold"), ("key-routes", "feed"), ("key-limit", "100/m")] {
+        for (id, value) in [("key-name", "partner"), ("key-tier", "gold"), ("key-routes", ""), ("key-limit", "100/m")] {
             try page.run("document.getElementById('\(id)').value = '\(value)'")
         }
         try page.run("document.querySelector('dialog form').requestSubmit()")

@@ -31,12 +31,12 @@ import Wire
         route("fresh", .requiredOrKey) { $0.maxAgeSeconds = 60 },
     ]
 
-    private static func policy() throws -> Policy {
+    private static func policy(premium: [String] = ["feed:read"]) throws -> Policy {
         var own = AdmissionHarness.trusted()
         own.isOwn = true
         let trust = Trust(
             issuers: [own, .apiKeys], requirements: RouteRule.requirements(of: rules), scopes: RouteRule.scopes(of: rules))
-        return try Policy(rules: rules, trust: trust, tierScopes: [[], ["feed:read"]])
+        return try Policy(rules: rules, trust: trust, tierScopes: [[], premium])
     }
 
     private static let texts = (0..<6).map { _ in APIKeyText.make(SecureRandom.bytes) }
@@ -131,6 +131,21 @@ import Wire
         #expect(harness.get("/key/x", Self.field(4)).reason == .keyEnded)
         harness.admission.adopt(APIKeyTable([Self.key(0)]))
         #expect(state() == .over(.sessionEnded) && harness.get("/key/x", Self.field(4)).reason == .key)
+    }
+
+    /// A reload that takes a scope of the key's tier ends its streams, as it refuses its requests.
+    @Test func aStreamOfAKeyEndsWhenItsTierGivesAScopeNoMore() throws {
+        let harness = try Self.harness()
+        harness.admission.adopt(APIKeyTable([Self.key(0, tier: "premium")]))
+        #expect(harness.get("/scope/x", Self.field(0)).status == 0)
+        var life = try #require(harness.streamLife)
+        func state() -> StreamLife.State { harness.admission.state(of: life, at: harness.now.wall) }
+        #expect(state() == .live)
+        let former = harness.admission.policy
+        let next = try Self.policy(premium: [])
+        harness.admission.adopt(next)
+        life.adopt(next, insteadOf: former)
+        #expect(state() == .over(.tierLost) && harness.get("/scope/x", Self.field(0)).reason == .scope)
     }
 
     /// The key's own limit counts over all routes, beside those of the route; the fields tell of the tightest.

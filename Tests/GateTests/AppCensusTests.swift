@@ -66,6 +66,17 @@ import Wire
         #expect(found["ios 1.1"] == 1 && found["ios 1.2"] == 1 && found["ios other"] == 49_992 && found.count == 11)
     }
 
+    /// A version that both send counts for the one that sent it first.
+    @Test func twoClientsThatMakeTheSameVersionsUpHaveTheirSharesAlone() {
+        var census = AppCensus()
+        census.adopt(Self.gates("ios"))
+        for version in 0..<1_000 { for number in [666, 667] { Self.count(&census, "9.\(version)", by: number) } }
+        Self.count(&census, "1.2", by: 2)
+        let found = Self.shown(census.take())
+        #expect(found["ios 1.2"] == 1 && found["ios 9.0"] == 2 && found["ios 9.16"] == nil)
+        #expect(found.count == 2 * AppCensus.shareOfOne + 2)
+    }
+
     /// A thousand addresses; a version that two clients have stays, and a new one finds a place.
     @Test func manyClientsEvictOneAnother() {
         var census = AppCensus()

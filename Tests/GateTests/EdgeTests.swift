@@ -93,6 +93,20 @@ import Wire
     /// Of `secret`.
     private static let keyDigest = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
 
+    /// A page of another origin may send the fields that the route asks for.
+    @Test func aPreflightAllowsTheFieldsOfTheAppAndTheKey() throws {
+        var rule = GateTests.rule("api", "/*", auth: .requiredOrKey)
+        rule.cors = CORSRule(.any)
+        rule.app = .required
+        var gate = VersionGate(name: "ios")
+        gate.platform = VersionGate.Platform(field: "X-App-Platform", value: "ios")
+        let policy = try Policy(rules: [rule], trust: AdmissionHarness.trust(), versionGates: [gate])
+        let asked = AdmissionHarness(policy).ask(
+            "OPTIONS /x HTTP/1.1\nHost: h\nOrigin: https://a.test\nAccess-Control-Request-Method: GET")
+        let allowed = try #require(asked.answerLines.first { $0.hasPrefix("Access-Control-Allow-Headers: ") })
+        #expect(allowed.hasSuffix(", X-App-Version, X-App-Platform, X-Api-Key"))
+    }
+
     /// Before the token, and with the fields by which pages of other origins read the answer.
     @Test func aClosedRouteAnswers503UntilItsEnd() throws {
         let end = WallTime(microseconds: AdmissionHarness.now.wall.microseconds + 90_500_000)

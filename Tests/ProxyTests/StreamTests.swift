@@ -317,11 +317,12 @@ import Wire
 
     @Test func aTierThatFallsEndsItsStreamAndAnUnknownOneDoesNot() throws {
         let user = TokenUser("ada")
-        let need = StreamLife.TierNeed(least: Tier(rawValue: 1), user: LimitKey(high: 3, low: 4), claimed: .lowest)
+        let key = LimitKey(high: 3, low: 4)
+        let need = StreamLife.TierNeed(least: Tier(rawValue: 1), user: key, claimed: .lowest)
         var bench = try Bench(lifetime: 3_600, tier: need)
         func learn(_ status: TierStatus, version: Int64) {
             let update = UserTier(user: user, status: status, version: version, source: .pushed)
-            bench.stepped.worker.admission.tierCache.learn(update, of: need.user)
+            bench.stepped.worker.admission.tierCache.learn(update, of: key)
             bench.stepped.worker.streams.sweepSoon(at: bench.stepped.worker.now.monotonic)
         }
         bench.seconds(2)
@@ -338,7 +339,8 @@ import Wire
     /// A reload that adds a tier between two gives what the stream needs another rank.
     @Test func aStreamNeedsTheSameTierUnderAnotherListOfTiers() throws {
         let user = TokenUser("ada")
-        let need = StreamLife.TierNeed(least: Tier(rawValue: 1), user: LimitKey(high: 3, low: 4), claimed: .lowest)
+        let key = LimitKey(high: 3, low: 4)
+        let need = StreamLife.TierNeed(least: Tier(rawValue: 1), user: key, claimed: .lowest)
         var bench = try Bench(lifetime: 3_600, tier: need)
         let rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
         let tiers = try TierList(["free", "basic", "premium"])
@@ -348,7 +350,7 @@ import Wire
         func learn(_ tier: String, version: Int64) throws {
             let status = TierStatus.tier(try #require(tiers.rank(of: tier)), until: .max)
             let update = UserTier(user: user, status: status, version: version, source: .pushed)
-            bench.stepped.worker.admission.tierCache.learn(update, of: need.user)
+            bench.stepped.worker.admission.tierCache.learn(update, of: key)
             bench.stepped.worker.streams.sweepSoon(at: bench.stepped.worker.now.monotonic)
         }
         try learn("premium", version: 1)

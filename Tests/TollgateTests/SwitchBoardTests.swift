@@ -3,6 +3,7 @@ import Gate
 import Synchronization
 import Testing
 import Wire
+import Workbench
 
 @testable import tollgate
 
@@ -20,6 +21,29 @@ import Wire
         #expect(!board.setOwn("split/a/b", to: "6", until: nil, after: 0), "it is set")
         #expect(board.setOwn("split/feed", to: nil, until: nil, after: 1))
         #expect(seen.withLock { $0 } == ["feed=10 anew", "feed=10 a/b=5", "a/b=5"])
+    }
+
+    /// A start while the database is away finds the switches of routes and the sealed certificates as they were, and no lease.
+    @Test func aCopyOutlastsARestart() throws {
+        let folder = try TemporaryFolder()
+        let kept = [
+            LiveSwitch(name: "maintenance/all", value: #"{"message":"Back at ten."}"#, version: 0, expiresAt: WallTime(seconds: 4_000_000_000)),
+            LiveSwitch(name: "split/feed", value: "10", version: 0),
+            LiveSwitch(name: AcmeBoard.Subject.certificate("a.test").name, value: "sealed", version: 0),
+        ]
+        let board = SwitchBoard(), copy = SwitchCopy(dataDirectory: folder.path)
+        copy.follow(board)
+        board.read(kept + [LiveSwitch(name: AcmeBoard.Subject.lease.name, value: "g", version: 4)], isAnew: true)
+        copy.write()
+        let next = SwitchBoard()
+        SwitchCopy(dataDirectory: folder.path).follow(next)
+        let found = ["maintenance", "split", AcmeBoard.kind].flatMap { next.all($0, at: WallTime(seconds: 1)) }
+        #expect(found == kept)
+        board.read([], isAnew: false)
+        copy.write()
+        let last = SwitchBoard()
+        SwitchCopy(dataDirectory: folder.path).follow(last)
+        #expect(last.all("maintenance", at: WallTime(seconds: 1)).isEmpty)
     }
 
     /// A route's own maintenance comes first; one that a later release has written closes its routes all the same.

@@ -36,7 +36,9 @@ async function create() {
       if (name.value.trim() === "") throw new Complaint(name, "Enter a name.");
       if (tier.value.trim() === "") throw new Complaint(tier, "Enter a tier.");
       if (until.validity.badInput) throw new Complaint(until, "This is no date with a time.");
-      const body = { name: name.value.trim(), tier: tier.value.trim(), routes: routes.value.split(/[\s,]+/).filter(Boolean) };
+      const body = { name: name.value.trim(), tier: tier.value.trim() };
+      const names = routes.value.split(/[\s,]+/).filter(Boolean);
+      if (names.length > 0) body.routes = names;
       if (until.value) body.until = new Date(until.value).toISOString();
       if (limit.value.trim()) body.limit = limit.value.trim();
       made = await ask("POST", ["keys", "api"], { body });

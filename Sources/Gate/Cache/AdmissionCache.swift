@@ -42,12 +42,14 @@ extension Admission {
         into out: inout ByteBuffer
     ) -> Int {
         out.removeAll()
-        out.append(lowBytes: UInt64(upstream), count: 8)
+        // The route's own upstream: a change that one side of a split made is one for both.
+        if case .upstream(let number) = policy.gates[decision.routeIndex].target { out.append(lowBytes: UInt64(number), count: 8) }
         out.appendPart(bytes[head.host])
         out.appendPart(decision.pathIsVerbatim ? bytes[head.path] : decision.path)
         out.appendPart(bytes[head.query])
         let target = out.count
         guard let scope = decision.cache else { return target }
+        out.append(lowBytes: UInt64(upstream), count: 8)
         out.append(lowBytes: UInt64(generation), count: 8)
         out.append(lowBytes: UInt64(decision.routeIndex), count: 8)
         out.append(lowBytes: (isTLS ? 1 : 0) | (scope.isShared ? 2 : 0), count: 8)

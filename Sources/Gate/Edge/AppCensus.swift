@@ -2,9 +2,9 @@ package import Wire
 
 /// How often each version of an app was seen on routes with `app=`, and by about how many users: the counts of one worker.
 ///
-/// Its size is fixed. A version that only one client has sent is that client's: it may bring `shareOfOne` a day, and those of others take
-/// their place where there is no room. So a client that makes versions up fills no more than its share, and a version that two clients
-/// have stays. Everything else is counted under `other`.
+/// Its size is fixed. A client may bring `shareOfOne` versions a day, so one that makes versions up fills no more than its share. Where there
+/// is no room, a new version takes the place of the one with the fewest requests that only one client has sent. Everything else is counted
+/// under `other`.
 package struct AppCensus: Sendable {
     static let capacity = 256
     static let shareOfOne = 8
@@ -83,8 +83,8 @@ package struct AppCensus: Sendable {
         for (index, place) in places.enumerated() {
             guard case .numbers = place.version else { continue }
             versions += 1
-            guard !place.isShared else { continue }
             if place.first == client { own += 1 }
+            guard !place.isShared else { continue }
             if least < 0 || place.requests < places[least].requests { least = index }
         }
         guard own < Self.shareOfOne else { return otherPlace(gate, client) }

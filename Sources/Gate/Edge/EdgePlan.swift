@@ -36,6 +36,12 @@ extension RouteRule {
         return changes
     }
 
+    /// The request fields that it asks for, which pages of other origins may send.
+    func askedFields(_ gates: [VersionGate]) -> [String] {
+        let app = app == .off ? [] : gates.flatMap { [$0.field] + [$0.platform?.field].compactMap(\.self) }
+        return app + (auth.takesKeys ? ["\(Admission.keyField)"] : [])
+    }
+
     /// The fields that pages of other origins may read beside those of its policy.
     var exposedFields: [String] {
         let dated = deprecated == nil && sunset == nil ? [] : ["Deprecation", "Sunset", "Link"]

@@ -39,6 +39,11 @@ struct KeptCertificate: Sendable {
 struct AcmeBoard: Sendable {
     static let kind = "acme"
 
+    /// Whether it is the account or a certificate, which outlast a restart without the database.
+    static func isKept(_ item: LiveSwitch) -> Bool {
+        item.name == Subject.account.name || item.name.hasPrefix(Subject.certificate("").name)
+    }
+
     /// The subjects of the switches.
     enum Subject: Hashable, Sendable {
         /// The sealed key of the account at the authority.

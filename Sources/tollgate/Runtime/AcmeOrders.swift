@@ -40,10 +40,9 @@ final class AcmeOrders: Sendable {
     /// That of the environment, for the program of `dns` challenges.
     private let variables: [(name: String, value: String)]
     private let board: Mutex<AcmeBoard>
-    private let copy: AcmeCopy
     private let secretInterval = LogInterval(milliseconds: 600_000)
-    /// Of this process, in the lease.
-    private let id = SecureRandom.bytes(12).rawBytes.array.map { String($0, radix: 16) }.joined(separator: ".")
+    /// In the lease: another one each time that this gateway takes it, so that it does not take an earlier one for its own.
+    private let leaseID = Mutex("")
 
     /// nil without an authority. Throws for a refresh secret that cannot be read.
     init?(
@@ -54,14 +53,8 @@ final class AcmeOrders: Sendable {
         (self.active, self.accounts, self.certificates) = (active, accounts, certificates)
         (self.workers, self.health, self.variables) = (workers, health, variables)
         secret = try RefreshSecret.open(IssuersPlan(configuration))
-        copy = AcmeCopy(dataDirectory: configuration.settings.dataDirectory)
         board = Mutex(AcmeBoard([], secret: secret))
-        // For a start while the database is away.
-        read(copy.read())
-        accounts.switches.follow(AcmeBoard.kind) { [self] switches, _ in
-            read(switches)
-            copy.changed(switches)
-        }
+        accounts.switches.follow(AcmeBoard.kind) { [self] switches, _ in read(switches) }
     }
 
     /// Begins to order, until `stop`.
@@ -131,12 +124,11 @@ final class AcmeOrders: Sendable {
     private var current: AcmeBoard { board.withLock { $0 } }
 
     private func round() async {
-        copy.write()
         let settings = active.configuration.settings
         guard let directory = settings.acmeDirectory, !Task.isCancelled else { return }
         let (names, board) = (settings.certificateNames, current)
         let holder = board.text(.lease, at: now)
-        guard holder == nil || holder == id, !isSealedOtherwise(board) else { return }
+        guard holder == nil || holder == leaseID.withLock({ $0 }), !isSealedOtherwise(board) else { return }
         do throws(AccountFailure) {
             if let name = board.due(names, directory: directory, at: now) {
                 return try await holding { () async throws(AccountFailure) in
@@ -156,6 +148,8 @@ final class AcmeOrders: Sendable {
 
     /// Does `work` if this gateway gets the lease, which it gives back. It must see the lease: then it knows all that came before it.
     private func holding(_ work: () async throws(AccountFailure) -> Void) async throws(AccountFailure) {
+        let id = SecureRandom.bytes(12).rawBytes.array.map { String($0, radix: 16) }.joined(separator: ".")
+        leaseID.withLock { $0 = id }
         guard try await takeLease(), current.text(.lease, at: now) == id else { return }
         defer { leaseTakenAt.store(.min, ordering: .relaxed) }
         let result: Result<Void, AccountFailure>
@@ -173,6 +167,7 @@ final class AcmeOrders: Sendable {
         let isYoung = now.seconds < leaseTakenAt.load(ordering: .relaxed) + Self.renewedAfter
         if isYoung, seconds == Self.leaseSeconds { return true }
         let until = now.advanced(seconds: seconds)
+        let id = leaseID.withLock { $0 }
         let outcome = try await set(.lease, id, until: until, after: current.version(.lease, at: now))
         guard outcome != .superseded else { return false }
         leaseTakenAt.store(now.seconds, ordering: .relaxed)
@@ -190,8 +185,22 @@ final class AcmeOrders: Sendable {
         let before = current.version(.certificate(name), at: now)
         guard let key = Self.newKey() else { return }
         health.log.info("certificate ordered", ("name", name), ("authority", plan.directory), ("challenge", plan.challenge.rawValue))
-        switch try await run(AcmeOrder(plan, account, key: key), plan, settings) {
-        case nil: return
+        let (result, presented) = try await run(AcmeOrder(plan, account, key: key), plan, settings)
+        // What was issued is kept first: a program that removes a record may take longer than the lease.
+        do throws(AccountFailure) {
+            try await conclude(result, of: name, after: before)
+        } catch {
+            if let presented { await withdraw(presented, settings) }
+            throw error
+        }
+        if let presented { await withdraw(presented, settings) }
+    }
+
+    private func conclude(
+        _ result: Result<KeptCertificate, AcmeFailure>?, of name: String, after before: Int64
+    ) async throws(AccountFailure) {
+        switch result {
+        case nil: return health.log.info("the order was left to another gateway", ("name", name))
         case .success(let kept): try await keep(kept, of: name, after: before)
         case .failure(let failure):
             var state = current.state(name, at: now)
@@ -206,6 +215,8 @@ final class AcmeOrders: Sendable {
     private func keep(_ kept: KeptCertificate, of name: String, after version: Int64) async throws(AccountFailure) {
         let until = kept.certificate.expiresAt.advanced(seconds: 30 * 86_400)
         let sealed = current.seal(kept.text, .certificate(name))
+        var state = RenewalState()
+        if let former = current.certificate(name), former.directory != kept.directory { state.replaced(at: now) }
         for attempt in 1... {
             do throws(AccountFailure) {
                 guard try await set(.certificate(name), sealed, until: until, after: version) != .superseded else { return }
@@ -216,7 +227,11 @@ final class AcmeOrders: Sendable {
             }
         }
         health.certificateIssued(name, kept.certificate)
-        if current.text(.state(name), at: now) != nil { _ = try await set(.state(name), nil) }
+        if state != RenewalState() {
+            _ = try await set(.state(name), state.text)
+        } else if current.text(.state(name), at: now) != nil {
+            _ = try await set(.state(name), nil)
+        }
     }
 
     /// Whether gateways with another secret share the database: this one must not take their account's place.
@@ -247,10 +262,11 @@ final class AcmeOrders: Sendable {
         do throws(KeyFault) { return try key.pem() } catch { return nil }
     }
 
-    /// Carries the order's steps out; nil if the lease was lost, or the gateway ends.
+    /// Carries the order's steps out; without a result if the lease was lost, or the gateway ends. The challenge that was presented is to
+    /// be withdrawn.
     private func run(
         _ first: AcmeOrder, _ plan: AcmePlan, _ settings: Configuration
-    ) async throws(AccountFailure) -> Result<KeptCertificate, AcmeFailure>? {
+    ) async throws(AccountFailure) -> (Result<KeptCertificate, AcmeFailure>?, AcmeChallenge?) {
         var order = first
         var step = order.begin()
         var presented: AcmeChallenge?
@@ -261,6 +277,7 @@ final class AcmeOrders: Sendable {
             case .send(let request):
                 step = order.answered(await server.send(request, authorityFile: settings.acmeAuthority), now: now)
             case .present(let challenge):
+                if challenge.kind == .dns { guard try await takeLease(for: Self.recordSeconds) else { break steps } }
                 presented = challenge
                 let problem = try await present(challenge, settings)
                 step = problem.map { .failed(AcmeFailure(.here, $0)) } ?? order.presented()
@@ -282,18 +299,14 @@ final class AcmeOrders: Sendable {
                 break steps
             }
         }
-        if let presented { await withdraw(presented, settings) }
-        return result
+        return (result, presented)
     }
 
     // MARK: challenges
 
     /// Has the response to the challenge found everywhere; returns why it is not.
     private func present(_ challenge: AcmeChallenge, _ settings: Configuration) async throws(AccountFailure) -> String? {
-        if challenge.kind == .dns {
-            guard try await takeLease(for: Self.recordSeconds) else { return "another gateway orders" }
-            return await setRecord(challenge, adds: true, settings)
-        }
+        if challenge.kind == .dns { return await setRecord(challenge, adds: true, settings) }
         let until = now.advanced(seconds: Self.challengeSeconds)
         var outcome = try await set(.challenge(challenge.name), AcmeBoard.text(challenge), until: until)
         for _ in 0..<Self.fenceTries where outcome != .everywhere {
@@ -308,6 +321,8 @@ final class AcmeOrders: Sendable {
 
     private func withdraw(_ challenge: AcmeChallenge, _ settings: Configuration) async {
         if challenge.kind == .dns {
+            // The record goes also if the lease cannot be kept.
+            do throws(AccountFailure) { _ = try await takeLease(for: Self.recordSeconds) } catch {}
             if let problem = await setRecord(challenge, adds: false, settings) {
                 health.log.warning("the record of a challenge stays", ("name", challenge.name), ("error", problem))
             }

@@ -33,6 +33,8 @@ struct Gateway {
     private let watch: WorkerWatch
     private let certificates: Certificates
     private let orders: AcmeOrders?
+    /// nil without a store.
+    private let switchCopy: SwitchCopy?
     private var unlabelledDrops: UnlabelledDrops
     private var nextLook: MonotonicTime
     /// When the counts of apps are taken next.
@@ -111,6 +113,8 @@ struct Gateway {
         orders = try AcmeOrders(
             configuration, active: active, accounts: accounts, certificates: certificates, workers: workers, health: health,
             variables: environment)
+        switchCopy = settings.usesStore ? SwitchCopy(dataDirectory: settings.dataDirectory) : nil
+        switchCopy?.follow(accounts.switches)
         let purges = CachePurges(workers)
         accounts.switches.follow(CachePurges.kind) { purges.follow($0, isAnew: $1) }
         try accounts.start(configuration)
@@ -194,6 +198,7 @@ struct Gateway {
         lookForUnlabelled(moment.monotonic)
         guardSplits()
         accounts.noteDeprecations(of: active.undatedSunsets(), log)
+        switchCopy?.write()
         countApps(moment)
     }
 
@@ -344,6 +349,8 @@ struct Gateway {
         notifySystemd(.stopping, socket: socket)
         let limit = active.configuration.settings.drainTimeoutMilliseconds
         log.info("draining", ("within_ms", "\(limit)"))
+        // The next process orders from now on, by its own settings.
+        orders?.stop()
         if !handsOver { health.drainBegan() }
         countAppsOnceMore()
         workers.post(.drain(within: UInt64(limit), handsOver: handsOver))
@@ -368,7 +375,6 @@ struct Gateway {
         threads.join()
         spans.stop()
         outsideRefreshes.stop()
-        orders?.stop()
         accounts.stop { courier.stop() }
         resolver.stop()
         redisDiscovery?.stop()
