@@ -195,6 +195,31 @@ import Testing
         #expect(try !world.gateway.askAdmin("/readyz").text.contains("degraded"))
     }
 
+    /// A chain ends at an intermediate CA that is configured. OpenSSL cannot verify the list of its issuer, which is not in the chain.
+    @Test(arguments: [false, true])
+    func aListOfTheRootHoldsForAnIntermediateAuthority(_ hasRoot: Bool) throws {
+        let folder = try Folder()
+        let root = try CertificateAuthority(Folder(), name: "root")
+        let intermediate = try CertificateAuthority(Folder(), name: "intermediate", under: root)
+        for name in ["billing", "revoked"] { try intermediate.issue(name, "URI:spiffe://example.org/billing") }
+        try root.folder.write("intermediate.crt", intermediate.folder.read("ca.crt"))
+        let world = try World { _ in
+            try list(root, [], endsWithin: 3_600, folder.file("root.crl"))
+            try list(intermediate, ["revoked"], endsWithin: 3_600, folder.file("intermediate.crl"))
+            return "TOLLGATE_TLS_CLIENT_CRL=\"\(folder.file("root.crl")) \(folder.file("intermediate.crl"))\""
+        }
+        let authorities = try (hasRoot ? [root, intermediate] : [intermediate]).map { try $0.folder.read("ca.crt") }
+        try world.folder.write("clients.pem", authorities.joined())
+        try world.gateway.waitForLog("certificates changed")
+        try eventually("the intermediate CA") { try world.status("/internal/x", as: "billing", of: intermediate) == 200 }
+        #expect(try world.status("/internal/x", as: "billing", of: intermediate, ["--tls-max", "1.2"]) == 200)
+        #expect(try world.status("/internal/x", as: "revoked", of: intermediate) == 0)
+        #expect(try !world.gateway.askAdmin("/readyz").text.contains("degraded"))
+        try list(root, ["intermediate"], endsWithin: 3_600, folder.file("root.crl"))
+        try eventually("the revoked CA") { try world.status("/internal/x", as: "billing", of: intermediate) == 0 }
+        #expect(try world.status("/open", as: nil) == 200)
+    }
+
     @Test func whatIsNoAuthorityIsToldAtTheStart() throws {
         let folder = try Folder()
         try folder.write("no.pem", "nothing\n")

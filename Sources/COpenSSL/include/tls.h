@@ -51,14 +51,41 @@ static inline int tls_use_ticket_key(EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, c
     return EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), NULL, cipher_key, iv, seals) == 1 &&
            EVP_MAC_CTX_set_params(mac, parameters) == 1;
 }
-// A certificate whose issuer has no list of revoked ones passes. One with a list that cannot be used, as after its end, does not.
+// Whether a list of the CA that issued `anchor` holds now and does not name it. The list is verified if that CA is configured too.
+static inline int tls_anchor_passes(X509_STORE_CTX *context, X509 *anchor, STACK_OF(X509_CRL) *lists) {
+    X509 *issuer = NULL;
+    int passes = 0, is_revoked = 0;
+    X509_STORE_CTX_get1_issuer(&issuer, context, anchor);
+    for (int index = 0; index < sk_X509_CRL_num(lists); index++) {
+        X509_CRL *list = sk_X509_CRL_value(lists, index);
+        X509_REVOKED *entry = NULL;
+        const ASN1_TIME *end = X509_CRL_get0_nextUpdate(list);
+        if (X509_cmp_current_time(X509_CRL_get0_lastUpdate(list)) >= 0 || (end && X509_cmp_current_time(end) <= 0)) continue;
+        if (issuer && X509_CRL_verify(list, X509_get0_pubkey(issuer)) != 1) continue;
+        passes = 1;
+        if (X509_CRL_get0_by_cert(list, &entry, anchor) == 1) is_revoked = 1;
+    }
+    X509_free(issuer);
+    return passes && !is_revoked;
+}
+// A certificate whose issuer has no list of revoked ones passes. One with a list that cannot be used, as after its end, does not. The
+// chain may end at an intermediate certificate, which is trusted as it is configured: OpenSSL cannot verify a list of its issuer.
 static inline int tls_verified(int passes, X509_STORE_CTX *context) {
-    if (passes || X509_STORE_CTX_get_error(context) != X509_V_ERR_UNABLE_TO_GET_CRL) return passes;
+    if (passes) return passes;
+    int error = X509_STORE_CTX_get_error(context);
     X509 *certificate = X509_STORE_CTX_get_current_cert(context);
+    int is_last = X509_STORE_CTX_get_error_depth(context) == sk_X509_num(X509_STORE_CTX_get0_chain(context)) - 1;
+    int is_anchor = is_last && certificate && !(X509_get_extension_flags(certificate) & EXFLAG_SI);
+    int lacks_signer = error == X509_V_ERR_UNABLE_TO_GET_CRL_ISSUER || error == X509_V_ERR_CRL_SIGNATURE_FAILURE ||
+                       error == X509_V_ERR_KEYUSAGE_NO_CRL_SIGN || error == X509_V_ERR_CRL_PATH_VALIDATION_ERROR;
+    if (!certificate || (error != X509_V_ERR_UNABLE_TO_GET_CRL && !(is_anchor && lacks_signer))) return 0;
     STACK_OF(X509_CRL) *lists = X509_STORE_CTX_get1_crls(context, X509_get_issuer_name(certificate));
-    int is_listed = lists && sk_X509_CRL_num(lists) > 0;
+    int has_none = !lists || sk_X509_CRL_num(lists) == 0;
+    passes = has_none || (is_anchor && tls_anchor_passes(context, certificate, lists));
     sk_X509_CRL_pop_free(lists, X509_CRL_free);
-    if (is_listed) return 0;
+    if (!passes) return 0;
+    // Failed verifications leave errors behind, which would count as those of the session.
+    ERR_clear_error();
     X509_STORE_CTX_set_error(context, X509_V_OK);
     return 1;
 }

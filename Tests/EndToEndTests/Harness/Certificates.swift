@@ -12,6 +12,21 @@ struct CertificateAuthority {
                 + Self.curve + ["-addext", "basicConstraints=critical,CA:TRUE"])
     }
 
+    /// An intermediate one, whose certificate `issuer` signs.
+    init(_ folder: Folder, name: String, under issuer: CertificateAuthority) throws {
+        self.folder = folder
+        let request = folder.file("ca.csr")
+        try folder.write("ca.ext", "basicConstraints=critical,CA:TRUE\n")
+        try mustRun(
+            "openssl", ["req", "-new", "-nodes", "-subj", "/CN=\(name)", "-keyout", folder.file("ca.key"), "-out", request] + Self.curve)
+        try mustRun(
+            "openssl",
+            [
+                "x509", "-req", "-days", "30", "-in", request, "-CA", issuer.file, "-CAkey", issuer.folder.file("ca.key"),
+                "-CAcreateserial", "-extfile", folder.file("ca.ext"), "-out", file,
+            ])
+    }
+
     var file: String { folder.file("ca.crt") }
 
     /// Puts its certificate in the place of another's.
