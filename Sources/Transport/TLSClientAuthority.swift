@@ -7,8 +7,8 @@ import Wire
 final class TLSClientAuthority: Sendable {
     /// Equal for equal files.
     let fingerprint: [UInt8]
-    /// When the lists of revoked certificates of an issuer end, by its name.
-    let listEnds: [String: WallTime]
+    /// The lists of revoked certificates that they are looked up in.
+    let lists: [TLSRevocationList]
     /// Sentences about lists that are of no use.
     let warnings: [String]
     // OpenSSL counts references to both; neither changes after init.
@@ -30,7 +30,7 @@ final class TLSClientAuthority: Sendable {
         // Trusts intermediate certificates too, without their root.
         _ = unsafe X509_STORE_set_flags(store, UInt(X509_V_FLAG_PARTIAL_CHAIN))
         do throws(TLSFault) {
-            (listEnds, warnings) = try unsafe Self.add(lists, to: store, of: found)
+            (self.lists, warnings) = try unsafe Self.add(lists, to: store, of: found)
         } catch {
             unsafe X509_STORE_free(store)
             unsafe found.forEach { unsafe X509_free($0) }
@@ -49,7 +49,7 @@ final class TLSClientAuthority: Sendable {
 
     /// Makes sessions of `context` request a certificate; false if out of memory.
     func ask(_ context: OpaquePointer) -> Bool {
-        unsafe tls_judge_tickets(context, listEnds.isEmpty ? 0 : 1)
+        unsafe tls_judge_tickets(context, lists.isEmpty ? 0 : 1)
         // The names tell a client with several certificates which one to send.
         // swift-format-ignore
         for unsafe certificate in unsafe certificates where unsafe SSL_CTX_add_client_CA(context, certificate) != 1 { return false }
@@ -59,16 +59,22 @@ final class TLSClientAuthority: Sendable {
     /// Has the store look certificates up in the lists of these files. Of several of one issuer OpenSSL uses the latest.
     private static func add(
         _ files: [String], to store: OpaquePointer, of authorities: [OpaquePointer]
-    ) throws(TLSFault) -> (ends: [String: WallTime], warnings: [String]) {
-        var (ends, warnings): ([String: WallTime], [String]) = ([:], [])
+    ) throws(TLSFault) -> (lists: [TLSRevocationList], warnings: [String]) {
+        var (found, warnings): ([TLSRevocationList], [String]) = ([], [])
         let names = unsafe authorities.map { unsafe TLSCertificate.name(X509_get_subject_name($0)) }
         for file in files {
             let lists = try unsafe TLSCertificate.revocationLists(file)
             // swift-format-ignore
             for unsafe list in unsafe lists {
                 let issuer = unsafe TLSCertificate.name(X509_CRL_get_issuer(list))
-                let end = unsafe TLSCertificate.time(X509_CRL_get0_nextUpdate(list)) ?? WallTime(microseconds: .max)
-                ends[issuer] = max(ends[issuer] ?? end, end)
+                let signers = unsafe zip(names, authorities).filter { unsafe $0.0 == issuer }
+                let isSigned = unsafe signers.contains { unsafe X509_CRL_verify(list, X509_get0_pubkey($0.1)) == 1 }
+                found.append(
+                    TLSRevocationList(
+                        file: file, issuer: issuer,
+                        begins: unsafe TLSCertificate.time(X509_CRL_get0_lastUpdate(list)) ?? WallTime(microseconds: 0),
+                        ends: unsafe TLSCertificate.time(X509_CRL_get0_nextUpdate(list)) ?? WallTime(microseconds: .max),
+                        hasWrongSignature: names.contains(issuer) && !isSigned))
                 if !names.contains(issuer) {
                     warnings.append("the list in \(file) is of \(issuer), which is none of the CAs: it holds for intermediate ones at most")
                 }
@@ -77,7 +83,7 @@ final class TLSClientAuthority: Sendable {
             }
         }
         if !files.isEmpty { unsafe tls_check_lists(store) }
-        return (ends, warnings)
+        return (found, warnings)
     }
 
     private static func digest(_ certificate: OpaquePointer) -> [UInt8] {

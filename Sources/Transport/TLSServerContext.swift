@@ -22,8 +22,8 @@ package final class TLSServerContext: Sendable {
     // Never changes after init.
     private nonisolated(unsafe) let protocols: UnsafeMutableBufferPointer<UInt8>
     let tickets: TLSTicketKeys
-    /// When the lists of revoked client certificates end, by their issuer.
-    package var listEnds: [String: WallTime] { clients?.listEnds ?? [:] }
+    /// The lists of revoked client certificates.
+    package var revocationLists: [TLSRevocationList] { clients?.lists ?? [] }
     /// Trust anchors for client certificates; nil if none are requested.
     private let clients: TLSClientAuthority?
 
@@ -72,12 +72,12 @@ package final class TLSServerContext: Sendable {
             refusesOtherNames: refusesOtherNames, tickets: tickets ?? self.tickets, beginning: beginning ?? self.beginning)
     }
 
-    /// When the lists in these files end, by their issuer, and warnings about them.
+    /// The lists in these files, and warnings about them.
     package static func revocationLists(
         _ files: [String], of authority: String
-    ) throws(TLSFault) -> (ends: [String: WallTime], warnings: [String]) {
+    ) throws(TLSFault) -> (lists: [TLSRevocationList], warnings: [String]) {
         let clients = try TLSClientAuthority(authority, lists: files)
-        return (clients.listEnds, clients.warnings)
+        return (clients.lists, clients.warnings)
     }
 
     /// Bytes of a ticket key that gateways share.

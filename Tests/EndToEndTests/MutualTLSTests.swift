@@ -140,16 +140,18 @@ import Testing
         #expect(again.contains("New, TLS") && again.contains("HTTP/1.1 403"))
     }
 
-    /// A list ends after so many seconds; `names` are revoked.
+    /// A list ends after so many seconds; `names` are revoked. It begins now, or at a time of ASN.1.
     private func list(
-        _ authority: CertificateAuthority, _ names: [String], endsWithin seconds: Int, _ file: String, form: String = "PEM"
+        _ authority: CertificateAuthority, _ names: [String], endsWithin seconds: Int, _ file: String, form: String = "PEM",
+        begins: String? = nil
     ) throws {
         let folder = authority.folder
         try folder.write("index.txt", "")
         try folder.write("ca.conf", "[ca]\ndefault_ca=a\n[a]\ndatabase=\(folder.file("index.txt"))\ndefault_md=sha256\n")
         let signer = ["-config", folder.file("ca.conf"), "-cert", authority.file, "-keyfile", folder.file("ca.key")]
         for name in names { try mustRun("openssl", ["ca"] + signer + ["-revoke", folder.file(name + ".crt")]) }
-        try mustRun("openssl", ["ca", "-gencrl"] + signer + ["-crlsec", "\(seconds)", "-out", folder.file("list.pem")])
+        let period = ["-crlsec", "\(seconds)"] + (begins.map { ["-crl_lastupdate", $0] } ?? [])
+        try mustRun("openssl", ["ca", "-gencrl"] + signer + period + ["-out", folder.file("list.pem")])
         try mustRun("openssl", ["crl", "-in", folder.file("list.pem"), "-outform", form, "-out", folder.file("list.new")])
         try mustRun("mv", [folder.file("list.new"), file])
     }
@@ -218,6 +220,29 @@ import Testing
         try list(root, ["intermediate"], endsWithin: 3_600, folder.file("root.crl"))
         try eventually("the revoked CA") { try world.status("/internal/x", as: "billing", of: intermediate) == 0 }
         #expect(try world.status("/open", as: nil) == 200)
+    }
+
+    @Test func aListThatCannotBeUsedIsReported() throws {
+        let folder = try Folder()
+        let (file, namesake) = (folder.file("list"), try CertificateAuthority(Folder()))
+        let world = try World { clients in
+            try list(clients, [], endsWithin: 3_600, file)
+            return "TOLLGATE_TLS_CLIENT_CRL=\(file)"
+        }
+        #expect(try world.status("/internal/x", as: "billing") == 200)
+        func expectReport(_ text: String, location: SourceLocation = #_sourceLocation) throws {
+            try eventually(text) { try world.gateway.askAdmin("/readyz").text.contains(text) }
+            let check = try Tollgate.run(["check", "--env-file", world.gateway.envFile])
+            #expect(check.code == 0 && check.complaints.contains(text), "\(check)", sourceLocation: location)
+            #expect(try world.status("/internal/x", as: "billing") == 0, sourceLocation: location)
+        }
+        try list(namesake, [], endsWithin: 3_600, file)
+        try expectReport("is not signed by the key of that CA")
+        try list(world.clients, [], endsWithin: 3_600, file, begins: "21000101000000Z")
+        try expectReport("begins at 2100-01-01T")
+        try list(world.clients, [], endsWithin: 3_600, file)
+        try eventually("a list that holds") { try world.status("/internal/x", as: "billing") == 200 }
+        try eventually("it is ready") { try !world.gateway.askAdmin("/readyz").text.contains("degraded") }
     }
 
     @Test func whatIsNoAuthorityIsToldAtTheStart() throws {

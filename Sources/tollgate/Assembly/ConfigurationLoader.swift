@@ -160,11 +160,8 @@ enum MaterialCheck {
         guard !settings.tlsRevocationLists.isEmpty else { return }
         let place = { Finding(settings.origin(of: .tlsClientCRL), Setting.tlsClientCRL.name, $0) }
         do throws(TLSFault) {
-            let (ends, warnings) = try TLSServerContext.revocationLists(settings.tlsRevocationLists, of: authority)
-            for warning in warnings { findings.warn(place(warning)) }
-            for (issuer, end) in ends where end <= now {
-                findings.warn(place("has a list of \(issuer) that ended at \(ISO8601.text(end)), so no client certificate of it passes"))
-            }
+            let (lists, warnings) = try TLSServerContext.revocationLists(settings.tlsRevocationLists, of: authority)
+            for warning in warnings + TLSRevocationList.faults(of: lists, now: now) { findings.warn(place(warning)) }
         } catch {
             findings.fault(place(error.describe(orGive: "give files of lists of revoked certificates")))
         }

@@ -39,8 +39,8 @@ final class Certificates: Sendable {
         var ticketKeySince: MonotonicTime
         /// The day of the present session-ticket key of all gateways.
         var ticketDay: Int64
-        /// The issuers whose lists of revoked certificates have expired, as it was logged.
-        var expiredLists: Set<String> = []
+        /// The sentences about lists of revoked certificates that cannot be used, as they were logged.
+        var listFaults: Set<String> = []
         var publish: @Sendable (TLSServerContext) -> Void = { _ in }
     }
 
@@ -123,19 +123,16 @@ final class Certificates: Sendable {
         }
     }
 
-    /// Why files that are there now were not adopted, and the lists of revoked certificates that have expired; those that are new alone go
-    /// to `report`.
+    /// Why files that are there now were not adopted, and the lists of revoked certificates that cannot be used; of these the new
+    /// ones alone go to `report`.
     func faults(now: WallTime, report: (String) -> Void) -> [String] {
-        let (ended, isNew, fault) = state.withLock { state in
-            let ended = (state.context?.listEnds ?? [:]).filter { $0.value <= now }
-            let former = state.expiredLists
-            state.expiredLists = Set(ended.keys)
-            return (ended.sorted { $0.key < $1.key }, state.expiredLists.subtracting(former), state.fault)
+        let (sentences, former, fault) = state.withLock { state in
+            let sentences = TLSRevocationList.faults(of: state.context?.revocationLists ?? [], now: now)
+            let former = state.listFaults
+            state.listFaults = Set(sentences)
+            return (sentences, former, state.fault)
         }
-        let sentences = ended.map { issuer, end in
-            "the list of revoked certificates of \(issuer) ended at \(ISO8601.text(end)), so no client certificate of it passes"
-        }
-        for (list, sentence) in zip(ended, sentences) where isNew.contains(list.key) { report(sentence) }
+        for sentence in sentences where !former.contains(sentence) { report(sentence) }
         return (fault.map { [$0.description] } ?? []) + sentences
     }
 
