@@ -144,7 +144,11 @@ import Testing
             TOLLGATE_UPSTREAM_AWAY="http://127.0.0.1:\(away.port)"
             TOLLGATE_UPSTREAM_LOST="http://nowhere.invalid:9001"
             TOLLGATE_UPSTREAM_SICK="\(issuer.url)"
+            TOLLGATE_UPSTREAM_NAMED="https://127.0.0.1:\(issuer.port) tls-name=backend.test"
+            TOLLGATE_UPSTREAM_SHOWN="https://127.0.0.1:\(issuer.port) tls-cert=old.crt tls-key=old.key"
             TOLLGATE_ROUTE_A="/a upstream=away"
+            TOLLGATE_ROUTE_N="/n upstream=named"
+            TOLLGATE_ROUTE_C="/c upstream=shown"
             TOLLGATE_ROUTE_L="/l upstream=lost"
             TOLLGATE_ROUTE_S="/s upstream=sick"
             TOLLGATE_TRUST_LOGIN="issuer=https://login.test audience=api jwks=\(issuer.url)/jwks algorithms=RS256"
@@ -167,6 +171,7 @@ import Testing
         expect(findings, "fail", "upstream away", "cannot be reached")
         expect(findings, "fail", "upstream lost", "cannot be reached")
         expect(findings, "ok", "upstream sick", "answers with 200")
+        for name in ["named", "shown"] { expect(findings, "ok", "upstream \(name)", "accepts connections") }
         expect(findings, "fail", "issuer login", "has keys for ES256 and the line accepts RS256")
         expect(findings, "warn", "redis", "maxmemory-policy allkeys-lru")
         expect(findings, "fail", "mail server", "cannot be reached")

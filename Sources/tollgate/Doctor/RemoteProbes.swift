@@ -22,8 +22,8 @@ enum RemoteProbes {
             }
         }
         for taken in configuration.taken where taken.route.rule.strip == nil {
-            guard let upstream = settings.upstreams.first(where: { $0.name == taken.route.upstream }), !upstream.speaksHTTP2,
-                let base = upstream.bases.first(where: { !$0.isService })
+            guard let upstream = settings.upstreams.first(where: { $0.name == taken.route.upstream }),
+                let base = upstream.bases.first(where: { !$0.isService && answers(upstream, $0) })
             else { continue }
             probes.append(.init(name: "paths of upstream \(upstream.name)") { self.taken(taken, upstream, base) })
         }
@@ -65,11 +65,11 @@ enum RemoteProbes {
         var path: String?
         if case .path(let text)? = upstream.settings.health { path = text }
         do {
-            // libcurl speaks HTTP/1.1 here, and finds no services.
+            // libcurl finds no services.
             if case .service(let name) = base.endpoint {
                 return ProbeReport([.ok("upstream \(subject)", "has \(counted(try Resolver.services(name).count, "server")) in DNS")])
             }
-            if upstream.speaksHTTP2, case .host(let host, let port) = base.endpoint {
+            if !answers(upstream, base), case .host(let host, let port) = base.endpoint {
                 try Reachability.check(try Resolver.resolve(host: host, port: port), milliseconds: milliseconds)
                 return ProbeReport([RemoteJudgements.upstream(upstream.name, base.text, status: nil, isHealthCheck: false)])
             }
@@ -79,6 +79,11 @@ enum RemoteProbes {
         } catch {
             return ProbeReport([RemoteJudgements.unreachable("upstream", subject, reason(error))])
         }
+    }
+
+    /// Whether `base` can be asked for a path: the request here is HTTP/1.1, shows no certificate, and wants one for the host of the URL.
+    private static func answers(_ upstream: UpstreamDeclaration, _ base: UpstreamBase) -> Bool {
+        !upstream.speaksHTTP2 && !(base.isTLS && (upstream.tlsName != nil || upstream.pair != nil))
     }
 
     /// Asks an upstream that is no service of DNS for a path.
