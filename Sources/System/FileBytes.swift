@@ -99,6 +99,12 @@ package enum FileBytes {
         guard unsafe unlink(path) == 0 || errno == ENOENT else { throw SystemFault("remove \(path)") }
     }
 
+    /// Why the program at `path` cannot be started by this user; nil if it can.
+    package static func reasonNotToRun(_ path: String) -> String? {
+        if isDirectory(path) { return systemErrorText(EISDIR) }
+        return unsafe access(path, X_OK) == 0 ? nil : systemErrorText(errno)
+    }
+
     private static func isDirectory(_ path: String) -> Bool {
         var status = stat()
         return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR

@@ -92,7 +92,23 @@ import Workbench
         "cannot read $/none: no such file or directory",
         "$/a.env holds no authority's certificate (no certificate or crl found); it should be PEM text with -----BEGIN CERTIFICATE-----"
     )
+    private static let orders =
+        "TOLLGATE_LISTEN_TLS=127.0.0.1:0\nTOLLGATE_ACME=https://ca.test/dir\nTOLLGATE_ACME_NAMES=a.example.org\nTOLLGATE_ACME_CHALLENGE=dns\n"
     private static let filesOfTLS = [
+        (
+            orders + "TOLLGATE_ACME_DNS=exec:/bin/true\nTOLLGATE_ACME_CA=$/none",
+            "TOLLGATE_ACME_CA: \(noFile), give a PEM file of the CA's certificate"
+        ),
+        (orders + "TOLLGATE_ACME_DNS=exec:/bin/true\nTOLLGATE_ACME_CA=$/a.env", "TOLLGATE_ACME_CA: \(noPEM)"),
+        (
+            orders + "TOLLGATE_ACME_DNS=exec:$/none",
+            "TOLLGATE_ACME_DNS: cannot run $/none (no such file or directory), give the path of an executable file"
+        ),
+        (
+            orders + "TOLLGATE_ACME_DNS=exec:$/a.env",
+            "TOLLGATE_ACME_DNS: cannot run $/a.env (permission denied), give the path of an executable file"
+        ),
+        (orders + "TOLLGATE_ACME_DNS=exec:$", "TOLLGATE_ACME_DNS: cannot run $ (is a directory), give the path of an executable file"),
         ("TOLLGATE_TLS_CERT=$/none\nTOLLGATE_TLS_KEY=$/none", "TOLLGATE_TLS_CERT: \(noFile), give PEM files of a certificate and its key"),
         (
             "TOLLGATE_TLS_CERT=$/a.env\nTOLLGATE_TLS_KEY=$/a.env",

@@ -114,6 +114,7 @@ enum MaterialCheck {
             checkAuthority(path, configuration.settings.origin(of: .otlpCertificate), Setting.otlpCertificate.name, &findings)
         }
         checkClientCertificate(configuration.settings, now: now, &findings)
+        checkOrders(configuration.settings, &findings)
         checkNetworks(configuration.settings, &findings)
         PurchaseStores.check(configuration.settings, &findings)
         AppleKeyPlan.check(configuration.settings, &findings)
@@ -136,6 +137,20 @@ enum MaterialCheck {
         } catch {
             let text = error.describe(orGive: "give a PEM file of the CA's certificate")
             findings.fault(Finding(origin, name, option.map { "\($0)= is of no use: \(text)" } ?? text))
+        }
+    }
+
+    /// The files that orders of certificates need.
+    private static func checkOrders(_ settings: Configuration, _ findings: inout Findings) {
+        guard settings.acmeDirectory != nil else { return }
+        if let path = settings.acmeAuthority { checkAuthority(path, settings.origin(of: .acmeCA), Setting.acmeCA.name, &findings) }
+        // A name without a slash is looked up in PATH.
+        guard settings.acmeChallenge == .dns, case .program(let path)? = settings.acmeDNS, path.contains("/") else { return }
+        if let reason = FileBytes.reasonNotToRun(path) {
+            findings.fault(
+                Finding(
+                    settings.origin(of: .acmeDNS), Setting.acmeDNS.name,
+                    "cannot run \(path) (\(reason)), give the path of an executable file"))
         }
     }
 
