@@ -182,7 +182,7 @@ extension Configuration {
 extension ConfigurationReader {
     /// Requires what the challenge needs, and refuses names that it cannot prove.
     mutating func checkAcme() {
-        guard configuration.acmeDirectory != nil else { return }
+        guard configuration.acmeDirectory != nil else { return warnOfUnusedAcme() }
         if configuration.tlsListeners.isEmpty { fault(.acme, "has no address to serve the certificates on, set TOLLGATE_LISTEN_TLS") }
         let names = configuration.certificateNames
         if names.isEmpty { fault(.acme, "has no name to order a certificate for, set \(Setting.acmeNames.name)") }
@@ -199,6 +199,16 @@ extension ConfigurationReader {
             } else if choice == .dns, IPAddress(parsing: name) != nil {
                 fault(.acmeNames, "\(name) is an address, which has no records for the challenge dns: use tls-alpn or http")
             }
+        }
+    }
+
+    /// The addresses of `TOLLGATE_ACME_HTTP_LISTEN` serve without orders too.
+    private mutating func warnOfUnusedAcme() {
+        guard text(.acme).allSatisfy(\.isWhitespace) else { return }
+        for setting in Setting.certificates where setting.name != Setting.acme.name && setting.name != Setting.acmeListen.name {
+            let isSet = configuration.origin(of: setting) != .builtIn && !text(setting).allSatisfy(\.isWhitespace)
+            guard isSet, !findings.faults.contains(where: { $0.name == setting.name }) else { continue }
+            warn(setting, "has no effect, as no certificates are ordered: set \(Setting.acme.name), or remove it")
         }
     }
 }

@@ -49,6 +49,9 @@ extension ConfigurationReader {
     /// Refuses routes that would make a second `Strict-Transport-Security`.
     mutating func checkStrictTransport() {
         guard configuration.strictTransport != nil else { return }
+        if configuration.tlsListeners.isEmpty {
+            warn(.strictTransport, "has no effect, as answers without TLS do not have it: set \(Setting.listenTLS.name), or remove it")
+        }
         for route in configuration.routes
         where route.rule.answerFields.set.contains(where: { $0.name.lowercased() == "strict-transport-security" }) {
             findings.fault(route, "sets Strict-Transport-Security, as TOLLGATE_HSTS does for all, remove one of them")

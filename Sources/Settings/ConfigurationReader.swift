@@ -67,6 +67,11 @@ extension ConfigurationReader {
         findings.fault(Finding(entry.origin, entry.name, message))
     }
 
+    mutating func warn(_ setting: Setting, _ message: String) {
+        let entry = values.entry(setting)
+        findings.warn(Finding(entry.origin, entry.name, message))
+    }
+
     /// Reports a fault of a secret, without its value.
     mutating func secretFault(_ setting: Setting, _ message: String) {
         findings.fault(Finding(configuration.origin(of: setting), setting.name, message))
