@@ -263,12 +263,15 @@ extension ConfigurationReader {
 }
 
 extension ConfigurationReader {
-    /// Warns of scopes that only tokens of outside issuers can have, if there are any.
+    /// Warns of scopes that only tokens of outside issuers can have, if there are any. Below a resource only those pass, and API keys.
     mutating func checkScopes() {
         let granted = Set(configuration.tierScopes.flatMap(\.self))
         for route in configuration.routes {
+            let takesKeysAlone = route.rule.auth == .key
+            guard route.rule.resource == nil || takesKeysAlone else { continue }
             guard let scope = route.rule.scopes.first(where: { !granted.contains($0) }) else { continue }
-            let others = configuration.trusts.isEmpty ? "so every request gets 403" : "so only tokens of outside issuers pass"
+            let others =
+                configuration.trusts.isEmpty || takesKeysAlone ? "so every request gets 403" : "so only tokens of outside issuers pass"
             findings.warn(route, "has scope=\(scope), which \(Setting.scopes.name) gives no tier, \(others): name it there or remove it")
         }
     }

@@ -66,7 +66,9 @@ extension ConfigurationReader {
         for index in configuration.routes.indices {
             guard let found = resources.first(where: { $0.holds(configuration.routes[index].rule) }) else { continue }
             configuration.routes[index].rule.resource = found.resource(configuration.publicURL)
+            checkCallers(of: configuration.routes[index], below: found)
         }
+        checkMetadataAddress()
         for (index, resource) in configuration.resources.enumerated() {
             if let other = configuration.resources[..<index].first(where: { $0.path == resource.path }) {
                 findings.fault(resource, "has the path of \(other.variable), keep one of them")
@@ -89,5 +91,30 @@ extension ConfigurationReader {
         if let last = configuration.resources.last, configuration.resources.count > Trust.maximumResources {
             findings.fault(last, "brings the resources to \(configuration.resources.count), have at most \(Trust.maximumResources)")
         }
+    }
+    /// Refuses routes below a resource that look at no token, and warns of those that need none.
+    private mutating func checkCallers(of route: RouteDeclaration, below resource: ResourceDeclaration) {
+        if route.rule.auth == .none {
+            findings.fault(
+                route,
+                "has auth=none below the path of \(resource.variable), whose tokens are not looked at then, write auth=required or move it")
+        } else if route.rule.auth == .optional, route.rule.scopes.isEmpty {
+            findings.warn(
+                route,
+                "has auth=optional below the path of \(resource.variable), so requests without a token pass: write auth=required, or scope="
+            )
+        }
+    }
+
+    /// Refuses a public URL with a path beside resources: the gateway cannot answer where their clients look.
+    private mutating func checkMetadataAddress() {
+        guard let resource = configuration.resources.first else { return }
+        let parts = configuration.publicURL.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+        guard parts.count == 4, !parts[3].isEmpty else { return }
+        let host = parts[..<3].joined(separator: "/")
+        fault(
+            .plain(\.publicURL),
+            "has a path, so clients look for the metadata of \(resource.variable) at \(host)\(ResourceDeclaration.metadataPath)/\(parts[3]) and below (RFC 9728, 3.1), outside of it: write \(host), or remove the resource"
+        )
     }
 }
