@@ -36,7 +36,7 @@ extension Refusal {
         case .missing, .caller: nil
         case .signInTooOld: ("insufficient_user_authentication", "A more recent sign-in is required")
         case .token(let fault): ("invalid_token", fault.errorDescription)
-        case .key: ("invalid_token", "The API key is not valid")
+        case .key: ("invalid_token", "A valid API key is required")
         case .revoked: ("invalid_token", "The token's session has ended")
         }
     }

@@ -18,7 +18,7 @@ extension Refusal {
         case .unauthorized(.revoked): "The session has ended."
         case .unauthorized(.signInTooOld): "This needs a more recent sign-in."
         case .unauthorized(.caller): "Only internal callers may do this."
-        case .unauthorized(.key): "The API key is not valid."
+        case .unauthorized(.key): "A valid API key is required."
         case .forbidden(.key): "The API key is not for this."
         case .forbidden(.claims): "The access token does not permit this."
         case .forbidden(.attributes): "The account does not permit this."

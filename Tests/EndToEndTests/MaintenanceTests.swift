@@ -49,8 +49,15 @@ import Testing
         #expect(try fleet[0].ask("GET /.well-known/jwks.json").status == 200)
         #expect(try fleet[0].command(["maintenance", "off", "--all", "--contracts"]).output == "Nothing is closed for maintenance.")
         try fleet.expect("all is open") { try $0.ask("GET /other").status == 200 }
-        #expect(try fleet[0].command(["maintenance", "on", "--route", "none"]).code == 2)
-        #expect(try fleet[0].command(["maintenance", "on"]).code == 2)
+        for (words, wrong) in [
+            (["on"], "say of what"), (["on", "--route", "fed"], #"no route has the name "fed", the nearest is feed"#),
+            (["on", "--route", "password-login"], "write --contracts"), (["off", "--route", "fed"], "the nearest is feed"),
+        ] {
+            let result = try fleet[0].command(["maintenance"] + words)
+            #expect(result.code == 2 && result.complaints.contains(wrong), "\(words): \(result.complaints)")
+        }
+        let off = try fleet[0].command(["maintenance", "off", "--route", "feed"])
+        #expect(off.code == 0 && off.complaints.contains("note: the route feed was not closed before"))
     }
 
     /// Without a request in between, and without a database.
@@ -65,7 +72,10 @@ import Testing
         try eventually("it is over") { try gateway.ask("GET /x").status == 502 }
         #expect(Date() >= Date(timeIntervalSince1970: floor(end.timeIntervalSince1970)))
         #expect(try Self.admin(gateway, "GET /admin/api/maintenance").text == #"{"maintenance":[]}"#)
-        #expect(try gateway.command(["maintenance", "on", "--all"]).code == 2, "there is no database")
+        for words in [["on", "--all"], ["off", "--all"], ["show"]] {
+            let result = try gateway.command(["maintenance"] + words)
+            #expect(result.code == 2 && result.complaints.contains("without a database"), "\(words)")
+        }
     }
 
     private static func admin(_ gateway: Gateway, _ methodAndTarget: String, _ json: String = "") throws -> Message {

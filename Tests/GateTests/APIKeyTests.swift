@@ -105,6 +105,8 @@ import Wire
         #expect(judged.status == status && judged.reason == reason)
     }
 
+    @Test func theSentenceSaysThatAKeyIsTaken() { #expect("\(Refusal.unauthorized(.key).sentence)" == "A valid API key is required.") }
+
     @Test func neitherTheKeyNorItsFieldReachesTheUpstream() throws {
         for (path, fields) in [("/kept/x", "Authorization: Bearer \(Self.texts[0])"), ("/kept/x", Self.field(0))] {
             #expect(try !Self.harness().get(path, fields).forwardsAuthorization)

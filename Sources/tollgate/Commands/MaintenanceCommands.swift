@@ -1,5 +1,6 @@
 internal import Accounts
 internal import Admin
+internal import Contracts
 internal import Gate
 internal import Glibc
 internal import Settings
@@ -26,9 +27,8 @@ extension Command {
                 throw UsageFault("--\(error.text)")
             }
             return { accounts in
-                for case .route(let name) in scopes where !accounts.routes.contains(where: { $0.name == name }) {
-                    throw AccountCommandFault(message: "no route has the name \(quoted(name)), `tollgate check` lists them", exitCode: 2)
-                }
+                try requireStore(accounts, "PUT and DELETE /admin/api/maintenance/\(scopes[0].word)")
+                for scope in scopes { try requireRoute(scope, accounts) }
                 return try await change(accounts, scopes, to: maintenance, call)
             }
         }.with(examples: ["tollgate maintenance on --all --until 22:00 --message \"Back at ten.\""]),
@@ -36,22 +36,43 @@ extension Command {
             "maintenance off", "opens them again", options: CommandOption.ofMaintenance
         ) { call throws(UsageFault) in
             let scopes = try MaintenanceScope.all(call)
-            return { accounts in try await change(accounts, scopes, to: nil, call) }
+            return { accounts in
+                try requireStore(accounts, "PUT and DELETE /admin/api/maintenance/\(scopes[0].word)")
+                let closed = ShownMaintenances(try await accounts.switches()).maintenance.map(\.scope)
+                let open = scopes.filter { !closed.contains($0) }
+                // One that is closed may have lost its line since.
+                for scope in open { try requireRoute(scope, accounts) }
+                var result = try await change(accounts, scopes, to: nil, call)
+                result.errorOutput += open.map { "note: \($0.words) not closed before\n" }.joined()
+                return result
+            }
         },
         Command.overAccounts("maintenance show", "shows what is closed for maintenance") { call in
-            { accounts in try await shown(accounts, call) }
+            { accounts in
+                try requireStore(accounts, "GET /admin/api/maintenance")
+                return try await shown(accounts, call)
+            }
         },
     ]
+
+    private static func requireStore(_ accounts: OfflineAccounts, _ operations: String) throws(AccountCommandFault) {
+        guard !accounts.usesStore else { return }
+        throw AccountCommandFault(
+            message: "without a database each gateway keeps its own switches: set DATABASE_URL, or use \(operations)", exitCode: 2)
+    }
+
+    private static func requireRoute(_ scope: MaintenanceScope, _ accounts: OfflineAccounts) throws(AccountCommandFault) {
+        guard case .route(let name) = scope, !accounts.routes.contains(where: { $0.name == name }) else { return }
+        if Catalogue.endpoints.contains(where: { $0.name == name && !$0.isForServers }) {
+            throw AccountCommandFault(message: "\(quoted(name)) is an endpoint of the gateway's own, write --contracts", exitCode: 2)
+        }
+        let nearest = nearestName(to: name, in: accounts.routes.map(\.name)).map { ", the nearest is \($0)" } ?? ""
+        throw AccountCommandFault(message: "no route has the name \(quoted(name))\(nearest)", exitCode: 2)
+    }
 
     private static func change(
         _ accounts: OfflineAccounts, _ scopes: [MaintenanceScope], to maintenance: Maintenance?, _ call: CommandCall
     ) async throws -> CommandResult {
-        guard accounts.usesStore else {
-            throw AccountCommandFault(
-                message:
-                    "without a database each gateway keeps its own switches: set DATABASE_URL, or use PUT and DELETE /admin/api/maintenance/\(scopes[0].word)",
-                exitCode: 2)
-        }
         for scope in scopes { try await accounts.set(scope.switchName, to: maintenance?.text, until: maintenance?.until) }
         return try await shown(accounts, call)
     }
@@ -70,6 +91,15 @@ extension CommandOption {
 }
 
 extension MaintenanceScope {
+    /// The beginning of a sentence in the past.
+    fileprivate var words: String {
+        switch self {
+        case .all: "all routes together were"
+        case .contracts: "the contracts were"
+        case .route(let name): "the route \(name) was"
+        }
+    }
+
     /// Those that a command line names.
     fileprivate static func all(_ call: CommandCall) throws(UsageFault) -> [Self] {
         var scopes: [Self] = []
