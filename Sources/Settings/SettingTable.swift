@@ -153,7 +153,8 @@ extension Setting {
     )
     package static let listenTLS = Setting(
         "TOLLGATE_LISTEN_TLS", .listeners(\.tlsListeners, allowing: [.proxy]), restart: true,
-        "Addresses for HTTPS, with `;proxy` as above; HTTP/2 is negotiated. Needs `TOLLGATE_TLS_CERT` and `TOLLGATE_TLS_KEY`.")
+        "Addresses for HTTPS, with `;proxy` as above; HTTP/2 is negotiated. Needs `TOLLGATE_TLS_CERT` and `TOLLGATE_TLS_KEY`, or `TOLLGATE_ACME`."
+    )
     package static let tlsCert = Setting(
         "TOLLGATE_TLS_CERT", .certificates,
         "PEM files with a certificate and its chain, one for each host name (chosen by SNI; the first is the default). A changed file is reloaded without a restart."

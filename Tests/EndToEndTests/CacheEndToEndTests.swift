@@ -139,8 +139,11 @@ import Testing
     @Test func aChangeCountsForBothSidesOfASplit() throws {
         let upstream = try Upstream(), next = try Upstream()
         let gateway = try Gateway(
-            "TOLLGATE_UPSTREAM_C=\"\(upstream.url)\"", "TOLLGATE_UPSTREAM_V=\"\(next.url)\"",
-            "TOLLGATE_ROUTE_ALL=\"/c/* upstream=c auth=none cache=60s split=100%:v split-by=address when=header:X-Side=v\"")
+            """
+            TOLLGATE_UPSTREAM_C="\(upstream.url)"
+            TOLLGATE_UPSTREAM_V="\(next.url)"
+            TOLLGATE_ROUTE_ALL="/c/* upstream=c auth=none cache=60s split=100%:v split-by=address when=header:X-Side=v"
+            """)
         func result(_ fields: [String]) throws -> String { try gateway.ask("GET /c/1", fields)["Cache-Status"] ?? "" }
         for fields in [[], ["X-Side: v"]] { try eventually("it is kept") { try result(fields).contains("hit") } }
         #expect(try gateway.ask("POST /c/1", ["X-Side: v"]).status == 200)

@@ -18,7 +18,7 @@ import Workbench
         return try #require(blocks.first).split(separator: "\n").map { $0.drop { $0 == " " || $0 == "\t" } }
     }
 
-    @Test(arguments: IdentityHeaders.passage.map { "\($0)" })
+    @Test(arguments: IdentityHeaders.passage.map { "\($0)" } + ["X-Api-Key"])
     func everyProxySetsOrRemovesTheField(_ name: String) throws {
         let isIdentity = IdentityHeader.allCases.contains { "\($0.name)" == name }
         #expect(!isIdentity || page.contains("`\(name)`"), "the text")
@@ -37,5 +37,12 @@ import Workbench
                 || line.hasPrefix("- { prefix: ") && name.lowercased().hasPrefix(line.dropFirst(12).dropLast(2))
         }
         #expect(isAllowed, "Envoy")
+    }
+
+    /// Envoy shows the check nothing else.
+    @Test(arguments: ["x-api-key", "x-app-version", "x-internal-key"])
+    func envoyShowsTheFieldToTheCheck(_ name: String) throws {
+        let shown = try block("yaml", with: "ext_authz").drop { $0 != "allowed_headers:" }.prefix { $0 != "http_service:" }
+        #expect(shown.contains("- { exact: \(name) }"))
     }
 }
