@@ -599,6 +599,12 @@ import Workbench
         #expect(PurchaseDetails(purchase: purchase, events: []).text.hasSuffix("No kept notification is about it.\n"))
     }
 
+    @Test func aKeyThatNoRouteTakesIsMadeWithANote() async throws {
+        let result = try await run("key create --name x --tier free")
+        #expect(result.exitCode == 0 && result.output.hasPrefix("tg_"))
+        #expect(result.errorOutput.hasSuffix("note: no route takes keys, write auth=key on one\n"))
+    }
+
     @Test func aFaultyConfigurationIsReportedBeforeTheStoreIsOpened() async throws {
         try FileBytes.write(Array("TOLLGATE_DATA_DIR=\(folder.path)\nTOLLGATE_LOGS=x\n".utf8), to: envFile)
         let result = try await run("user list")

@@ -25,6 +25,14 @@ import Workbench
         #expect(loaded.findings.warnings == [])
     }
 
+    @Test func theExampleOfKeysWorksAsItIsPrinted() throws {
+        let block = try #require(
+            try packageFile("docs/api-keys.md").split(separator: "```sh\n").dropFirst().first?.split(separator: "```").first)
+        let loaded = load(String(block))
+        #expect(loaded.findings.faults == [] && loaded.findings.warnings == [])
+        #expect(loaded.configuration?.settings.routes.count == 2)
+    }
+
     @Test func everyLineOfTheProductionExampleIsGoodOnceItCounts() throws {
         let lines = try packageFile("config/production.env.example").split(separator: "\n", omittingEmptySubsequences: false)
         let kept = ["#TOLLGATE_", "#REDIS_", "#SMTP_URL", "#DATABASE_URL", "#OTEL_"]
