@@ -27,7 +27,8 @@ import Workbench
     @Test func aCopyOutlastsARestart() throws {
         let folder = try TemporaryFolder()
         let kept = [
-            LiveSwitch(name: "maintenance/all", value: #"{"message":"Back at ten."}"#, version: 0, expiresAt: WallTime(seconds: 4_000_000_000)),
+            LiveSwitch(
+                name: "maintenance/all", value: #"{"message":"Back at ten."}"#, version: 0, expiresAt: WallTime(seconds: 4_000_000_000)),
             LiveSwitch(name: "split/feed", value: "10", version: 0),
             LiveSwitch(name: AcmeBoard.Subject.certificate("a.test").name, value: "sealed", version: 0),
         ]

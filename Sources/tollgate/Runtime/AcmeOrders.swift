@@ -186,7 +186,7 @@ final class AcmeOrders: Sendable {
         guard let key = Self.newKey() else { return }
         health.log.info("certificate ordered", ("name", name), ("authority", plan.directory), ("challenge", plan.challenge.rawValue))
         let (result, presented) = try await run(AcmeOrder(plan, account, key: key), plan, settings)
-        // What was issued is kept first: a program that removes a record may take longer than the lease.
+        // The certificate is kept first: a program that removes a record may take longer than the lease.
         do throws(AccountFailure) {
             try await conclude(result, of: name, after: before)
         } catch {
