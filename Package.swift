@@ -25,10 +25,11 @@ let house: [SwiftSetting] =
 let cold: [SwiftSetting] = house + [.unsafeFlags(["-Osize"], .when(configuration: .release))]
 /// Symbols are bound when the program starts, so that the table of their addresses is read-only from then on (full RELRO). Nothing loads
 /// symbols of the program, so it exports none: the names alone were a megabyte. The addresses that the loader corrects are a bitmap (RELR),
-/// a tenth of the list that they would be.
+/// a tenth of the list that they would be. Functions with the same instructions, of which generic code has many, are one (ICF).
 let program: [LinkerSetting] = [
     .unsafeFlags(["-static-stdlib", "-Xlinker", "--no-export-dynamic"], .when(configuration: .release)),
     .unsafeFlags(["-use-ld=lld", "-Xlinker", "-z", "-Xlinker", "pack-relative-relocs"], .when(configuration: .release)),
+    .unsafeFlags(["-Xlinker", "--icf=all"], .when(configuration: .release)),
     .unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"]),
 ]
 
