@@ -18,7 +18,7 @@ package struct AcmeResponse: Sendable {
     package var links: [String] = []
     /// Unparsed; see `seconds(at:)`.
     package var retryAfter: String?
-    /// Why there is no response; nil for one.
+    /// The error of the transfer; nil if the server responded.
     package var problem: String?
 
     package init(status: Int = 0, body: [UInt8] = []) { (self.status, self.body) = (status, body) }

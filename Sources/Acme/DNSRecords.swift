@@ -69,9 +69,9 @@ package enum DNSRecords: Hashable, Sendable {
         let family = unsafe address.withSystemAddress { address, _ in unsafe Int32(address.pointee.sa_family) }
         let descriptor = socket(family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw SystemFault("open a socket") }
-        var patience = timeval(tv_sec: serverSeconds, tv_usec: 0)
+        var timeout = timeval(tv_sec: serverSeconds, tv_usec: 0)
         for option in [SO_SNDTIMEO, SO_RCVTIMEO] {
-            unsafe setsockopt(descriptor, SOL_SOCKET, option, &patience, socklen_t(MemoryLayout<timeval>.size))
+            unsafe setsockopt(descriptor, SOL_SOCKET, option, &timeout, socklen_t(MemoryLayout<timeval>.size))
         }
         guard unsafe address.withSystemAddress({ unsafe connect(descriptor, $0, $1) }) == 0 else {
             let fault = SystemFault("connect to \(address)")

@@ -31,7 +31,7 @@ package struct DNSUpdate: Equatable, Sendable {
     private static let fudge: UInt16 = 300
     private static let seconds: UInt32 = 60
 
-    /// nil if a name is no domain name, or the text is longer than 255 bytes.
+    /// nil if a name is not a valid domain name, or the text is longer than 255 bytes.
     package init?(_ record: (name: String, text: String), adds: Bool, at server: DNSUpdateServer, id: UInt16, now: WallTime) {
         guard let zone = Self.name(server.zone), let name = Self.name(record.name), let key = Self.name(server.keyName),
             let algorithm = Self.name("hmac-sha256"), 1...255 ~= record.text.utf8.count

@@ -18,7 +18,7 @@ package struct AppUse: Equatable, Sendable {
         }
     }
 
-    /// Requests without a version, and those of versions that the census has no room for.
+    /// The words in the place of a version: for requests without one, and for versions beyond the bound of the census.
     package static let none = "none"
     package static let other = "other"
 

@@ -144,7 +144,7 @@ struct AcmeBoard: Sendable {
 
     // MARK: when
 
-    /// When an order for the name is due; nil while there is a certificate of another authority's directory, which is replaced at once.
+    /// When an order for the name is due. A certificate of another authority's directory counts as none.
     func dueAt(_ name: String, directory: String, at now: WallTime) -> WallTime {
         let kept = certificate(name)
         let certificate = kept?.directory == directory ? kept?.certificate : nil
