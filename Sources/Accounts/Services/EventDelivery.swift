@@ -9,7 +9,8 @@ package final class EventDelivery: Sendable {
     private static let renewMilliseconds: UInt64 = 10_000
     /// Nothing is begun to be sent so long after a round's start, in milliseconds; what was begun takes 5 s at most.
     private static let roundMilliseconds: UInt64 = 8_000
-    private static let idleMilliseconds: UInt64 = 1_000
+    /// Before the store is asked again after nothing was due.
+    static let idleMilliseconds: UInt64 = 1_000
     /// Before the lease of another gateway, or a store that failed, is asked again.
     private static let pauseMilliseconds: UInt64 = 5_000
     private static let maxEvents = 100
