@@ -141,6 +141,7 @@ package final class Policy: Sendable {
         self.ownOrigin = Array((ownOrigin ?? "").utf8)
         self.gates = gates
         hasCache = gates.contains(where: \.isCached)
+        cachesStagedAnswers = gates.contains { $0.isCached && $0.hasStages }
         let table = attributes
         plans = rules.map { RoutePlan($0, tiers: tiers, table, networks) }
         tierLines = tiers.names.indices.map { tier in
@@ -187,6 +188,7 @@ package final class Policy: Sendable {
         original = other
         gates = other.gates
         hasCache = other.hasCache
+        cachesStagedAnswers = other.cachesStagedAnswers
         plans = other.plans
         attributes = other.attributes
         self.texts = texts
@@ -232,6 +234,8 @@ package final class Policy: Sendable {
 
     /// Whether any route is cached.
     let hasCache: Bool
+    /// Whether a route is cached whose answers may go through stages.
+    package let cachesStagedAnswers: Bool
 
     /// Whether any answer has CORS fields.
     var hasCORS: Bool { !cors.isEmpty }

@@ -343,7 +343,7 @@ final class CacheBench {
             $0.key.path.lexicographicallyPrecedes($1.key.path)
         }
         try #require(entries.count == 2)
-        var other = WorkerCache(generation: entries[0].key.generation, capacity: 1 << 20)
+        var other = WorkerCache(generation: entries[0].key.generation, capacity: 1 << 20, keepsForms: false)
         for entry in entries { other.put(entry, insteadOf: nil) }
         let times = [(-1, [true, true]), (0, [false, true]), (1_000_000, [false, true])]
         for (after, areCurrent) in times {

@@ -184,6 +184,7 @@ extension Worker {
         changed.append(bytes.extracting(0..<scratch.response.length))
         try exchanges[exchange].answer.head(&scratch.response, &changed, isForHead: exchanges[exchange].request.method == .head)
         noteLapse(exchange)
+        if case .stored(let reading) = exchanges[exchange].answer.source { reading.headMade(scratch.response, changed.readable) }
         writeHead(exchange, changed.readable, &scratch)
         return follows ? followAnswer(exchange, changed.readable, scratch.response) : nil
     }

@@ -67,6 +67,12 @@ struct AnswerPipe {
         try stages.chain.end(into: &stages.ready)
     }
 
+    /// The answer comes in a form that the stages have made before.
+    mutating func skipStages() {
+        stages?.reset()
+        stages = nil
+    }
+
     /// The exchange is over.
     func ended() {
         if case .handler(let stream) = source { stream.ended() }
@@ -95,6 +101,19 @@ struct AnswerPipe {
     /// Whether it is an event stream that is changed by compression alone, so that events of the gateway's own may be put between others.
     var isOfCompressedEvents: Bool { course == .changed && stages?.compression.isForEvents == true && !isFilteredByTier }
 
+    /// Whether the answer goes through stages, or has done so before it was stored.
+    var mayHaveStages: Bool {
+        if case .stored = source { return true }
+        return stages != nil
+    }
+
+    /// The form of a stored answer in which it is sent.
+    private var prepared: PreparedForm? { if case .stored(let reading) = source { reading.prepared } else { nil } }
+
+    /// What the filter has counted, and whether the content is compressed.
+    var filterCounts: FilterCounts? { stages?.filter.counts ?? prepared?.filtered }
+    var compressionOutcome: CompressionOutcome? { stages?.compression.outcome ?? prepared?.compressed }
+
     /// Whether the caller's tier decides about its content.
     var isFilteredByTier: Bool { stages?.filter.role == .changes }
 
@@ -119,6 +138,13 @@ final class AnswerStages {
     var compression: Compression {
         _read { yield chain.rest }
         _modify { yield &chain.rest }
+    }
+    /// All that they decide by; nil in shadow mode, where each answer is judged.
+    var choice: PreparedForms.Choice? {
+        guard !filter.isShadow else { return nil }
+        let request = compression.wanted
+        return PreparedForms.Choice(
+            tier: filter.tierOfCaller, coding: request?.coding ?? .identity, refusesIdentity: request?.refusesIdentity ?? false)
     }
     /// The head for the client, without its end, while it is held back.
     var heldHead = ByteBuffer()

@@ -182,6 +182,7 @@ extension Exchange {
     mutating func writeChanged(to downstream: inout Downstream, into out: inout ByteBuffer) {
         guard let stages = answer.stages, !stages.ready.isEmpty else { return }
         releaseHead(to: &downstream, into: &out)
+        if case .stored(let reading) = answer.source { reading.contentMade(stages.ready.readable) }
         downstream.clients[client.index].http.sendContent(stages.ready.readable, into: &out)
         passed(stages.ready.count, .answer)
         stages.ready.removeAll()

@@ -56,6 +56,9 @@ struct Compression: AnswerStage, ~Copyable {
         }
     }
 
+    /// The request, as far as the answer depends on it; nil if its answers are left alone.
+    var wanted: CompressionRequest? { plan == nil ? nil : request }
+
     /// Whether the request has entity tags of compressed answers.
     var hasTags: Bool { plan != nil && request.tagCoding != nil }
 

@@ -78,6 +78,9 @@ struct TierFilter: AnswerStage, ~Copyable {
         }
     }
 
+    /// nil on a route without filters.
+    var tierOfCaller: Tier? { plan == nil ? nil : tier }
+
     /// Counts so far; nil if it judges nothing.
     var counts: FilterCounts? { isJSON ? json.counts : nil }
     var isShadow: Bool { plan?.isShadow ?? false }

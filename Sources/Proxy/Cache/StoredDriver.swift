@@ -159,7 +159,16 @@ extension Worker {
         guard let head = entry.head else { preconditionFailure("a mark is no answer") }
         entry.noteUse()
         let form = StoredForm(of: head, conditions, takesParts: takesParts && !isHead)
-        exchanges[exchange].answer.source = .stored(StoredReading(entry, head, form, result, hasContent: !isHead))
+        let choice = form == .whole && !isHead ? exchanges[exchange].answer.stages?.choice : nil
+        if let choice, let prepared = cache.forms.use(PreparedForms.Answer(entry), for: choice) {
+            exchanges[exchange].answer.skipStages()
+            exchanges[exchange].answer.source = .stored(StoredReading(entry, prepared, result))
+            return
+        }
+        let reading = StoredReading(entry, head, form, result, hasContent: !isHead)
+        // A copy is worth its memory once others have asked for the answer, too.
+        if let choice, entry.useCount > 1 { reading.prepare(FormDraft(choice, most: cache.forms.largest)) }
+        exchanges[exchange].answer.source = .stored(reading)
     }
 
     /// Notes how the request is answered, and tells the client (RFC 9211).
@@ -322,8 +331,17 @@ extension Worker {
         }
     }
 
+    /// Keeps what the stages have made of an entry.
+    private mutating func keepForm(_ exchange: ExchangeIndex) {
+        guard case .stored(let reading) = exchanges[exchange].answer.source, let stages = exchanges[exchange].answer.stages,
+            let (answer, form) = reading.formMade(by: stages)
+        else { return }
+        cache.forms.keep(form, of: answer)
+    }
+
     private mutating func endStored(_ exchange: ExchangeIndex, _ scratch: inout Scratch) throws(FilterFault) {
         try endChanged(exchange, &scratch)
+        if exchanges[exchange].answer.course == .changed { keepForm(exchange) }
         if exchanges[exchange].answer.course == .watched {
             try exchanges[exchange].answer.end()
             noteLapse(exchange)

@@ -1,4 +1,5 @@
 import Gate
+import HTTP
 import Telemetry
 import Wire
 
@@ -20,6 +21,10 @@ final class StoredReading {
     private var asksForMore = false
     private var entry: CacheEntry?
     private var taken = 0
+    /// The form of an entry in which it is sent, if that was prepared before.
+    private(set) var prepared: PreparedForm?
+    /// What the stages make of the entry, to be kept as a form.
+    private var draft: FormDraft?
 
     /// Bytes that are sent at a time.
     private static let most = 32 * 1_024
@@ -33,6 +38,12 @@ final class StoredReading {
         case .part(let range): (pieces, offset, left) = ([entry.content], range.lowerBound, range.count)
         case .notModified, .unsatisfiable: break
         }
+    }
+
+    /// An entry, in a form that was prepared of it.
+    init(_ entry: CacheEntry, _ prepared: PreparedForm, _ result: CacheResult) {
+        (self.entry, self.prepared, head, form, self.result, source) = (entry, prepared, prepared.head, .whole, result, nil)
+        (isOver, pieces) = (true, [prepared.content])
     }
 
     /// An answer whose content follows.
@@ -55,9 +66,28 @@ final class StoredReading {
         }
     }
 
+    // MARK: forms
+
+    func prepare(_ draft: FormDraft) { self.draft = draft }
+
+    /// The stages have handed on this head.
+    func headMade(_ head: borrowing ResponseHead, _ bytes: RawSpan) { draft?.begin(head, bytes) }
+
+    /// The stages have handed on this piece of content.
+    func contentMade(_ piece: RawSpan) { if draft?.add(piece) == false { draft = nil } }
+
+    /// The form that the stages have made, all of it, with the answer that it is of.
+    func formMade(by stages: AnswerStages) -> (PreparedForms.Answer, PreparedForm)? {
+        guard let entry, let form = draft.take()?.finish(head, stages) else { return nil }
+        return (PreparedForms.Answer(entry), form)
+    }
+
+    // MARK: content
+
     /// Bytes that are kept for this client, or for it and few others.
     var heldBytes: Int {
-        if let entry { return entry.isDropped && !isEmpty ? entry.content.count : 0 }
+        let made = draft?.content.count ?? 0
+        if let entry { return made + (entry.isDropped && !isEmpty ? (prepared?.content ?? entry.content).count : 0) }
         return isOver || asksForMore ? pieces.reduce(0) { $0 + $1.count } : 0
     }
 

@@ -8,6 +8,8 @@ struct WorkerCache {
     private(set) var generation: Int
     private var index: [LimitKey: [CacheEntry]] = [:]
     var store: CacheStore
+    /// What stages have made of entries; nothing where no route with stages is cached.
+    var forms: PreparedForms
     /// The fetches under way, by number.
     private(set) var flights: [UInt64: CacheFlight] = [:]
     private var flightsOfKey: [LimitKey: [CacheFlight]] = [:]
@@ -28,18 +30,20 @@ struct WorkerCache {
     private static let maxRefreshes = 4_096
     private static let maxChanges = 1_024
 
-    init(generation: Int, capacity: Int) {
+    init(generation: Int, capacity: Int, keepsForms: Bool) {
         self.generation = generation
-        store = CacheStore(capacity: capacity)
+        forms = PreparedForms(capacity: keepsForms ? capacity / 8 : 0)
+        store = CacheStore(capacity: capacity - forms.capacity)
     }
 
     /// A new configuration: nothing of the former is used any more.
-    mutating func adopt(generation: Int, capacity: Int) {
+    mutating func adopt(generation: Int, capacity: Int, keepsForms: Bool) {
         self.generation = generation
         index.removeAll()
         refreshes.removeAll()
+        forms = PreparedForms(capacity: keepsForms ? capacity / 8 : 0)
         store.removeAll()
-        store.capacity = capacity
+        store.capacity = capacity - forms.capacity
         for flight in flights.values { flight.mayBeStored = false }
     }
 
@@ -64,11 +68,13 @@ struct WorkerCache {
     mutating func put(_ entry: CacheEntry, insteadOf serial: UInt64?) {
         guard entry.key.generation == generation else { return }
         index[entry.key.hash, default: []].removeAll { $0.serial == serial }
+        if let serial { forms.remove(PreparedForms.Answer(hash: entry.key.hash, serial: serial)) }
         index[entry.key.hash, default: []].append(entry)
     }
 
     mutating func drop(_ entries: [CacheEntry]) {
         for entry in entries {
+            forms.remove(PreparedForms.Answer(entry))
             index[entry.key.hash]?.removeAll { $0 === entry }
             if index[entry.key.hash]?.isEmpty == true { index[entry.key.hash] = nil }
         }

@@ -61,13 +61,7 @@ extension Worker {
         let isCancelled = exchanges[exchange].record.attemptIsOpen
         if isCancelled { telemetry.attemptCancelled(&exchanges[exchange].record, at: now.monotonic) }
         guard exchanges[exchange].record.isRecorded else { return }
-        let stages = exchanges[exchange].answer.stages
-        let filtered = stages?.filter.counts
-        if let stages, let filtered {
-            telemetry.noteFiltered(exchanges[exchange].record.route, filtered, isShadow: stages.filter.isShadow)
-            noteUnlabelled(exchange, filtered)
-        }
-        if let outcome = stages?.compression.outcome { telemetry.note(outcome, exchanges[exchange].record.route) }
+        let filtered = exchanges[exchange].answer.mayHaveStages ? countStages(exchange) : nil
         let micros = now.monotonic.nanoseconds(since: exchanges[exchange].record.startedAt) / 1_000
         telemetry.metrics.requestFinished(
             route: exchanges[exchange].record.route, method: exchanges[exchange].record.method,
@@ -94,6 +88,19 @@ extension Worker {
             telemetry.line.add(.upstreamAddress, upstreams.directory.address(endpoint).addressText, to: &exchanges[exchange].record.line)
         }
         telemetry.log(&exchanges[exchange].record, filtered, micros: micros)
+    }
+
+    /// Counts what the stages of the answer have done; returns the filter's part.
+    @inline(never)
+    private mutating func countStages(_ exchange: ExchangeIndex) -> FilterCounts? {
+        let route = exchanges[exchange].record.route
+        let filtered = exchanges[exchange].answer.filterCounts
+        if let filtered {
+            telemetry.noteFiltered(route, filtered, isShadow: exchanges[exchange].answer.stages?.filter.isShadow ?? false)
+            noteUnlabelled(exchange, filtered)
+        }
+        if let outcome = exchanges[exchange].answer.compressionOutcome { telemetry.note(outcome, route) }
+        return filtered
     }
 
     /// Adds whom the limits count. Also before they have answered, as the request's bytes are in memory only now.

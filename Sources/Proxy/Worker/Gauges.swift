@@ -12,7 +12,7 @@ extension Worker {
         telemetry.metrics.tokenCacheHolds(admission.cachedTokens)
         telemetry.metrics.tokenCacheEvictions(admission.cacheEvictions)
         telemetry.metrics.cacheHolds(
-            entries: cache.store.count, bytes: cache.store.bytes, evicted: cache.evictions, purged: cache.purged)
+            entries: cache.store.count, bytes: cache.store.bytes + cache.forms.bytes, evicted: cache.evictions, purged: cache.purged)
         limits.gauge(&telemetry.metrics)
     }
 

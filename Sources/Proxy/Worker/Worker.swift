@@ -225,7 +225,8 @@ extension Worker {
         downstream = Downstream(listeners, services.bounds.clients, now: now.monotonic)
         deadlines = Deadlines(now: now.monotonic)
         self.upstreams = Upstreams(upstreams, now: now.monotonic)
-        cache = WorkerCache(generation: admission.policy.version, capacity: settings.cacheBytes)
+        cache = WorkerCache(
+            generation: admission.policy.version, capacity: settings.cacheBytes, keepsForms: admission.policy.cachesStagedAnswers)
         self.admission = admission
         self.limits = limits
         load = WorkerLoad(services.bounds)

@@ -242,7 +242,7 @@ extension Worker {
                 upstreams.directory.adopt(declarations, at: now.monotonic)
                 upstreams.closeRetired()
                 telemetry.adopt(labels)
-                cache.adopt(generation: policy.version, capacity: settings.cacheBytes)
+                cache.adopt(generation: policy.version, capacity: settings.cacheBytes, keepsForms: policy.cachesStagedAnswers)
                 adopt(policy)
             case .adoptPolicy(let policy): adopt(policy)
             case .confirm(let reply): reply()
