@@ -43,6 +43,14 @@ extension AccountCalls {
         }
     }
 
+    /// The caller's session, if it may change what signs in to its account: its user has signed in lately, or cannot sign in again.
+    @discardableResult
+    func requireRecentSignIn(_ request: ContractRequest, _ services: ContractServices) async throws(Failure) -> CallerSession {
+        let session = try request.requiredSession()
+        try await call(await services.sessions.requireRecentSignIn(session)) { (refused: RecencyRefusal) in Failure(refused, in: dialect) }
+        return session
+    }
+
     /// A value parsed from a text; `fault` if the text is malformed.
     func parse<Value>(
         _ value: @autoclosure () throws(MalformedText) -> Value, or fault: @autoclosure () -> Failure

@@ -121,10 +121,10 @@ struct DLAuthContract: AccountCalls {
     // MARK: codes
 
     private func resendOTP(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
-        let session = try request.session()
+        _ = try request.session()
         let otp = try otp(request)
         // Only a session can redeem such a code. Without this check anyone could have messages sent to any number.
-        if otp.changesContact, session == nil { throw Failure(.unauthorized(.missing), in: Self.dialect) }
+        if otp.changesContact { try await requireRecentSignIn(request, services) }
         // A new address has no account yet; every other code goes only to the account that has the address.
         let audience: Codes.Audience = otp.changesContact ? .anyone : .holders
         try await call(await services.codes.send(otp.purpose, to: otp.recipient, audience, caller: request.caller))
@@ -136,6 +136,7 @@ struct DLAuthContract: AccountCalls {
         let otp = try otp(request)
         let code = try required("token", of: request)
         let proof = try proof(otp, session)
+        if otp.changesContact { try await requireRecentSignIn(request, services) }
         let granted = try await call(
             await services.codes.verify(
                 code, otp.purpose, of: otp.recipient, for: proof, contract: Self.id, session: session,
@@ -185,8 +186,9 @@ struct DLAuthContract: AccountCalls {
     }
 
     private func updatePassword(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
-        let session = try request.requiredSession()
+        _ = try request.requiredSession()
         let password = try password("new_password", of: request)
+        let session = try await requireRecentSignIn(request, services)
         let granted = try await call(
             await services.passwords.changePassword(
                 to: password, rules: .length, session: session, caller: request.caller)

@@ -70,6 +70,17 @@ struct Failure: Error, Equatable, Sendable {
         }
     }
 
+    /// 401 for a sign-in that is too old (RFC 9470), or a session that has ended.
+    init(_ refusal: RecencyRefusal, in dialect: Dialect) {
+        switch refusal {
+        case .sessionEnded: self.init(.unauthorized(.revoked), in: dialect)
+        case .notRecent(let seconds):
+            self.init(.unauthorized(.signInTooOld(maxAge: UInt32(clamping: seconds))), in: dialect)
+            challenge = Challenge(
+                error: "insufficient_user_authentication", description: "A more recent sign-in is required", maxAge: Int(seconds))
+        }
+    }
+
     /// The answer in a dialect, which spells the code; for own endpoints that of the bearer's contract.
     func response(in dialect: Dialect, requestID: String) -> LocalResponse {
         let envelope = Catalogue.envelopes[dialect]

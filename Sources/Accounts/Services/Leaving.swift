@@ -1,12 +1,5 @@
 package import Wire
 
-/// Why an account is not deleted.
-package enum LeavingRefusal: Sendable, Equatable {
-    /// The sign-in is too old: it may have so many seconds.
-    case notRecent(maxAge: Int64)
-    case sessionEnded
-}
-
 /// The deletion of accounts by their users.
 package struct Leaving: Sendable {
     private let context: AccountContext
@@ -18,7 +11,7 @@ package struct Leaving: Sendable {
     }
 
     /// Closes the caller's account; the time of its erasure, or nil if it is gone already.
-    package func leave(_ session: CallerSession, caller: Caller) async throws(AccountError<LeavingRefusal>) -> WallTime? {
+    package func leave(_ session: CallerSession, caller: Caller) async throws(AccountError<RecencyRefusal>) -> WallTime? {
         let outcome: Leave
         let audit = context.audit(caller)
         do throws(AccountFailure) {

@@ -154,6 +154,16 @@ package struct Sessions: Sendable {
         return signIn?.account.id == caller.user && signIn?.session != nil ? signIn : nil
     }
 
+    /// Throws unless the caller's user has signed in within `Session.recentSeconds`, or has no way to sign in again, as guests.
+    package func requireRecentSignIn(_ caller: CallerSession) async throws(AccountError<RecencyRefusal>) {
+        let isAllowed = try await context.value(orRefuse: RecencyRefusal.sessionEnded) { () throws(AccountFailure) -> Bool? in
+            guard let signIn = try await open(caller), let session = signIn.session else { return nil }
+            if session.isRecent(at: context.storeTime) { return true }
+            return !signIn.account.hasSignIn(try await context.ask(await context.store.identities(of: caller.user)))
+        }
+        guard isAllowed else { throw .refused(.notRecent(maxAge: Session.recentSeconds)) }
+    }
+
     /// Runs `body` if the caller's session is open.
     private func live<Value: Sendable>(
         _ caller: CallerSession, _ body: (SignIn) async throws(AccountFailure) -> Value

@@ -49,12 +49,6 @@ package struct DeletionRule: Sendable, Equatable {
         self.graceSeconds = graceSeconds
         self.recentSeconds = recentSeconds
     }
-
-    /// Whether the sign-in of a session is recent enough to delete the account. False for a session whose sign-in time is unknown, as after a
-    /// refresh at an outside issuer.
-    package func allows(_ session: Session, at now: WallTime) -> Bool {
-        session.signedInAt.map { now < $0.advanced(seconds: recentSeconds) } ?? false
-    }
 }
 
 /// The outcome of leaving.

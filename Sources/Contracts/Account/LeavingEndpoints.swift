@@ -16,7 +16,9 @@ extension AccountEndpoints {
     /// Erases the account, or closes it until a time. A token of an outside issuer does not delete: its sign-in is not ours.
     private func leave() async throws(Failure) -> LocalResponse {
         let session = try request.requiredSession()
-        let end = try await call(await life.leaving.leave(session, caller: request.caller), refused: refusal)
+        let end = try await call(await life.leaving.leave(session, caller: request.caller)) { (refused: RecencyRefusal) in
+            Failure(refused, in: dialect)
+        }
         guard let end else { return LocalResponse(status: 204, contentType: "application/json; charset=utf-8", body: []) }
         return .json(202) { json in
             json.beginObject()
@@ -40,17 +42,6 @@ extension AccountEndpoints {
         return .json { json in
             json.beginObject()
             json.endObject()
-        }
-    }
-
-    private func refusal(_ refusal: LeavingRefusal) -> Failure {
-        switch refusal {
-        case .sessionEnded: return Failure(.unauthorized(.revoked), in: dialect)
-        case .notRecent(let seconds):
-            var failure = Failure(.unauthorized(.signInTooOld(maxAge: UInt32(clamping: seconds))), in: dialect)
-            failure.challenge = Failure.Challenge(
-                error: "insufficient_user_authentication", description: "A more recent sign-in is required", maxAge: Int(seconds))
-            return failure
         }
     }
 }

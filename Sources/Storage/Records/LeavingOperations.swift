@@ -28,7 +28,7 @@ extension SQLStore {
             else { return .sessionEnded }
             // A guest has nothing to sign in with again.
             let isGuest = try sql.isGuest(account)
-            guard isGuest || rule.allows(session, at: audit.now) else { return .notRecent }
+            guard isGuest || session.isRecent(rule.recentSeconds, at: audit.now) else { return .notRecent }
             guard rule.graceSeconds > 0 else {
                 _ = try sql.erase(account, audit)
                 return .erased

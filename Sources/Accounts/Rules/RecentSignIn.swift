@@ -1,0 +1,27 @@
+package import Wire
+
+/// Why a call that takes a recent sign-in is refused.
+package enum RecencyRefusal: Sendable, Equatable {
+    /// The sign-in is too old: it may have so many seconds.
+    case notRecent(maxAge: Int64)
+    case sessionEnded
+}
+
+extension Session {
+    /// How old the sign-in of a session may be that changes what signs in to its account, in seconds.
+    package static let recentSeconds: Int64 = 600
+
+    /// Whether its user signed in within the last `seconds`. False for a session whose sign-in time is unknown, as after a refresh at an outside
+    /// issuer.
+    package func isRecent(_ seconds: Int64 = recentSeconds, at now: WallTime) -> Bool {
+        signedInAt.map { now < $0.advanced(seconds: seconds) } ?? false
+    }
+}
+
+extension Account {
+    /// Whether its user can sign in again by what it has. A token of an outside issuer continues a session, and is no sign-in here.
+    func hasSignIn(_ identities: [LinkedIdentity]) -> Bool {
+        SignInWays(passwords: true, emails: true, phones: true)
+            .lead(to: self, identities: identities.map(\.key).filter { !$0.source.isIssuer })
+    }
+}
