@@ -34,6 +34,10 @@ enum BuiltInTemplates {
         .emailChanged: notice(
             "Your email for {app} was changed", "This is now the address of your account.",
             "It was confirmed by a code that was sent here."),
+        .phoneChanged: notice(
+            "Your phone number for {app} was changed", "The phone number of your account was changed.",
+            "If that was you, there is nothing to do. If not, choose a new password at once: that ends all other sessions."),
+        .smsNotice: "{app}: what signs in to your account was changed ({time}). If that was not you, secure your account at once.",
         .emailLeft: notice(
             "Your email for {app} was changed", "The address of your account was changed. It is no longer this one.",
             """
@@ -117,6 +121,10 @@ enum BuiltInTemplates {
         .emailChanged: germanNotice(
             "Deine E-Mail-Adresse für {app} wurde geändert", "Dies ist jetzt die Adresse deines Kontos.",
             "Sie wurde durch einen Code bestätigt, der hierher geschickt wurde."),
+        .phoneChanged: germanNotice(
+            "Deine Telefonnummer für {app} wurde geändert", "Die Telefonnummer deines Kontos wurde geändert.",
+            "Falls du das warst, ist nichts zu tun. Falls nicht, wähle sofort ein neues Passwort: Das beendet alle anderen Sitzungen."),
+        .smsNotice: "{app}: Die Anmeldung deines Kontos wurde geändert ({time}). Falls du das nicht warst, sichere dein Konto sofort.",
         .emailLeft: germanNotice(
             "Deine E-Mail-Adresse für {app} wurde geändert", "Die Adresse deines Kontos wurde geändert. Es ist nicht mehr diese.",
             """

@@ -18,13 +18,18 @@ enum TemplateName: String, CaseIterable, Sendable {
     case emailLeft = "email-left"
     case identityLinked = "identity-linked"
     case identityUnlinked = "identity-unlinked"
+    case phoneChanged = "phone-changed"
+    /// A notice to a phone, whatever has changed.
+    case smsNotice = "sms-notice"
+
+    var isSMS: Bool { self == .sms || self == .smsNotice }
 
     /// The placeholder without which the message is of no use; nil if there is none.
     var demanded: String? {
         switch self {
         case .signUp, .code, .emailCode, .recovery, .sms, .resetToken: "code"
         case .reset: "link"
-        case .newDevice, .passwordChanged, .emailChanged, .emailLeft, .identityLinked, .identityUnlinked: nil
+        case .newDevice, .passwordChanged, .emailChanged, .emailLeft, .identityLinked, .identityUnlinked, .phoneChanged, .smsNotice: nil
         }
     }
 
@@ -41,7 +46,7 @@ enum TemplateName: String, CaseIterable, Sendable {
             values[demanded ?? "code"] = "123456"
         case .emailLeft: (values["link"], values["until"]) = ("https://example.org/return?token=x", "2027-01-18 08:00 UTC")
         case .identityLinked, .identityUnlinked: values["provider"] = "google"
-        case .newDevice, .passwordChanged, .emailChanged: break
+        case .newDevice, .passwordChanged, .emailChanged, .phoneChanged, .smsNotice: break
         }
         if demanded == nil { (values["device"], values["address"], values["time"]) = ("iPhone", "192.0.2.7", "2027-01-15 08:00 UTC") }
         return values
@@ -61,7 +66,7 @@ struct MessageTemplate: Sendable, Equatable {
     init(_ name: TemplateName, text: String, html: String? = nil) throws(ParseError) {
         var lines = text.replacing("\r\n", with: "\n").split(separator: "\n", omittingEmptySubsequences: false).map { Self.trimmed($0) }
         var subject = ""
-        if name != .sms {
+        if !name.isSMS {
             guard let first = lines.first, first.hasPrefix("Subject: "), lines.count > 1, lines[1].isEmpty else {
                 throw ParseError("has no subject, begin it with a line like Subject: Your code for {app}, and an empty line")
             }

@@ -29,7 +29,7 @@ struct MessageTemplates: Sendable, Equatable {
     private static let noticeSeconds = OutgoingSchedule.notices.pauses[0] - 60
 
     private func outgoing(_ message: Message, _ notice: Notice, wayBack token: String?) -> OutgoingMessage {
-        let name: TemplateName =
+        let mail: TemplateName =
             switch notice.kind {
             case .newDevice: .newDevice
             case .passwordChanged: .passwordChanged
@@ -37,7 +37,9 @@ struct MessageTemplates: Sendable, Equatable {
             case .emailLeft: .emailLeft
             case .identityLinked: .identityLinked
             case .identityUnlinked: .identityUnlinked
+            case .phoneChanged: .phoneChanged
             }
+        let name = if case .phone = message.recipient { TemplateName.smsNotice } else { mail }
         let link = token.flatMap { token in plan.wayBackURL.map { Self.link($0, token) } }
         // A provider's name is stored in lower case.
         let detail = notice.detail.map { name.detail == "provider" ? $0.prefix(1).uppercased() + $0.dropFirst() : $0 }
@@ -86,11 +88,11 @@ struct MessageTemplates: Sendable, Equatable {
         let (template, language) = plan.templates.template(name, for: message.languages)
         let values = values(language)
         let body: OutgoingMessage.Body =
-            name == .sms
-            ? .sms(template.text(values) + autofill(values["code"] ?? ""))
+            name.isSMS
+            ? .sms(template.text(values) + (values["code"].map(autofill) ?? ""))
             : .mail(template.letter(values, language: language, signature: plan.signature))
         return OutgoingMessage(
-            id: id, kind: kind, recipient: message.recipient.address, body: body, secret: secret, usefulSeconds: usefulSeconds)
+            id: id, kind: kind, recipient: message.recipient.text, body: body, secret: secret, usefulSeconds: usefulSeconds)
     }
 
     /// The last line of an SMS, by which phones fill in its code: the domain and the code first, as iOS and browsers demand, and the hash of
@@ -113,14 +115,5 @@ struct MessageTemplates: Sendable, Equatable {
         }
         let mark = !address.contains("?") ? "?" : address.hasSuffix("?") || address.hasSuffix("&") ? "" : "&"
         return "\(address)\(mark)token=\(token)\(fragment)"
-    }
-}
-
-extension Recipient {
-    fileprivate var address: String {
-        switch self {
-        case .email(let email): email.text
-        case .phone(let phone): phone.text
-        }
     }
 }

@@ -72,7 +72,7 @@ extension TemplateSet {
         let files = Set(try FileBytes.names(in: folder).filter { !$0.hasPrefix(".") })
         var found = templates[language] ?? [:]
         for name in TemplateName.allCases where files.contains(name.rawValue + ".txt") {
-            let hasHTML = files.contains(name.rawValue + ".html") && name != .sms
+            let hasHTML = files.contains(name.rawValue + ".html") && !name.isSMS
             // The text by itself first, so that a fault is of one file.
             for file in ["txt"] + (hasHTML ? ["html"] : []) {
                 do throws(ParseError) {

@@ -118,6 +118,10 @@ package struct PlainSettings: Sendable {
     package let refreshGraceSeconds = ValueSetting<Int64>(
         "TOLLGATE_REFRESH_GRACE", .duration(0...600_000, unit: 1_000), default: "30s",
         "The time for which a used refresh token still returns its successor after the successor has been used.")
+    package let contactAgeSeconds = ValueSetting<Int64>(
+        "TOLLGATE_CONTACT_AGE", .duration(0...2_678_400_000, unit: 1_000), default: "7d",
+        "How long a sign-in by a password, email, phone or identity that a session has set counts as old as that session's own, up to 31 days; then it is a new one for routes with `max-age=`. See [the age of a sign-in](identity.md#the-age-of-a-sign-in)."
+    )
     package let signUpLimit = ValueSetting<LimitRate>(
         "TOLLGATE_SIGNUP_LIMIT", .rate, default: "300/h+burst=100",
         "The rate of sign-ups from one client address (IPv6: from one /64), over all contracts.")
@@ -353,7 +357,7 @@ extension Setting {
 
     package static let notices = Setting(
         "TOLLGATE_NOTICES", .words(\.notices, allowingCommas: true, TypedText.noticeTopic).emptyIsNone,
-        "The changes of an account of which its user is told by mail, separated by commas or spaces: `new-device` (a sign-in on a device that the account was not used on before), `password` (also a provider that is linked or unlinked), `email` (also to the address before, with a way back for 72 h, which needs `TOLLGATE_ACCOUNT`). See [accounts](accounts.md#notices)."
+        "The changes of an account of which its user is told by mail, separated by commas or spaces: `new-device` (a sign-in on a device that the account was not used on before), `password` (also a provider that is linked or unlinked), `email` (also a phone; also to the address before, with a way back for 72 h, which needs `TOLLGATE_ACCOUNT`). See [accounts](accounts.md#notices)."
     )
 
     package static let compressionTypes = Setting(
@@ -378,7 +382,8 @@ extension Setting {
             appleStore, googleStore, stripeStore, revenueCatStore, plain.transfersPurchases.row, databaseURL,
             databaseDirectURL,
             ownDatabaseURL, ownDatabaseDirectURL, plain.databaseSchema.row, plain.mustConfirmEmail.row, maxSessions,
-            plain.signUpLimit.row, accessLifetime, refreshLifetime, plain.refreshGraceSeconds.row, plain.tierGraceSeconds.row,
+            plain.signUpLimit.row, accessLifetime, refreshLifetime, plain.refreshGraceSeconds.row, plain.contactAgeSeconds.row,
+            plain.tierGraceSeconds.row,
             plain.headerTimeoutMilliseconds.row, plain.bodyTimeoutMilliseconds.row, plain.bodyRate.row, plain.cancelsOnHalfClose.row,
             plain.sendTimeoutMilliseconds.row, plain.idleTimeoutMilliseconds.row, plain.drainTimeoutMilliseconds.row,
             plain.maxConnections.row, plain.maxRequests.row, plain.maxLocalRequests.row, plain.maxBuffers.row, plain.clientShare.row,

@@ -90,7 +90,8 @@ import Wire
     @Test func aNoticeNamesWhatIsKnownAndLinksTheWayBack() throws {
         func notice(_ kind: Notice.Kind, _ detail: String? = nil, address: String? = "192.0.2.7") throws -> Notice {
             Notice(
-                id: UUID(high: 1, low: 2), kind: kind, recipient: try EmailAddress("ada@example.org"), language: nil, detail: detail,
+                id: UUID(high: 1, low: 2), kind: kind, recipient: .email(try EmailAddress("ada@example.org")), language: nil,
+                detail: detail,
                 address: address.flatMap { IPAddress(parsing: $0) }, at: WallTime(seconds: 1_800_000_000))
         }
         let plan = plan { $0.wayBackURL = "https://h/account/email/return" }

@@ -9,10 +9,11 @@ import Wire
     private let wrong = [UInt8](repeating: 2, count: 32)
 
     private func put(
-        _ store: any AccountStore, _ recipient: Recipient, _ purpose: CodePurpose = .email, digest: [UInt8]? = nil
+        _ store: any AccountStore, _ recipient: Recipient, _ purpose: CodePurpose = .email, digest: [UInt8]? = nil,
+        at seconds: Int64 = 0
     ) async throws -> Account? {
         try await store.putCode(
-            PendingCode(purpose: purpose, recipient: recipient.key, digest: digest ?? right, expiresAt: at(600).now))
+            PendingCode(purpose: purpose, recipient: recipient.key, digest: digest ?? right, expiresAt: at(seconds + 600).now))
     }
 
     private func redeem(
@@ -214,7 +215,7 @@ import Wire
         var expected = squatter.account
         expected.strip(at: at(10).now)
         expected.emailConfirmedAt = at(10).now
-        expected.hasPassword = way == .reset
+        if way == .reset { (expected.hasPassword, expected.passwordSetAt) = (true, at(10).now) }
         #expect(owner.account == expected)
         #expect(owner.account.entitlement.tier == "premium")
         #expect(try await store.account(expected.id) == expected)
@@ -523,7 +524,7 @@ import Wire
             _ address: String, _ proof: ContactProof = .signIn(caller: nil), _ session: WireID? = nil, in contract: ContractID = .dlauth,
             at seconds: Int64
         ) async throws -> WallTime? {
-            _ = try await put(store, try mail(address))
+            _ = try await put(store, try mail(address), at: seconds)
             let redemption = try await redeem(store, try mail(address), proof, contract: contract, callerSession: session, at: seconds)
             return redemption.signIn?.session?.signedInAt
         }
@@ -549,6 +550,18 @@ import Wire
         #expect(try await password("reset", at: 260) == at(40).now)
         #expect(reset?.session?.signedInAt == at(40).now)
         #expect(try await store.account(user) == reset?.account)
+        // A credential that a session set, and one that followed from it, is a way to sign in like any other after that time.
+        let week: Int64 = 7 * 86_400
+        #expect(try await password("reset", at: 249 + week) == at(40).now)
+        #expect(try await password("reset", at: 250 + week) == at(250 + week).now)
+        #expect(try await identity(at: 229 + week) == at(40).now)
+        #expect(try await identity(at: 230 + week) == at(230 + week).now)
+        #expect(try await code("thief@x", at: 199 + week) == at(40).now)
+        #expect(try await code("thief@x", at: 200 + week) == at(200 + week).now)
+        _ = try await store.putResetToken(PendingReset(digest: wrong, email: thief, expiresAt: at(2 * week).now))
+        let late = try await store.resetPassword(digest: wrong, hash: "reset", session: newSession(), at(300 + week))
+        #expect(late?.session?.signedInAt == at(300 + week).now)
+        #expect(try await password("reset", at: 310 + week) == at(310 + week).now)
         // Of a session that does not know when its user signed in.
         var session = newSession()
         session.signIn = .unknown

@@ -22,15 +22,38 @@ import Wire
         return (account.id, session.id)
     }
 
+    /// To an email, or to a number that begins with `+`.
     private func move(_ user: WireID, to text: String, by session: WireID, _ store: any AccountStore, at seconds: Int64) async throws {
-        let recipient = Recipient.email(try email(text))
+        let recipient = Recipient(stored: text)
+        let purpose = if case .email = recipient { CodePurpose.emailChange } else { CodePurpose.phoneChange }
         let digest = [UInt8](repeating: 1, count: 32)
         _ = try await store.putCode(
-            PendingCode(purpose: .emailChange, recipient: recipient.key, digest: digest, expiresAt: at(seconds + 600).now))
+            PendingCode(purpose: purpose, recipient: recipient.key, digest: digest, expiresAt: at(seconds + 600).now))
         let redemption = CodeRedemption(
-            recipient: recipient, guess: CodeGuess(triedAs: .emailChange) { _ in digest }, proof: .change(caller: user),
+            recipient: recipient, guess: CodeGuess(triedAs: purpose) { _ in digest }, proof: .change(caller: user),
             callerSession: session, session: newSession())
-        #expect(try await store.redeem(redemption, audit(seconds)).signIn?.account.email?.text == text)
+        #expect(try await store.redeem(redemption, audit(seconds)).signIn?.account.recipients.contains(recipient) == true)
+    }
+
+    /// A phone is told where there is no proven email, and of what a thief may have done alone.
+    @Test(arguments: Backend.allCases)
+    func anotherPhoneIsToldToEmailAndFormerPhone(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        for (text, isProven) in [("a@x", true), ("b@x", false)] {
+            let (user, session) = try await proven(text, store, isProven: isProven)
+            let phones = ["+49151100\(isProven ? 1 : 2)", "+49151200\(isProven ? 1 : 2)"]
+            try await move(user, to: phones[0], by: session, store, at: 10)
+            #expect(try await claimed(store, at: 10).map(\.recipient.text) == (isProven ? [text] : []))
+            try await move(user, to: phones[1], by: session, store, at: 20)
+            try await move(user, to: phones[1], by: session, store, at: 30)
+            let told = try await claimed(store, at: 30)
+            #expect(told.map(\.recipient.text) == (isProven ? [text] : []) + [phones[0]])
+            #expect(told.allSatisfy { $0.kind == .phoneChanged })
+            #expect(try await store.setPassword("new", of: user, keeping: session, audit(40)) != nil)
+            #expect(try await claimed(store, at: 40).map(\.recipient.text) == [isProven ? text : phones[1]])
+        }
     }
 
     private func claimed(_ store: any AccountStore, at seconds: Int64) async throws -> [Notice] {
@@ -59,7 +82,7 @@ import Wire
         }
         let told = try await claimed(store, at: 10)
         let expected = Notice(
-            id: told.first?.id ?? newID(), kind: .passwordChanged, recipient: try email("A@x"), language: "de", detail: nil,
+            id: told.first?.id ?? newID(), kind: .passwordChanged, recipient: .email(try email("A@x")), language: "de", detail: nil,
             address: IPAddress(parsing: "192.0.2.7"), at: at(10).now)
         #expect(told == [expected])
         #expect(try await claimed(store, at: 609) == [], "a gateway sends it")

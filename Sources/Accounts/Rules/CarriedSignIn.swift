@@ -4,8 +4,6 @@ package import Wire
 /// credential counts from the sign-in of the session: a thief of the session gets no newer one. A password that an email resets, and an identity
 /// that an email links, carry the email's.
 package struct CarriedSignIns: Sendable, Equatable {
-    /// Seconds after which an address that a session has set is a way to sign in like any other: its owner had that long to notice.
-    package static let lapse: Int64 = 7 * 86_400
     /// Stands for a session of which it is not known when its user signed in.
     static let unknown = WallTime(microseconds: 0)
 
@@ -37,12 +35,21 @@ package struct CarriedSignIns: Sendable, Equatable {
     }
 }
 
-extension Account {
-    /// The sign-in that a proof of an address of the account carries; nil once it has been the account's for `CarriedSignIns.lapse`.
-    package func carriedSignIn(by recipient: Recipient, at now: WallTime) -> WallTime? {
-        let provenAt = if case .email = recipient { emailConfirmedAt } else { phoneConfirmedAt }
-        if let provenAt, now >= provenAt.advanced(seconds: CarriedSignIns.lapse) { return nil }
-        return carried[recipient]
+extension AuditContext {
+    /// `carried`, the sign-in of a credential that was set at `time`; nil once the credential is a way to sign in like any other.
+    package func counted(_ carried: WallTime?, since time: WallTime?) -> WallTime? {
+        time.map { now >= $0.advanced(seconds: contactAge) } ?? false ? nil : carried
+    }
+
+    /// The sign-in that a proof of an address of the account carries.
+    package func carried(by recipient: Recipient, of account: Account) -> WallTime? {
+        let provenAt = if case .email = recipient { account.emailConfirmedAt } else { account.phoneConfirmedAt }
+        return counted(account.carried[recipient], since: provenAt)
+    }
+
+    /// The sign-in that the password of the account carries. One that is older than its time counts from the account's last change.
+    package func carriedByPassword(of account: Account) -> WallTime? {
+        counted(account.carried.password, since: account.passwordSetAt ?? account.updatedAt)
     }
 }
 

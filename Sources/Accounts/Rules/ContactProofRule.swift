@@ -94,7 +94,7 @@ extension Account {
     /// Removes the data and credentials of the user who created the account. Its id, age and tier (which the operator sets)
     /// stay.
     package mutating func strip(at now: WallTime) {
-        hasPassword = false
+        (hasPassword, passwordSetAt) = (false, nil)
         carried = CarriedSignIns()
         // A credential: `dlauth` signs in by username.
         username = nil

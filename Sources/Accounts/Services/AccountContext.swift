@@ -17,6 +17,7 @@ package struct AccountContext: Sendable {
     package var languages: Set<String> = []
     /// `TOLLGATE_NOTICES`.
     package var notices: Set<NoticeTopic> = []
+    package var contactAge: Int64?
     /// Where tasks run that call the store; nil: on the threads of all tasks.
     package let executor: (any TaskExecutor)?
 
@@ -93,6 +94,7 @@ extension AccountContext {
     func audit(_ caller: Caller) -> AuditContext {
         var audit = AuditContext(now: storeTime, address: caller.address)
         audit.notices = notices
+        if let contactAge { audit.contactAge = contactAge }
         return audit
     }
 

@@ -1,7 +1,7 @@
 internal import Credentials
 internal import Wire
 
-/// Mails that tell users of changes of their accounts, and the way back from a change of the email.
+/// Mails and SMS that tell users of changes of their accounts, and the way back from a change of the email.
 ///
 /// A notice is stored in the transaction of its change and sent after the commit. A gateway claims those that are due, and settles
 /// them when the mail server has taken them. If the gateway dies in between, the notice is due again after a while, so that none is
@@ -34,7 +34,7 @@ package struct Notices: Sendable {
             for notice in due {
                 let wayBack = notice.kind == .emailLeft ? token(of: notice.id) : nil
                 let content = Message.Content.notice(notice, wayBack: wayBack)
-                courier.send(Message(to: .email(notice.recipient), content, languages: notice.language), for: nil)
+                courier.send(Message(to: notice.recipient, content, languages: notice.language), for: nil)
             }
             found = due.count
         }

@@ -18,6 +18,8 @@ package struct Account: Sendable, Equatable {
     package var username: Username?
     package var name: PersonName?
     package var hasPassword: Bool
+    /// nil if it was set before this was kept.
+    package var passwordSetAt: WallTime?
     package var metadata: Metadata
     package var entitlement: Entitlement
     package var carried = CarriedSignIns()

@@ -123,6 +123,9 @@ package struct AuditContext: Sendable, Equatable {
     package let address: IPAddress?
     /// The changes of which the account's user is told by mail.
     package var notices: Set<NoticeTopic> = []
+    /// Seconds after which a credential that a session has set is a way to sign in like any other: its owner had that long to notice
+    /// (`TOLLGATE_CONTACT_AGE`).
+    package var contactAge: Int64 = 7 * 86_400
 
     package init(now: WallTime, address: IPAddress?, actor: AuditActor = .user) {
         self.now = now

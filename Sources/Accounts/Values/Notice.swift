@@ -20,12 +20,14 @@ package struct Notice: Sendable, Equatable {
         case emailLeft = "email-left"
         case identityLinked = "identity-linked"
         case identityUnlinked = "identity-unlinked"
+        /// Also to the phone that the account had before.
+        case phoneChanged = "phone-changed"
 
         package var topic: NoticeTopic {
             switch self {
             case .newDevice: .newDevice
             case .passwordChanged, .identityLinked, .identityUnlinked: .password
-            case .emailChanged, .emailLeft: .email
+            case .emailChanged, .emailLeft, .phoneChanged: .email
             }
         }
     }
@@ -37,7 +39,7 @@ package struct Notice: Sendable, Equatable {
 
     package let id: UUID
     package let kind: Kind
-    package let recipient: EmailAddress
+    package let recipient: Recipient
     /// A language tag.
     package let language: String?
     /// The device that signed in, or the provider that was linked or unlinked.
@@ -47,7 +49,7 @@ package struct Notice: Sendable, Equatable {
     package let at: WallTime
 
     package init(
-        id: UUID, kind: Kind, recipient: EmailAddress, language: String?, detail: String?, address: IPAddress?, at: WallTime
+        id: UUID, kind: Kind, recipient: Recipient, language: String?, detail: String?, address: IPAddress?, at: WallTime
     ) {
         self.id = id
         self.kind = kind
@@ -56,6 +58,16 @@ package struct Notice: Sendable, Equatable {
         self.detail = detail
         self.address = address
         self.at = at
+    }
+
+    /// Where an account is told of a change; nil for nowhere. To proven addresses alone: any other may be a stranger's. One without an
+    /// email is told by SMS of what a thief may have done.
+    package static func recipient(_ kind: Kind, of account: Account) -> Recipient? {
+        if let email = account.email, account.emailConfirmedAt != nil, account.mailStoppedAt == nil { return .email(email) }
+        return switch kind {
+        case .newDevice, .emailChanged, .emailLeft: nil
+        case .passwordChanged, .identityLinked, .identityUnlinked, .phoneChanged: account.phone.map { .phone($0) }
+        }
     }
 
     /// The end of its time.

@@ -31,4 +31,17 @@ package enum Recipient: Sendable, Hashable {
         case .phone(let phone): phone.text
         }
     }
+
+    /// As it is written to.
+    package var text: String {
+        switch self {
+        case .email(let email): email.text
+        case .phone(let phone): phone.text
+        }
+    }
+
+    /// From the text in a store.
+    package init(stored text: String) {
+        self = text.utf8.contains(UInt8(ascii: "@")) ? .email(EmailAddress(stored: text)) : .phone(PhoneNumber(stored: text))
+    }
 }

@@ -69,7 +69,7 @@ extension SQLStore {
         try await database.write(locking: .account(user)) { sql throws(SQLFault) in
             guard var account = try sql.lockedAccount(user), try sql.passwordHash(of: user) == proof.hash else { return nil }
             if let replacement = proof.replacement { try sql.setPasswordHash(replacement, of: user) }
-            let opened = try sql.openSession(session?.signed(by: account.carried.password), of: &account, audit)
+            let opened = try sql.openSession(session?.signed(by: audit.carriedByPassword(of: account)), of: &account, audit)
             if let opened { try sql.log(.signedIn, user, audit, session: opened.id, detail: "password") }
             return SignIn(account: account, session: opened)
         }
@@ -103,6 +103,7 @@ extension SQLTransaction {
     ) throws(SQLFault) {
         account.hasPassword = true
         account.carried.password = carried
+        account.passwordSetAt = audit.now
         account.updatedAt = audit.now
         try update(account)
         try setPasswordHash(hash, of: account.id)

@@ -48,7 +48,7 @@ extension SQLTransaction {
     private static let accountColumns = """
         id, opened_by, created_at, updated_at, email, email_confirmed_at, phone, phone_confirmed_at, username, \
         given_name, family_name, password_hash, metadata, tier_version, tier, tier_until, grants, \
-        password_carried_at, email_carried_at, phone_carried_at, language, mail_stopped_at, \(standingColumns)
+        password_carried_at, email_carried_at, phone_carried_at, password_set_at, language, mail_stopped_at, \(standingColumns)
         """
     /// The columns of `AccountStanding` beside those of the entitlement and the email.
     static let standingColumns = "attributes, banned_at, banned_until, ban_reason, erased_at, merges"
@@ -111,6 +111,7 @@ extension SQLTransaction {
         account.entitlement = try row.entitlement()
         account.carried = CarriedSignIns(
             password: try row.optionalTime(), email: try row.optionalTime(), phone: try row.optionalTime())
+        account.passwordSetAt = try row.optionalTime()
         account.language = try row.optionalText()
         account.mailStoppedAt = try row.optionalTime()
         account.attributes = try row.attributes()
@@ -148,7 +149,7 @@ extension SQLTransaction {
             UPDATE accounts SET updated_at = $2, email = $3, email_key = $4, email_confirmed_at = $5, phone = $6,
                 phone_confirmed_at = $7, given_name = $8, family_name = $9, username = $10, username_key = $11,
                 metadata = $12, password_carried_at = $13, email_carried_at = $14, phone_carried_at = $15,
-                mail_stopped_at = $16 WHERE id = $1
+                mail_stopped_at = $16, password_set_at = $17 WHERE id = $1
             """,
             [
                 .id(account.id), .time(account.updatedAt), .text(account.email?.text), .text(account.email?.key),
@@ -156,6 +157,7 @@ extension SQLTransaction {
                 .text(account.name?.given), .text(account.name?.family), .text(account.username?.text),
                 .text(account.username?.key), .bytes(account.metadata.json), .time(account.carried.password),
                 .time(account.carried.email), .time(account.carried.phone), .time(account.mailStoppedAt),
+                .time(account.passwordSetAt),
             ])
     }
 

@@ -31,7 +31,7 @@ extension SQLStore {
                 return .refused(verdict.refusal ?? .noAccount)
             }
             var signIn = SignIn(account: account, session: nil, ended: ended)
-            let carried = account.carriedSignIn(by: redemption.recipient, at: audit.now)
+            let carried = audit.carried(by: redemption.recipient, of: account)
             if let kept, kept.user == account.id, kept.contract == redemption.session.contract {
                 signIn.session = verdict.isSignIn(by: redemption.proof) ? try sql.renewSignIn(of: kept, by: carried, at: audit.now) : kept
             } else {
@@ -75,9 +75,10 @@ extension SQLStore {
             let verdict = ContactProofRule.verdict(
                 .signIn(caller: nil), code: .recovery, holder: holder.map { ContactHolder($0, recipient) })
             guard var (account, ended) = try sql.carryOut(verdict, recipient, by: nil, audit) else { return nil }
-            try sql.setPassword(hash, of: &account, carrying: account.carried.email, audit)
+            let carried = audit.carried(by: recipient, of: account)
+            try sql.setPassword(hash, of: &account, carrying: carried, audit)
             ended += try sql.endSessions(of: account.id, .passwordChanged, at: audit.now)
-            let opened = try sql.open(session.signed(by: account.carried.email), of: &account, audit)
+            let opened = try sql.open(session.signed(by: carried), of: &account, audit)
             try sql.log(.passwordReset, account.id, audit, session: opened.id)
             return SignIn(account: account, session: opened, ended: ended)
         }

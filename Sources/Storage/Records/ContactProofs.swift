@@ -91,9 +91,16 @@ extension SQLTransaction {
         try dropCodes(to: recipient.key)
         try log(recipient.changeEvent, account.id, audit)
         if case .email = recipient, former.emailConfirmedAt == nil { try log(.emailConfirmed, account.id, audit) }
-        guard case .email = recipient, former.emailConfirmedAt != nil, former.email?.key != recipient.key else { return }
-        try notify(.emailLeft, former, audit)
-        try notify(.emailChanged, account, audit)
+        switch recipient {
+        case .email where former.emailConfirmedAt != nil && former.email?.key != recipient.key:
+            try notify(.emailLeft, former, audit)
+            try notify(.emailChanged, account, audit)
+        case .phone where former.phone != account.phone:
+            var (told, left) = (account, former)
+            (told.phone, left.email) = (nil, nil)
+            for one in [told, left] { try notify(.phoneChanged, one, audit) }
+        case .email, .phone: break
+        }
     }
 
     /// The address to which no mail went is no longer the account's.

@@ -18,7 +18,7 @@ extension SQLStore {
             }
             var signIn = try sql.lead(verdict, proof, new, audit)
             try sql.complete(&signIn.account, by: proof, emailIsFree: holder == nil, audit)
-            signIn.session = try sql.open(session.signed(by: sql.carried(by: proof.key)), of: &signIn.account, audit)
+            signIn.session = try sql.open(session.signed(by: sql.carried(by: proof.key, audit)), of: &signIn.account, audit)
             if let code = proof.appleCode { try sql.put(code, of: signIn.account.id, proof.subject, at: audit.now) }
             try sql.log(
                 .signedIn, signIn.account.id, audit, session: session.id, detail: proof.provider.rawValue)
@@ -58,11 +58,12 @@ extension SQLTransaction {
     }
 
     /// The sign-in that the identity carries.
-    fileprivate func carried(by identity: IdentityKey) throws(SQLFault) -> WallTime? {
-        var row = try first(
-            "SELECT carried_at FROM identities WHERE provider = $1 AND subject = $2",
+    fileprivate func carried(by identity: IdentityKey, _ audit: AuditContext) throws(SQLFault) -> WallTime? {
+        let row = try first(
+            "SELECT carried_at, linked_at FROM identities WHERE provider = $1 AND subject = $2",
             [.text(identity.source.stored), .text(identity.subject)])
-        return try row?.optionalTime()
+        guard var row else { return nil }
+        return audit.counted(try row.optionalTime(), since: try row.time())
     }
 
     func holder(of email: EmailAddress?) throws(SQLFault) -> ContactHolder? {
@@ -82,7 +83,7 @@ extension SQLTransaction {
             return SignIn(account: account, session: nil)
         case .link(let user):
             let account = try present(user)
-            try link(proof.key, to: user, carrying: account.carried.email, audit)
+            try link(proof.key, to: user, carrying: audit.counted(account.carried.email, since: account.emailConfirmedAt), audit)
             try notify(.identityLinked, account, detail: proof.key.source.name, audit)
             return SignIn(account: account, session: nil)
         case .takeOver(let user):
@@ -138,7 +139,7 @@ extension SQLTransaction {
         if account.email == nil, emailIsFree, let email = proof.verifiedEmail {
             account.email = email
             account.emailConfirmedAt = audit.now
-            account.carried.email = try carried(by: proof.key)
+            account.carried.email = try carried(by: proof.key, audit)
             try dropCodes(to: email.key)
         }
         if let name = proof.name, proof.nameRule.accepts(account, now: audit.now) { account.name = name }

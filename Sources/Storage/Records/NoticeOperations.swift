@@ -11,7 +11,7 @@ extension SQLStore {
     package func claimNotices(at now: WallTime, limit: Int) async throws(StoreFault) -> [Notice] {
         try await claim(Self.notices, at: now, limit: limit) { row throws(SQLFault) in
             Notice(
-                id: try row.id(), kind: try row.word(Notice.Kind.self), recipient: EmailAddress(stored: try row.text()),
+                id: try row.id(), kind: try row.word(Notice.Kind.self), recipient: Recipient(stored: try row.text()),
                 language: try row.optionalText(), detail: try row.optionalText(), address: try row.optionalAddress(), at: try row.time())
         }.sorted { $0.id < $1.id }
     }
@@ -51,11 +51,9 @@ extension SQLStore {
 }
 
 extension SQLTransaction {
-    /// Has a mail sent after the commit that tells of a change of `account`. To proven addresses alone: any other may be a stranger's.
+    /// Has a message sent after the commit that tells of a change of `account`.
     mutating func notify(_ kind: Notice.Kind, _ account: Account, detail: String? = nil, _ audit: AuditContext) throws(SQLFault) {
-        guard audit.notices.contains(kind.topic), account.emailConfirmedAt != nil, account.mailStoppedAt == nil,
-            let email = account.email
-        else { return }
+        guard audit.notices.contains(kind.topic), let recipient = Notice.recipient(kind, of: account) else { return }
         if kind == .newDevice {
             let told = try rows(
                 "SELECT id FROM notices WHERE account = $1 AND kind = $2 LIMIT \(Notice.maxNewDevices)",
@@ -69,7 +67,7 @@ extension SQLTransaction {
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)
             """,
             [
-                .id(id), .id(account.id), .text(kind.rawValue), .text(email.text), .text(account.language), .text(detail),
+                .id(id), .id(account.id), .text(kind.rawValue), .text(recipient.text), .text(account.language), .text(detail),
                 .text(audit.address?.text), .time(audit.now),
             ])
     }

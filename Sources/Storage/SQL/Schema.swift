@@ -25,6 +25,7 @@ enum Schema {
         { _ in liveSwitches },
         { _ in apiKeys },
         { _ in appVersions },
+        { _ in ["ALTER TABLE accounts ADD COLUMN password_set_at BIGINT"] },
     ]
     static var newest: Int64 { Int64(steps.count) }
 

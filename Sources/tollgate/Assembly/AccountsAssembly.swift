@@ -116,6 +116,7 @@ struct AccountsAssembly: Sendable {
         context.policies = configuration.sessionPolicies
         context.languages = configuration.mail.templates.languages
         context.notices = Set(settings.notices.compactMap(NoticeTopic.init(rawValue:)))
+        context.contactAge = settings.contactAgeSeconds
         let most = settings.maxSessions
         context.sessionBound = SessionBound(
             most[0], byTier: Dictionary(uniqueKeysWithValues: zip(settings.tiers.names, most)), order: TierOrder(settings.tiers.names),
