@@ -55,6 +55,11 @@ import Wire
         return check(der.readable, of: digest)
     }
 
+    /// Whether `signature`, for a curve an Ecdsa-Sig-Value in DER, is valid for `message`: the form of WebAuthn §6.5.5.
+    func isValid(encoded signature: RawSpan, over message: RawSpan, _ digester: inout Digester) -> Bool {
+        check(signature, of: digester.digest(message, hash))
+    }
+
     private func check(_ signature: RawSpan, of digest: RawSpan) -> Bool {
         let result = unsafe signature.withUnsafeBytes { signature in
             unsafe digest.withUnsafeBytes {
