@@ -76,6 +76,10 @@ package struct Configuration: Sendable {
     package var account: AccountDeclaration?
     package var deletion: DeletionDeclaration?
     package var appleKey: AppleKeyDeclaration?
+    package var passkey: PasskeySettings?
+    package var iosApps: [String] = []
+    package var iosLinks: [String] = []
+    package var androidApps: [AndroidApp] = []
     package var events: [EventsDeclaration] = []
     package var signUpHook: SignUpHookDeclaration?
     package var appleStore: AppleStoreDeclaration?

@@ -56,6 +56,7 @@ struct ConfigurationReader {
         checkAttributes()
         checkScopes()
         checkApps()
+        checkPasskeys()
     }
 }
 

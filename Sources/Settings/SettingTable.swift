@@ -393,5 +393,5 @@ extension Setting {
             plain.smsBudget.row, smsDomain, smsAppHash, resetURL, mailTemplates, notices, tlsClientCA, tlsClientCRL,
             plain.hasConsoleOnMain.row,
             keySecret,
-        ] + certificates + traces
+        ] + certificates + traces + passkeys
 }

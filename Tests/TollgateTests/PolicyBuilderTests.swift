@@ -27,13 +27,15 @@ import Workbench
         #expect(
             policy.rules.map(\.name) == ["r", "apple-register", "apple-login", "own-keys"] + Self.ownBehindKeys.filter { $0 != "own-token" }
         )
-        for endpoint in LocalEndpoint.allCases where !endpoint.isOfConsole && endpoint != .token && endpoint != .resourceMetadata {
+        for endpoint in LocalEndpoint.allCases where Self.standing.contains(endpoint) && endpoint != .token {
             let rule = try #require(policy.rules.first { $0.name == endpoint.name })
             #expect(rule.target == .local(endpoint.rawValue) && rule.path == endpoint.path)
             #expect(rule.auth == (endpoint == .introspection ? .internal : .none))
         }
     }
 
+    /// Those that no setting asks for.
+    private static let standing = LocalEndpoint.allCases.filter { $0.rawValue < LocalEndpoint.console.rawValue }
     private static let ownBehindKeys = ["own-openid", "own-metadata", "own-token", "own-revocation", "own-introspection"]
 
     @Test func theConsoleIsOnTheMainListenersWhereTheOperatorAsksForIt() throws {
@@ -72,7 +74,7 @@ import Workbench
         ] as [(String, String?)])
     func aRouteWithThePathOfAnEndpointReplacesIt(_ pattern: String, _ replaced: String?) throws {
         let text = "TOLLGATE_CONTRACTS=password@/a\n" + oneRoute + "TOLLGATE_ROUTE_K=\"\(pattern) upstream=u auth=none\""
-        let expected = LocalEndpoint.allCases.filter { !$0.isOfConsole && $0 != .resourceMetadata }.map(\.name).filter { $0 != replaced }
+        let expected = Self.standing.map(\.name).filter { $0 != replaced }
         #expect(try policy(text).rules.map(\.name).filter { $0.hasPrefix("own-") } == expected)
     }
 

@@ -19,6 +19,9 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
     case admin = 9
     /// The documents of protected resources, below its path. Only while there are any.
     case resourceMetadata = 10
+    /// Only with apps that belong to the domain, like the next.
+    case iosApps = 11
+    case androidApps = 12
 
     /// In logs and metrics. No configured route's name has a hyphen.
     var name: String {
@@ -33,6 +36,8 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
         case .adminAPI: "own-admin-api"
         case .admin: "own-admin"
         case .resourceMetadata: "own-resources"
+        case .iosApps: "own-ios-apps"
+        case .androidApps: "own-android-apps"
         }
     }
 
@@ -53,13 +58,15 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
         case .adminAPI: "/admin/api"
         case .admin: "/admin"
         case .resourceMetadata: ResourceDeclaration.metadataPath
+        case .iosApps: AppFiles.applePath
+        case .androidApps: AppFiles.googlePath
         }
     }
 
     /// Whether it is a document under `/.well-known/`.
     var isDocument: Bool {
         switch self {
-        case .ownKeys, .openIDConfiguration, .serverMetadata, .resourceMetadata: true
+        case .ownKeys, .openIDConfiguration, .serverMetadata, .resourceMetadata, .iosApps, .androidApps: true
         case .token, .revocation, .introspection, .console, .adminAPI, .admin: false
         }
     }
@@ -67,7 +74,7 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
     /// None for all.
     private var methods: [String] {
         switch self {
-        case .ownKeys, .openIDConfiguration, .serverMetadata, .resourceMetadata, .admin: ["GET", "HEAD"]
+        case .ownKeys, .openIDConfiguration, .serverMetadata, .resourceMetadata, .iosApps, .androidApps, .admin: ["GET", "HEAD"]
         case .token, .revocation, .introspection: ["POST"]
         case .console, .adminAPI: []
         }
@@ -80,7 +87,7 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
             name: name, methods: methods, path: isPrefix ? path + "/" : path, isPrefix: isPrefix, target: .local(rawValue), auth: .none)
         rule.bodyLimit = 65_536
         switch self {
-        case .ownKeys, .openIDConfiguration, .serverMetadata:
+        case .ownKeys, .openIDConfiguration, .serverMetadata, .iosApps, .androidApps:
             rule.errors = .problem
             rule.isDocument = isDocument
             rule.cors = cors
@@ -141,6 +148,8 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
             case .token: refreshes
             case .resourceMetadata: !settings.resources.isEmpty
             case .console, .adminAPI, .admin: settings.hasConsoleOnMain
+            case .iosApps: !settings.iosApps.isEmpty
+            case .androidApps: !settings.androidApps.isEmpty
             case .ownKeys, .openIDConfiguration, .serverMetadata, .revocation, .introspection: true
             }
         }

@@ -60,6 +60,7 @@ enum ProbeTransfer {
     struct Answer {
         let status: Int
         let body: [UInt8]
+        let contentType: String?
         /// nil without a `Date`.
         let clock: ClockReading?
     }
@@ -91,7 +92,9 @@ enum ProbeTransfer {
         let ended = TransferGroup.send(request)
         let end = EventLoop.now()
         if let failure = ended.failure, !ended.isTooLarge { throw Fault(reason: failure) }
-        return Answer(status: ended.status, body: ended.isTooLarge ? [] : ended.body, clock: clock(ended, source, start, end))
+        return Answer(
+            status: ended.status, body: ended.isTooLarge ? [] : ended.body, contentType: ended.contentType,
+            clock: clock(ended, source, start, end))
     }
 
     private static func clock(_ ended: EndedTransfer, _ source: String, _ start: Moment, _ end: Moment) -> ClockReading? {

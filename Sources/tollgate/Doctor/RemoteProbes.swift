@@ -31,6 +31,7 @@ enum RemoteProbes {
             guard case .url(let url) = holder.keySource else { continue }
             probes.append(.init(name: "issuer \(holder.name)") { issuer(holder, url) })
         }
+        for file in AppFile.all(settings) { probes.append(.init(name: file.subject) { appFile(file) }) }
         if let redis = configuration.redis { probes += RedisProbes.all(redis) }
         if let database = configuration.database, database.isServer {
             let name = settings.databaseSetting.name
@@ -129,6 +130,16 @@ enum RemoteProbes {
             return ProbeReport(findings, clocks: [answer.clock].compactMap(\.self))
         } catch {
             return ProbeReport([RemoteJudgements.unreachable("issuer", "\(trust.name) at \(url)", reason(error))])
+        }
+    }
+
+    /// Fetches a file as its reader does, which follows no redirect.
+    private static func appFile(_ file: AppFile) -> ProbeReport {
+        do {
+            let answer = try ProbeTransfer.get(file.url, source: file.url)
+            return ProbeReport([file.judgement(answer.status, contentType: answer.contentType, answer.body)])
+        } catch {
+            return ProbeReport([.fail(file.subject, "cannot be fetched (\(reason(error))): let that host answer it by this gateway")])
         }
     }
 

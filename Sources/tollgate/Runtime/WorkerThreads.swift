@@ -127,6 +127,8 @@ struct WorkerPlan: Sendable {
         case .openIDConfiguration: { _ in active.metadata(isOpenID: true) }
         case .serverMetadata: { _ in active.metadata(isOpenID: false) }
         case .resourceMetadata: { active.resourceMetadata(at: $0.path) }
+        case .iosApps: { _ in AppFiles.apple(active.configuration.settings) }
+        case .androidApps: { _ in AppFiles.google(active.configuration.settings) }
         case .token: { await accounts.token($0) }
         case .revocation: { await accounts.revoke($0) }
         case .introspection: { await accounts.introspect($0) }
