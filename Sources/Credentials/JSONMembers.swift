@@ -32,6 +32,9 @@ struct JSONMembers: ~Copyable {
         try index.load(text, takesHalves: false)
     }
 
+    /// Loads the object at `slice` of another one's text.
+    mutating func load(_ slice: Slice, of other: borrowing JSONMembers) throws(Fault) { try load(other.source(slice)) }
+
     /// Loads the object whose JSON is `letters` in base64url. Half a surrogate pair in a string is malformed unless `takesHalves`.
     mutating func load(base64URL letters: RawSpan, takesHalves: Bool = false) throws(Fault) {
         text.removeAll()

@@ -27,6 +27,20 @@ enum JWK {
         }
     }
 
+    /// The key that a sender names for its own signatures by `algorithm` (RFC 7515 §4.1.3); nil if it is none, holds private or secret
+    /// members, or is for another use or algorithm.
+    static func senderKey(_ members: borrowing JSONMembers, for algorithm: SigningAlgorithm) -> KeyMaterial? {
+        let hidden: [StaticString] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"]
+        guard hidden.allSatisfy({ members[$0] == nil }), isForSignatures(members) else { return nil }
+        if members["alg"] != nil, members.string("alg") != algorithm.name { return nil }
+        do throws(KeyFault) {
+            guard let material = try material(members, "the key"), material.fitting.contains(algorithm) else { return nil }
+            return material
+        } catch {
+            return nil
+        }
+    }
+
     /// Whether `use` and `key_ops`, if present, allow signatures (RFC 7517 §4.2, §4.3).
     private static func isForSignatures(_ members: borrowing JSONMembers) -> Bool {
         if members["use"] != nil && members.string("use") != "sig" { return false }

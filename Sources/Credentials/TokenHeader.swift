@@ -39,7 +39,7 @@ struct TokenHeader: ~Copyable {
     }
 
     /// `alg`, which is checked before anything else.
-    private static func algorithm(_ members: borrowing JSONMembers) throws(TokenFault) -> SigningAlgorithm {
+    static func algorithm(_ members: borrowing JSONMembers) throws(TokenFault) -> SigningAlgorithm {
         guard case .string(let name)? = members["alg"] else { throw .unsupportedAlgorithm }
         for algorithm in SigningAlgorithm.allCases where members.text(name, equals: algorithm.nameBytes) {
             return algorithm
@@ -49,7 +49,7 @@ struct TokenHeader: ~Copyable {
 
     /// Refuses `crit`, since no extension is supported (RFC 7515 §4.1.11), and `b64` false (RFC 7797), which changes the signed
     /// bytes, even where `crit` does not list it.
-    private static func refuseExtensions(_ members: borrowing JSONMembers) throws(TokenFault) {
+    static func refuseExtensions(_ members: borrowing JSONMembers) throws(TokenFault) {
         guard members["crit"] == nil else { throw .criticalExtension }
         switch members["b64"] {
         case nil, .bool(true)?: return

@@ -31,6 +31,8 @@ package struct VerifiedToken: Sendable {
     /// Whether the token has an email that counts as verified: for own tokens if `email_verified` is true, for outside issuers
     /// unless it is false.
     package let isEmailProven: Bool
+    /// The key whose proof must come with the token (`cnf.jkt`, RFC 9449 §6.1); nil for a token that is good for whoever holds it.
+    package let owner: KeyThumbprint?
     /// True only if the verifier was called with `takesExpired`.
     package let isExpired: Bool
 
@@ -63,6 +65,7 @@ package struct VerifiedToken: Sendable {
         audienceMask = try trust.audienceMask(claims, issuer: index)
         let times = try TokenTimes(claims)
         try times.checkLifetime(rules.maxLifetimeSeconds)
+        owner = try claims.owner()
         texts = try IdentityTexts(claims, rules, into: &scratch)
         let isExpired = try times.isExpired(now: now, skew: trust.clockSkewSeconds)
         if isExpired && !takesExpired { throw .expired }
@@ -89,6 +92,23 @@ extension JSONMembers {
         guard case .string(let name)? = self["client_id"] else { return nil }
         for contract in ContractID.allCases where text(name, equals: Array(contract.name.utf8).rawBytes) { return contract }
         return nil
+    }
+
+    /// The thumbprint in `cnf`; nil where `cnf` names no key by one. One that cannot be read refuses the token, which would otherwise count
+    /// without a proof.
+    fileprivate func owner() throws(TokenFault) -> KeyThumbprint? {
+        switch self["cnf"] {
+        case nil, .null?: return nil
+        case .object(let slice)?:
+            var members = JSONMembers()
+            do throws(JSONMembers.Fault) { try members.load(slice, of: self) } catch { throw .badClaim }
+            guard let member = members["jkt"] else { return nil }
+            guard case .string = member, let text = members.string("jkt"),
+                let thumbprint = text.withRawBytes({ KeyThumbprint(base64url: $0) })
+            else { throw .badClaim }
+            return thumbprint
+        case .string?, .halved?, .number?, .bool?, .array?: throw .badClaim
+        }
     }
 
     /// Whether the member exists and is neither `null` nor an empty string.

@@ -68,11 +68,4 @@ extension RawSpan {
         }
         guard port <= 65535 else { throw .fault(.invalidHost) }
     }
-
-    /// Whether both are the same text in some mix of ASCII case.
-    package func equalsIgnoringCase(_ other: RawSpan) -> Bool {
-        guard byteCount == other.byteCount else { return false }
-        for offset in 0..<byteCount where self[offset].lowercasedASCII != other[offset].lowercasedASCII { return false }
-        return true
-    }
 }

@@ -82,6 +82,13 @@ extension RawSpan {
         return true
     }
 
+    /// Whether both are the same text in some mix of ASCII case.
+    public func equalsIgnoringCase(_ other: RawSpan) -> Bool {
+        guard byteCount == other.byteCount else { return false }
+        for offset in 0..<byteCount where self[offset].lowercasedASCII != other[offset].lowercasedASCII { return false }
+        return true
+    }
+
     @inlinable public func hasPrefix(_ text: StaticString) -> Bool {
         let count = text.utf8CodeUnitCount
         guard count <= byteCount else { return false }

@@ -40,7 +40,8 @@ package enum PercentEncoding {
 }
 
 extension UInt8 {
-    fileprivate var isUnreserved: Bool {
+    /// Whether the byte stands for itself anywhere in a URL (RFC 3986 §2.3).
+    package var isUnreserved: Bool {
         isASCIILetter || isASCIIDigit || self == UInt8(ascii: "-") || self == UInt8(ascii: ".") || self == UInt8(ascii: "_")
             || self == UInt8(ascii: "~")
     }
