@@ -2,16 +2,18 @@ package import Accounts
 internal import Credentials
 internal import Wire
 
-/// An account with its identities, grants and sessions.
+/// An account with its identities, passkeys, grants and sessions.
 package struct AccountDetails: Sendable, Recorded {
     package let view: AccountView
     package let identities: [LinkedIdentity]
+    package let passkeys: [Passkey]
     package let grants: [ActorName]
     package let sessions: [Session]
 
     init(of view: AccountView, _ directory: AccountDirectory) async throws(AccountFailure) {
         self.view = view
         identities = try await directory.identities(of: view.account.id)
+        passkeys = try await directory.passkeys(of: view.account.id)
         grants = try await directory.grants(of: view.account.id)
         sessions = try await directory.sessions(of: view.account.id)
     }
@@ -21,7 +23,7 @@ package struct AccountDetails: Sendable, Recorded {
         AccountView.record.fields(of: \.view) + [
             .has("grants", about: "Of tiers; the highest that has not ended counts", \.view.account.entitlement.grants),
             .has("merges", about: "Accounts merged into this one of which services may still keep something", \.view.account.merges),
-            .has("identities", \.identities), .has("actors", \.grants), .has("sessions", \.sessions),
+            .has("identities", \.identities), .has("passkeys", \.passkeys), .has("actors", \.grants), .has("sessions", \.sessions),
             .has("metadata", .anything, \.view.account.metadata.json), .has("attributes", .anything, \.view.account.attributes.json),
         ])
 }
@@ -40,6 +42,13 @@ extension Merge: Recorded {
 extension LinkedIdentity: Recorded {
     package static let record = Record<Self>([
         .has("provider", \.key.source.name), .has("subject", \.key.subject), .has("linked_at", \.linkedAt),
+    ])
+}
+
+extension Passkey: Recorded {
+    package static let record = Record<Self>([
+        .has("id", about: "Of its credential, in base64url", \.id), .has("name", \.name), .has("created_at", \.createdAt),
+        .may("last_used_at", \.lastUsedAt), .has("backed_up", \.isBackedUp),
     ])
 }
 

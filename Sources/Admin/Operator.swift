@@ -37,6 +37,8 @@ package enum OperatorRefusal: Error {
     case attributes(Metadata.Fault)
     /// The account has no such grant.
     case notGranted(Account, ActorName)
+    /// The account has no passkey of this id.
+    case noPasskey(Account)
     /// No account of this id was merged into the account.
     case notMerged(Account)
     case unknownEvent
@@ -224,6 +226,15 @@ package struct Operator: Sendable {
         return TakenMerge(from: from, into: account)
     }
 
+    /// Removes a passkey of an account, also its last way to sign in, and ends all sessions.
+    package func removePasskey(_ id: String, of name: String) async throws -> RemovedPasskey {
+        let account = try await account(name)
+        guard let credentialID = Passkey.credentialID(id), try await administration.removePasskey(credentialID, of: account.id) else {
+            throw OperatorRefusal.noPasskey(account)
+        }
+        return RemovedPasskey(account: account, id: id)
+    }
+
     package func revoke(session text: String) async throws -> EndedSessionID {
         guard let id = UUID(parsing: text), try await administration.revoke(session: id) else { throw OperatorRefusal.unknownSession }
         return EndedSessionID(id: id)
@@ -270,6 +281,14 @@ package struct TakenMerge: Sendable, Recorded {
     package let into: Account
 
     package static let record = Record<Self>([.has("id", \.into.id), .has("merged_from", \.from), .has("done") { _ in true }])
+}
+
+/// A passkey that was removed.
+package struct RemovedPasskey: Sendable, Recorded {
+    package let account: Account
+    let id: String
+
+    package static let record = Record<Self>([.has("id", \.account.id), .has("passkey", \.id), .has("removed") { _ in true }])
 }
 
 /// The attributes of an account after a change.

@@ -31,6 +31,17 @@ enum BuiltInTemplates {
             "A way to sign in to {app} was removed",
             "Your account can no longer be signed in to with {provider}, and all other sessions have ended.",
             "If that was you, there is nothing to do. If not, choose a new password at once."),
+        .passkeyAdded: notice(
+            "A new passkey for {app}", "Your account can be signed in to with a new passkey: {passkey}.",
+            "If that was you, there is nothing to do. If not, remove it from your account at once, and end all other sessions."),
+        .passkeyRemoved: notice(
+            "A passkey for {app} was removed",
+            "Your account can no longer be signed in to with the passkey {passkey}, and all other sessions have ended.",
+            "If that was you, there is nothing to do. If not, sign in and look at what else was changed."),
+        .passkeyCounterFell: notice(
+            "A sign-in to {app} with a passkey that may have been copied",
+            "Your account was signed in to with the passkey {passkey}. Its counter is lower than at an earlier sign-in.",
+            "That happens if the passkey was copied, or restored on another device. If you did neither, remove it from your account."),
         .emailChanged: notice(
             "Your email for {app} was changed", "This is now the address of your account.",
             "It was confirmed by a code that was sent here."),
@@ -118,6 +129,18 @@ enum BuiltInTemplates {
             "Eine Anmeldemöglichkeit bei {app} wurde entfernt",
             "Bei deinem Konto kann man sich nicht mehr mit {provider} anmelden, und alle anderen Sitzungen sind beendet.",
             "Falls du das warst, ist nichts zu tun. Falls nicht, wähle sofort ein neues Passwort."),
+        .passkeyAdded: germanNotice(
+            "Neuer Passkey für {app}", "Bei deinem Konto kann man sich jetzt auch mit einem neuen Passkey anmelden: {passkey}.",
+            "Falls du das warst, ist nichts zu tun. Falls nicht, entferne ihn sofort aus deinem Konto, und beende alle anderen Sitzungen."),
+        .passkeyRemoved: germanNotice(
+            "Ein Passkey für {app} wurde entfernt",
+            "Bei deinem Konto kann man sich nicht mehr mit dem Passkey {passkey} anmelden, und alle anderen Sitzungen sind beendet.",
+            "Falls du das warst, ist nichts zu tun. Falls nicht, melde dich an und sieh nach, was noch geändert wurde."),
+        .passkeyCounterFell: germanNotice(
+            "Anmeldung bei {app} mit einem vielleicht kopierten Passkey",
+            "Dein Konto wurde mit dem Passkey {passkey} angemeldet. Sein Zähler ist niedriger als bei einer früheren Anmeldung.",
+            "Das kommt vor, wenn der Passkey kopiert oder auf einem anderen Gerät wiederhergestellt wurde. Falls nicht, entferne ihn aus deinem Konto."
+        ),
         .emailChanged: germanNotice(
             "Deine E-Mail-Adresse für {app} wurde geändert", "Dies ist jetzt die Adresse deines Kontos.",
             "Sie wurde durch einen Code bestätigt, der hierher geschickt wurde."),

@@ -18,6 +18,9 @@ enum TemplateName: String, CaseIterable, Sendable {
     case emailLeft = "email-left"
     case identityLinked = "identity-linked"
     case identityUnlinked = "identity-unlinked"
+    case passkeyAdded = "passkey-added"
+    case passkeyRemoved = "passkey-removed"
+    case passkeyCounterFell = "passkey-counter"
     case phoneChanged = "phone-changed"
     /// A notice to a phone, whatever has changed.
     case smsNotice = "sms-notice"
@@ -29,12 +32,20 @@ enum TemplateName: String, CaseIterable, Sendable {
         switch self {
         case .signUp, .code, .emailCode, .recovery, .sms, .resetToken: "code"
         case .reset: "link"
-        case .newDevice, .passwordChanged, .emailChanged, .emailLeft, .identityLinked, .identityUnlinked, .phoneChanged, .smsNotice: nil
+        case .newDevice, .passwordChanged, .emailChanged, .emailLeft, .identityLinked, .identityUnlinked, .phoneChanged, .smsNotice,
+            .passkeyAdded, .passkeyRemoved, .passkeyCounterFell:
+            nil
         }
     }
 
     /// The placeholder of a notice's detail.
-    var detail: String { self == .identityLinked || self == .identityUnlinked ? "provider" : "device" }
+    var detail: String {
+        switch self {
+        case .identityLinked, .identityUnlinked: "provider"
+        case .passkeyAdded, .passkeyRemoved, .passkeyCounterFell: "passkey"
+        default: "device"
+        }
+    }
 
     /// The values of its placeholders in an example.
     var example: [String: String] {
@@ -46,6 +57,7 @@ enum TemplateName: String, CaseIterable, Sendable {
             values[demanded ?? "code"] = "123456"
         case .emailLeft: (values["link"], values["until"]) = ("https://example.org/return?token=x", "2027-01-18 08:00 UTC")
         case .identityLinked, .identityUnlinked: values["provider"] = "google"
+        case .passkeyAdded, .passkeyRemoved, .passkeyCounterFell: values["passkey"] = "iPhone"
         case .newDevice, .passwordChanged, .emailChanged, .phoneChanged, .smsNotice: break
         }
         if demanded == nil { (values["device"], values["address"], values["time"]) = ("iPhone", "192.0.2.7", "2027-01-15 08:00 UTC") }

@@ -38,6 +38,9 @@ struct MessageTemplates: Sendable, Equatable {
             case .identityLinked: .identityLinked
             case .identityUnlinked: .identityUnlinked
             case .phoneChanged: .phoneChanged
+            case .passkeyAdded: .passkeyAdded
+            case .passkeyRemoved: .passkeyRemoved
+            case .passkeyCounterFell: .passkeyCounterFell
             }
         let name = if case .phone = message.recipient { TemplateName.smsNotice } else { mail }
         let link = token.flatMap { token in plan.wayBackURL.map { Self.link($0, token) } }

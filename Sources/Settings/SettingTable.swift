@@ -357,7 +357,7 @@ extension Setting {
 
     package static let notices = Setting(
         "TOLLGATE_NOTICES", .words(\.notices, allowingCommas: true, TypedText.noticeTopic).emptyIsNone,
-        "The changes of an account of which its user is told by mail, separated by commas or spaces: `new-device` (a sign-in on a device that the account was not used on before), `password` (also a provider that is linked or unlinked), `email` (also a phone; also to the address before, with a way back for 72 h, which needs `TOLLGATE_ACCOUNT`). See [accounts](accounts.md#notices)."
+        "The changes of an account of which its user is told by mail, separated by commas or spaces: `new-device` (a sign-in on a device that the account was not used on before), `password` (also a provider that is linked or unlinked), `email` (also a phone; also to the address before, with a way back for 72 h, which needs `TOLLGATE_ACCOUNT`), `passkey` (added, removed, or perhaps copied). See [accounts](accounts.md#notices)."
     )
 
     package static let compressionTypes = Setting(

@@ -217,7 +217,9 @@ package enum TypedText {
     }
 
     /// A change of an account of which its user may be told.
-    package static func noticeTopic(_ text: String) throws(ParseError) -> String { try choice(text, ["new-device", "password", "email"]) }
+    package static func noticeTopic(_ text: String) throws(ParseError) -> String {
+        try choice(text, ["new-device", "password", "email", "passkey"])
+    }
 
     /// The hash of an app for Android's SMS Retriever.
     package static func appHash(_ text: String) throws(ParseError) -> String {

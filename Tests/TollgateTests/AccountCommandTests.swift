@@ -329,7 +329,7 @@ import Workbench
         let json = try await run(["user", "show", id.text, "--json"]).output
         #expect(
             json
-                == #"{"id":"\#(id)","email":"ada@example.org","email_confirmed_at":"\#(time)","name":"Ada Lovelace","given_name":"Ada","family_name":"Lovelace","has_password":false,"opened_by":"provider","created_at":"\#(time)","updated_at":"\#(time)","tier":"premium","tier_until":"2027-01-15T09:00:00.000Z","has_active_subscription":true,"grants":[{"source":"operator","tier":"premium","until":"2027-01-15T09:00:00.000Z"}],"merges":[],"identities":[{"provider":"apple","subject":"001234.abc","linked_at":"\#(time)"}],"actors":[{"type":"team","id":"42"}],"sessions":[{"id":"\#(session)","contract":"provider","device":"App/1.0 (iPhone)","address":"192.0.2.7","created_at":"\#(time)","last_used_at":"\#(time)","expires_at":"2027-02-14T07:59:00.000Z"}],"metadata":{},"attributes":{}}"#
+                == #"{"id":"\#(id)","email":"ada@example.org","email_confirmed_at":"\#(time)","name":"Ada Lovelace","given_name":"Ada","family_name":"Lovelace","has_password":false,"opened_by":"provider","created_at":"\#(time)","updated_at":"\#(time)","tier":"premium","tier_until":"2027-01-15T09:00:00.000Z","has_active_subscription":true,"grants":[{"source":"operator","tier":"premium","until":"2027-01-15T09:00:00.000Z"}],"merges":[],"identities":[{"provider":"apple","subject":"001234.abc","linked_at":"\#(time)"}],"passkeys":[],"actors":[{"type":"team","id":"42"}],"sessions":[{"id":"\#(session)","contract":"provider","device":"App/1.0 (iPhone)","address":"192.0.2.7","created_at":"\#(time)","last_used_at":"\#(time)","expires_at":"2027-02-14T07:59:00.000Z"}],"metadata":{},"attributes":{}}"#
                 + "\n")
     }
 

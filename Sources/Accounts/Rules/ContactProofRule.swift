@@ -32,7 +32,7 @@ package struct ContactHolder: Sendable, Equatable {
 package enum ContactVerdict: Equatable, Sendable {
     /// The address is this account's, and proven from now on.
     case confirm(UUID)
-    /// The sign-up with the address is confirmed: password, names and metadata stay. Sessions, phone and identities, which were
+    /// The sign-up with the address is confirmed: password, names and metadata stay. Sessions, phone, passkeys and identities, which were
     /// added after it, are removed.
     case complete(UUID)
     /// The account becomes the prover's. First, all data and credentials of the user who created it are removed.
@@ -95,6 +95,7 @@ extension Account {
     /// stay.
     package mutating func strip(at now: WallTime) {
         (hasPassword, passwordSetAt) = (false, nil)
+        passkeys = 0
         carried = CarriedSignIns()
         // A credential: `dlauth` signs in by username.
         username = nil

@@ -9,7 +9,8 @@ package enum GuestRule {
 
     /// A password alone signs in to nothing: it goes with an email or a username.
     package static func isGuest(_ account: Account, hasIdentities: Bool) -> Bool {
-        account.openedBy == .anonymous && account.email == nil && account.phone == nil && account.username == nil && !hasIdentities
+        account.openedBy == .anonymous && account.email == nil && account.phone == nil && account.username == nil && account.passkeys == 0
+            && !hasIdentities
     }
 
     /// `account` with what it gets of `guest`, but for the grants of purchases, which follow those. Merges of the guest that are announced

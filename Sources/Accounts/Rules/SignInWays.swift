@@ -8,6 +8,8 @@ package struct SignInWays: Sendable, Equatable {
     package var emails: Bool
     /// By a code that is sent to a proven phone.
     package var phones: Bool
+    /// By a passkey, of whatever contract.
+    package var passkeys = true
 
     package init(passwords: Bool, emails: Bool, phones: Bool) {
         self.passwords = passwords
@@ -18,7 +20,8 @@ package struct SignInWays: Sendable, Equatable {
     /// Whether the user of an account can sign in to it by one of these identities, or otherwise. `relay`: whether the relay addresses of
     /// Apple reach their users.
     package func lead(to account: Account, identities: [IdentityKey], relay: Bool = true) -> Bool {
-        !identities.isEmpty || passwords && account.hasPassword && (account.email != nil || account.username != nil)
+        !identities.isEmpty || passkeys && account.passkeys > 0
+            || passwords && account.hasPassword && (account.email != nil || account.username != nil)
             || emails && account.emailConfirmedAt != nil && account.email.map { relay || !$0.isAppleRelay } ?? false
             || phones && account.phone != nil && account.phoneConfirmedAt != nil
     }

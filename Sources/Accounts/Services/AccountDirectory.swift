@@ -56,6 +56,11 @@ package struct AccountDirectory: Sendable {
         return try await context.ask(await context.store.sessions(of: user, now: now))
     }
 
+    /// Oldest first.
+    package func passkeys(of user: UUID) async throws(AccountFailure) -> [Passkey] {
+        try await context.ask(await context.store.passkeys(of: user))
+    }
+
     /// nil if there never was such an account.
     package func standing(of user: UUID) async throws(AccountFailure) -> AccountStanding? {
         try await context.ask(await context.store.standing(of: user))

@@ -8,6 +8,8 @@ package struct AccountLife: Sendable {
     package let appleNotices: AppleNotices
     /// nil without `TOLLGATE_NOTICES`.
     package var notices: Notices?
+    /// nil without `TOLLGATE_PASSKEY`.
+    package var passkeys: Passkeys?
 
     package init(writable: Set<String>, own: OwnAccount, leaving: Leaving, merges: Merges, appleNotices: AppleNotices) {
         self.writable = writable

@@ -154,6 +154,14 @@ package struct Administration: Sendable {
         return try await present(await context.store.unban(user, audit))
     }
 
+    /// Removes a passkey and ends all sessions of its account; false if the account has no passkey of this id.
+    package func removePasskey(_ credentialID: [UInt8], of user: UUID) async throws(AccountFailure) -> Bool {
+        let audit = context.audit(by: actor)
+        let outcome = try await context.ask(await context.store.remove(credentialID, of: user, keeping: nil, nil, audit))
+        if case .success = outcome { return true }
+        return false
+    }
+
     /// Services have moved what was the merged account's; false if the merge was not announced.
     @discardableResult
     package func mergeDone(from: UUID, to account: UUID) async throws(AccountFailure) -> Bool {

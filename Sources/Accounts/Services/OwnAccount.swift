@@ -20,6 +20,7 @@ package enum UnlinkRefusal: Sendable, Equatable {
 package struct KeptAccount: Sendable {
     package let account: Account
     package let identities: [LinkedIdentity]
+    package let passkeys: [Passkey]
     package let sessions: [Session]
     package let devices: [KnownDevice]
     package let purchases: [Purchase]
@@ -107,6 +108,7 @@ package struct OwnAccount: Sendable {
         } while page.count == Self.eventsAtOnce
         return KeptAccount(
             account: account, identities: try await identities(of: user),
+            passkeys: try await context.ask(await store.passkeys(of: user)),
             sessions: try await context.ask(await store.sessions(of: user, now: now)),
             devices: try await context.ask(await store.devices(of: user)),
             purchases: try await context.ask(await store.purchases(of: user)).map { $0.current(at: now) },

@@ -7,7 +7,7 @@ package import Wire
 /// transactions and has no rules of its own. May be called from any task.
 package protocol AccountStore: AccountRecords, SessionRecords, OutsideRecords, ContactRecords, OperatorRecords, PurchaseRecords,
     GatewayRecords, OwnAccountRecords, MergeRecords, LeavingRecords, EventRecords, NoticeRecords,
-    SwitchRecords, APIKeyRecords, AppRecords
+    SwitchRecords, APIKeyRecords, AppRecords, PasskeyRecords
 {
     /// Connects and migrates the schema. The other methods do so too, at first use.
     func prepare() async throws(StoreFault)
@@ -131,7 +131,7 @@ package protocol OperatorRecords: Sendable {
     func identities(of user: UUID) async throws(StoreFault) -> [LinkedIdentity]
     /// The events of one account, or of all with nil, that are older than the event `before`; newest first.
     func auditEvents(of user: UUID?, before: UUID?, limit: Int) async throws(StoreFault) -> [AuditEvent]
-    /// Removes expired sessions, codes and reset tokens, ended sessions whose access tokens have all expired, old entries of the
+    /// Removes expired sessions, codes, reset tokens and spent proofs, ended sessions whose access tokens have all expired, old entries of the
     /// change log, the addresses of audit events that are older than `AuditEvent.addressSeconds`, store events that are older than
     /// `KeptStoreEvent.keptSeconds`, and events that were parked before `Subscription.parkedSeconds`, by `now` or the database's clock if that is earlier. Where gateways and database share a machine and
     /// its clock, no sweep goes further than `stride` seconds beyond the last one.

@@ -34,6 +34,8 @@ package struct Account: Sendable, Equatable {
     package var language: String?
     /// Since when its provider forwards no mail to its relay address; nil if it does.
     package var mailStoppedAt: WallTime?
+    /// How many passkeys it has.
+    package var passkeys: Int64 = 0
 
     package init(
         id: UUID, openedBy: ContractID?, createdAt: WallTime, updatedAt: WallTime, email: EmailAddress? = nil,

@@ -73,7 +73,9 @@ extension AccountEvent.Kind {
         case .identityUnlinked: self = .identityUnlinked
         case .tierChanged: self = .tierChanged
         case .purchaseChanged: self = .purchaseChanged
-        case .sessionEnded, .refreshAhead, .actorGranted, .actorRevoked, .attributesChanged, .apiKeyCreated, .apiKeyRevoked: return nil
+        case .sessionEnded, .refreshAhead, .actorGranted, .actorRevoked, .attributesChanged, .apiKeyCreated, .apiKeyRevoked,
+            .passkeyCounterFell:
+            return nil
         }
     }
 }

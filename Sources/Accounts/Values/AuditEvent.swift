@@ -32,6 +32,7 @@ package struct AuditEvent: Sendable, Equatable {
         case accountReopened = "account-reopened"
         case apiKeyCreated = "api-key-created"
         case apiKeyRevoked = "api-key-revoked"
+        case passkeyCounterFell = "passkey-counter-fell"
     }
 
     /// Sorts by time; its own in the whole log.

@@ -6,6 +6,7 @@ package enum NoticeTopic: String, CaseIterable, Sendable {
     case newDevice = "new-device"
     case password
     case email
+    case passkey
 }
 
 /// A mail that tells of a change of an account. It is stored in the transaction of the change.
@@ -22,12 +23,17 @@ package struct Notice: Sendable, Equatable {
         case identityUnlinked = "identity-unlinked"
         /// Also to the phone that the account had before.
         case phoneChanged = "phone-changed"
+        case passkeyAdded = "passkey-added"
+        case passkeyRemoved = "passkey-removed"
+        /// Its counter fell, which it does if the authenticator was copied.
+        case passkeyCounterFell = "passkey-counter"
 
         package var topic: NoticeTopic {
             switch self {
             case .newDevice: .newDevice
             case .passwordChanged, .identityLinked, .identityUnlinked: .password
             case .emailChanged, .emailLeft, .phoneChanged: .email
+            case .passkeyAdded, .passkeyRemoved, .passkeyCounterFell: .passkey
             }
         }
     }
@@ -42,7 +48,7 @@ package struct Notice: Sendable, Equatable {
     package let recipient: Recipient
     /// A language tag.
     package let language: String?
-    /// The device that signed in, or the provider that was linked or unlinked.
+    /// The device that signed in, the provider that was linked or unlinked, or the passkey's name.
     package let detail: String?
     /// The client's address.
     package let address: IPAddress?

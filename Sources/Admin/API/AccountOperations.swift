@@ -31,7 +31,7 @@ extension AdminOperation {
             ], answers: UserList.shape
         ) { api, call in try await api.users(call.query) },
         AdminOperation(
-            "GET", "users/{id}", "getUser", "One account with identities, actors, sessions, metadata and attributes",
+            "GET", "users/{id}", "getUser", "One account with identities, passkeys, actors, sessions, metadata and attributes",
             access: .scope(.usersRead),
             answers: AccountDetails.shape, refusals: [404]
         ) { api, call in try await api.operator.details(try call.user) },
@@ -80,6 +80,10 @@ extension AdminOperation {
             "Services have moved what they kept of an account that was merged into this one", access: .scope(.usersWrite),
             answers: TakenMerge.shape, refusals: [404]
         ) { api, call in try await api.operator.mergeDone(from: call.arguments[1], to: try call.user) },
+        AdminOperation(
+            "DELETE", "users/{id}/passkeys/{passkey}", "removePasskey", "Removes a passkey of an account and ends all its sessions",
+            access: .scope(.usersWrite), answers: RemovedPasskey.shape, refusals: [404]
+        ) { api, call in try await api.operator.removePasskey(call.arguments[1], of: try call.user) },
         AdminOperation(
             "DELETE", "sessions/{id}", "revokeSession", "Ends one session", access: .scope(.sessions), argument: .id,
             answers: EndedSessionID.shape, refusals: [404]

@@ -32,6 +32,7 @@ package struct AdminRefusal: Error {
         case .apiKey(let fault): self.init(400, "BAD_REQUEST", fault.message())
         case .unknownAPIKey: self.init(404, "NOT_FOUND", "There is no API key with this id")
         case .unknownSession: self.init(404, "NOT_FOUND", "There is no session with this id")
+        case .noPasskey: self.init(404, "NOT_FOUND", "The account has no passkey of this id")
         case .notMerged: self.init(404, "NOT_FOUND", "No account of this id was merged into the user")
         case .unknownEvent: self.init(404, "NOT_FOUND", "There is no event with this id")
         case .unknownSubscriber: self.init(404, "NOT_FOUND", "Events were never sent to a subscriber of this name")

@@ -143,10 +143,7 @@ extension SQLTransaction {
         try update(account)
         try setPasswordHash(new.passwordHash, of: account.id)
         try dropCodes(of: account)
-        // Those of the hook count before the guest's own.
-        let attributes = new.attributes.completed(by: account.attributes)
-        if attributes != account.attributes { try setAttributes(attributes, of: account.id, at: audit.now) }
-        account.attributes = attributes
+        try add(new.attributes, to: &account, audit)
         let opened = try openSession(session, of: &account, audit)
         try log(.emailChanged, account.id, audit, session: opened?.id)
         try log(.passwordChanged, account.id, audit, session: opened?.id, detail: "sign-up of a guest")

@@ -48,7 +48,7 @@ extension SQLTransaction {
     private static let accountColumns = """
         id, opened_by, created_at, updated_at, email, email_confirmed_at, phone, phone_confirmed_at, username, \
         given_name, family_name, password_hash, metadata, tier_version, tier, tier_until, grants, \
-        password_carried_at, email_carried_at, phone_carried_at, password_set_at, language, mail_stopped_at, \(standingColumns)
+        password_carried_at, email_carried_at, phone_carried_at, password_set_at, language, mail_stopped_at, \(standingColumns), passkeys
         """
     /// The columns of `AccountStanding` beside those of the entitlement and the email.
     static let standingColumns = "attributes, banned_at, banned_until, ban_reason, erased_at, merges"
@@ -118,6 +118,7 @@ extension SQLTransaction {
         account.ban = try row.ban()
         account.erasedAt = try row.optionalTime()
         account.merges = try row.merges()
+        account.passkeys = try row.optionalInteger() ?? 0
         return account
     }
 
@@ -180,11 +181,13 @@ extension SQLTransaction {
         return try endSessions(of: account.id, .accountTaken, at: audit.now)
     }
 
-    /// Removes the identities that were linked to an account from `start` on, and returns them; tokens of outside ones are refused from now on.
+    /// Removes the passkeys and identities that were linked to an account from `start` on, and returns these; tokens of outside ones are
+    /// refused from now on.
     @discardableResult
     func dropIdentities(
         of account: UUID, since start: WallTime = WallTime(microseconds: 0), at now: WallTime
     ) throws(SQLFault) -> [IdentityKey] {
+        try dropPasskeys(of: account, since: start)
         let linked = "FROM identities WHERE account = $1 AND linked_at >= $2"
         let found = try rows("SELECT provider, subject \(linked)", [.id(account), .time(start)]) { row throws(SQLFault) in
             IdentityKey(IdentitySource(stored: try row.text()), stored: try row.text())

@@ -18,6 +18,13 @@ extension SQLStore {
 }
 
 extension SQLTransaction {
+    /// Gives a guest that becomes an account the attributes of the hook, which count before its own.
+    func add(_ attributes: Attributes, to account: inout Account, _ audit: AuditContext) throws(SQLFault) {
+        let attributes = attributes.completed(by: account.attributes)
+        if attributes != account.attributes { try setAttributes(attributes, of: account.id, at: audit.now) }
+        account.attributes = attributes
+    }
+
     func setAttributes(_ attributes: Attributes, of user: UUID, at now: WallTime) throws(SQLFault) {
         try change(
             .account(user),

@@ -94,9 +94,7 @@ extension SQLTransaction {
         case .join(let guest):
             try link(proof.key, to: guest, audit)
             var account = try present(guest)
-            let attributes = new.attributes.completed(by: account.attributes)
-            if attributes != account.attributes { try setAttributes(attributes, of: guest, at: audit.now) }
-            account.attributes = attributes
+            try add(new.attributes, to: &account, audit)
             return SignIn(account: account, session: nil)
         case .create:
             return SignIn(account: try create(new, proof, audit), session: nil, isNew: true)

@@ -83,6 +83,7 @@ extension SQLStore {
             try sql.change(
                 .unlogged, "DELETE FROM merged_accounts WHERE merged_at <= $1", [.time(now.advanced(seconds: -Merge.aliasSeconds))])
             try sql.sweepNotices(now)
+            try sql.sweepProofs(now)
             try sql.change(.unlogged, "DELETE FROM leases WHERE ends_at <= (SELECT \(sql.dialect.clock))", [])
             try sql.shortenChangeLog()
             return now

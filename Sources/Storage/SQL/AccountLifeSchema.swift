@@ -106,4 +106,28 @@ extension Schema {
         )
         """,
     ]
+
+    /// `Passkey`, how many an account has, and `SpentProof`.
+    static let passkeys = [
+        "ALTER TABLE accounts ADD COLUMN passkeys BIGINT",
+        """
+        CREATE TABLE passkeys (
+            credential BYTEA PRIMARY KEY,
+            account BYTEA NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+            public_key BYTEA NOT NULL,
+            algorithm TEXT NOT NULL,
+            sign_count BIGINT NOT NULL,
+            is_backup_eligible BIGINT NOT NULL,
+            is_backed_up BIGINT NOT NULL,
+            aaguid BYTEA NOT NULL,
+            transports TEXT NOT NULL,
+            name TEXT NOT NULL,
+            created_at BIGINT NOT NULL,
+            last_used_at BIGINT
+        )
+        """,
+        "CREATE INDEX passkeys_account ON passkeys (account)",
+        "CREATE TABLE spent_proofs (digest BYTEA PRIMARY KEY, ends_at BIGINT NOT NULL)",
+        "CREATE INDEX spent_proofs_ends_at ON spent_proofs (ends_at)",
+    ]
 }

@@ -26,6 +26,7 @@ enum Schema {
         { _ in apiKeys },
         { _ in appVersions },
         { _ in ["ALTER TABLE accounts ADD COLUMN password_set_at BIGINT"] },
+        { _ in passkeys },
     ]
     static var newest: Int64 { Int64(steps.count) }
 

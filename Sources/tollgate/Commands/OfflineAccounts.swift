@@ -157,9 +157,11 @@ extension AccountCommandFault {
         case .unknownName(let name): self.init(message: "no account has the id or email \(quoted(name)), `tollgate user list` shows them")
         case .unknownSubject(let subject):
             self.init(message: "there is no account of \(quoted(subject.text)), `tollgate user set-tier` makes one")
+        case .noPasskey(let account):
+            self.init(message: "\(account.shownName) has no passkey of this id, `tollgate user show` lists them", exitCode: 1)
         case .notMerged(let account):
-            let name = account.email?.text ?? account.id.text
-            self.init(message: "no account of this id was merged into \(name), `tollgate user show` lists those that are announced")
+            self.init(
+                message: "no account of this id was merged into \(account.shownName), `tollgate user show` lists those that are announced")
         case .apiKey(.tooMany): self.init(message: APIKeyChoice.Fault.tooMany.message())
         case .apiKey(let fault): self.init(message: fault.message("--"), exitCode: 2)
         case .unknownAPIKey: self.init(message: "there is no key with this id, `tollgate key list` shows them")

@@ -18,7 +18,8 @@ extension Command {
             return { try await list.run($0, call) }
         },
         Command.overAccounts(
-            "user show USER", "shows one account with its identities and sessions; USER is an id, an email, or NAME:SUBJECT of a trust line"
+            "user show USER",
+            "shows one account with its identities, passkeys and sessions; USER is an id, an email, or NAME:SUBJECT of a trust line"
         ) { call in
             { accounts in
                 let details = try await accounts.operator.details(call.operands[0])
@@ -101,6 +102,13 @@ extension Command {
                 return call.answer(taken) { "The merge of \(taken.from.text) into \(taken.into.shownName) is announced no longer.\n" }
             }
         },
+        Command.overAccounts("user remove-passkey USER ID", "removes a passkey of an account and ends all its sessions within a second") {
+            call in
+            { accounts in
+                let removed = try await accounts.operator.removePasskey(call.operands[1], of: call.operands[0])
+                return call.answer(removed) { "Removed the passkey of \(visible(removed.account.shownName)); its sessions ended.\n" }
+            }
+        },
         Command.overAccounts("user delete USER", "deletes an account and ends all its sessions within a second") { call in
             { accounts in
                 let ended = try await accounts.operator.delete(call.operands[0])
@@ -132,7 +140,7 @@ extension Command {
 
 extension Account {
     /// For people.
-    fileprivate var shownName: String { email?.text ?? id.text }
+    var shownName: String { email?.text ?? id.text }
 }
 
 extension EndedAccount {
@@ -184,6 +192,10 @@ extension AccountDetails {
         var rows = view.rows
         for identity in identities {
             rows.append(["identity", "\(identity.key.source.name) \(identity.key.subject), linked at \(ISO8601.text(identity.linkedAt))"])
+        }
+        for passkey in passkeys {
+            let used = passkey.lastUsedAt.map { ", last used at \(ISO8601.text($0))" } ?? ""
+            rows.append(["passkey", "\(passkey.id) \(passkey.name), added at \(ISO8601.text(passkey.createdAt))\(used)"])
         }
         for actor in grants { rows.append(["acts as", "\(actor.type) \(actor.id)"]) }
         if view.account.metadata != .empty { rows.append(["metadata", view.account.metadata.json.rawBytes.text]) }

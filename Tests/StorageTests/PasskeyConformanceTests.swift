@@ -1,0 +1,184 @@
+import Accounts
+import Credentials
+import Testing
+import Wire
+
+/// Conformance of every store: passkeys.
+@Suite struct PasskeyConformanceTests {
+    private let ways = SignInWays(passwords: false, emails: false, phones: false)
+
+    private func passkey(_ id: String, of user: WireID, counter: UInt32 = 0, transports: [String] = ["internal", "hybrid"]) -> Passkey {
+        Passkey(
+            credentialID: Array(id.utf8), user: user, publicKey: [1, 2, 3], algorithm: .EdDSA, signCount: counter, isBackupEligible: true,
+            isBackedUp: false, aaguid: WireID(high: 1, low: 2), transports: transports, name: "Ada's \(id)", createdAt: at(10).now)
+    }
+
+    private func proof(_ text: String, end: Int64 = 300) -> SpentProof { SpentProof(digest: Array(text.utf8), endsAt: at(end).now) }
+
+    private func caller(_ signIn: SignIn) throws -> CallerSession {
+        CallerSession(user: signIn.account.id, session: try #require(signIn.session).id)
+    }
+
+    private func opened(_ store: any AccountStore, _ id: String, _ user: WireID) async throws -> SignIn {
+        let new = NewAccount(id: user, openedBy: .dlauth)
+        return try await store.open(
+            new, with: passkey(id, of: user, counter: 5), spending: proof("open \(id)"), session: newSession(), at(10)
+        )
+        .get()
+    }
+
+    @Test(arguments: Backend.allCases)
+    func aPasskeyOpensAnAccountAndSignsInToIt(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let user = newID()
+        let signIn = try await opened(store, "a", user)
+        #expect(signIn.isNew && signIn.account.id == user && signIn.account.passkeys == 1 && signIn.session?.signedInAt == at(10).now)
+        let stored = try #require(await store.passkey(Array("a".utf8)))
+        #expect(try await store.passkeys(of: user) == [stored] && stored == passkey("a", of: user, counter: 5))
+        // A challenge, a credential and the id of an account count once.
+        func again(_ id: String, _ user: WireID, _ text: String) async throws -> PasskeyRefusal? {
+            let new = NewAccount(id: user, openedBy: .dlauth)
+            let outcome = try await store.open(
+                new, with: passkey(id, of: user), spending: proof(text), session: newSession(), at(11))
+            if case .failure(let refusal) = outcome { return refusal }
+            return nil
+        }
+        #expect(try await again("b", newID(), "open a") == .challenge)
+        #expect(try await again("a", newID(), "another") == .registered)
+        #expect(try await store.passkey(Array("b".utf8)) == nil)
+        // The counters rise, stay away, fall.
+        var used = stored
+        for (number, (counter, falls)) in [(6, false), (6, true), (0, false), (9, false), (3, true)].enumerated() {
+            (used.signCount, used.isBackedUp) = (UInt32(counter), number > 2)
+            let time = Int64(20 + number)
+            let session = try await store.signIn(used, spending: proof("\(number)"), session: newSession(), at(time)).get()
+            #expect(session.account.id == user && session.session?.signedInAt == at(time).now && !session.isNew)
+            let now = try #require(await store.passkey(used.credentialID))
+            #expect(now.signCount == UInt32(counter) && now.isBackedUp == (number > 2) && now.lastUsedAt == at(time).now)
+            let newest = try await store.auditEvents(of: user, before: nil, limit: 1).map(\.kind)
+            #expect((newest == [.passkeyCounterFell]) == falls, "to \(counter)")
+        }
+        #expect(try await store.signIn(used, spending: proof("0"), session: newSession(), at(30)) == .failure(.challenge))
+        _ = try await store.delete(user, at(31))
+        #expect(try await store.signIn(used, spending: proof("new"), session: newSession(), at(32)) == .failure(.unknown))
+        #expect(try await store.passkey(used.credentialID) == nil)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func theLastPasskeyOfAnAccountStaysAndTheOperatorRemovesAny(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let signIn = try await opened(store, "a", newID())
+        let (user, caller) = (signIn.account.id, try caller(signIn))
+        #expect(try await store.add(passkey("b", of: user), by: caller, spending: proof("1"), at(11)) == .success(passkey("b", of: user)))
+        let other = try await opened(store, "other", newID())
+        #expect(try await store.add(passkey("b", of: user), by: caller, spending: proof("2"), at(11)) == .failure(.registered))
+        #expect(try await store.add(passkey("c", of: user), by: caller, spending: proof("1"), at(11)) == .failure(.challenge))
+        #expect(
+            try await store.add(passkey("c", of: user), by: try self.caller(other), spending: proof("3"), at(11)) == .failure(.sessionEnded)
+        )
+        #expect(try await store.rename(Array("b".utf8), of: user, to: "Ω")?.name == "Ω")
+        #expect(try await store.rename(Array("other".utf8), of: user, to: "mine") == nil)
+        #expect(try await store.passkey(Array("other".utf8))?.name == "Ada's other")
+        func remove(_ id: String, _ ways: SignInWays?) async throws -> PasskeyRefusal? {
+            let kept = ways == nil ? nil : caller.session
+            guard case .failure(let refusal) = try await store.remove(Array(id.utf8), of: user, keeping: kept, ways, at(12)) else {
+                return nil
+            }
+            return refusal
+        }
+        _ = try await store.openSession(newSession(), of: user, at(12))
+        #expect(try await remove("other", ways) == .unknown)
+        #expect(try await remove("a", ways) == nil)
+        #expect(try await store.sessions(of: user, now: at(12).now).map(\.id) == [caller.session], "the others have ended")
+        #expect(try await remove("b", ways) == .last)
+        #expect(try await store.account(user)?.passkeys == 1)
+        // A passkey is left when an identity is unlinked, unless passkeys do not sign in.
+        _ = try await store.link(identity(subject: "1", email: nil), by: caller, at(13))
+        var without = ways
+        without.passkeys = false
+        #expect(try await store.unlink(IdentitySource(.google), by: caller, without, at(14)) == .last)
+        #expect(try await store.unlink(IdentitySource(.google), by: caller, ways, at(14)) == .unlinked)
+        #expect(try await remove("b", nil) == nil)
+        #expect(try await store.account(user)?.passkeys == 0)
+        #expect(try await store.sessions(of: user, now: at(14).now).isEmpty)
+    }
+
+    /// A guest with a passkey is none that could be lost or merged.
+    @Test(arguments: Backend.allCases)
+    func aGuestBecomesAnAccountByItsFirstPasskey(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let guest = try await store.opened(nil, hash: nil, contract: .anonymous)
+        let (user, caller) = (guest.account.id, try caller(guest))
+        var new = NewAccount(id: user, openedBy: .dlauth)
+        (new.guest, new.attributes) = (caller, try Attributes(json: Array(#"{"a":1}"#.utf8).rawBytes))
+        let before = try #require(await store.account(user)).entitlement.version
+        let joined = try await store.open(new, with: passkey("a", of: user), spending: proof("1"), session: newSession(), at(11)).get()
+        #expect(joined.account.id == user && joined.isNew && joined.account.attributes == new.attributes)
+        let stored = try #require(await store.account(user))
+        #expect(stored.passkeys == 1 && stored.entitlement.version > before && !GuestRule.isGuest(stored, hasIdentities: false))
+        #expect(
+            try await store.open(new, with: passkey("b", of: user), spending: proof("2"), session: newSession(), at(12))
+                == .failure(.sessionEnded), "it is a guest no more")
+        let taker = try await store.opened("a@x")
+        let merging = Merging(
+            guest: caller.session, refresh: nil, into: taker.account.id, by: try self.caller(taker).session, TierOrder(["free"]))
+        #expect(try await store.merge(merging, at(13)) == .notGuest)
+        #expect(try await store.leave(caller, DeletionRule(graceSeconds: 0, recentSeconds: 1), at(600)) == .notRecent)
+    }
+
+    /// The owner of an email takes an account over, and the passkeys of the user before go.
+    @Test(arguments: Backend.allCases)
+    func aTakeOverDropsPasskeysAndASweepSpentProofs(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let thief = try await store.opened("a@x")
+        let user = thief.account.id
+        for number in 0..<Int(Passkey.most) {
+            _ = try await store.add(passkey("\(number)", of: user), by: try caller(thief), spending: proof("\(number)"), at(11)).get()
+        }
+        let full = try await store.add(passkey("more", of: user), by: try caller(thief), spending: proof("more"), at(11))
+        #expect(full == .failure(.full))
+        let owner = try await store.signIn(
+            identity(subject: "1", email: try email("a@x")), newUser: newID(), session: newSession(.provider), at(12))
+        #expect(owner.account.id == user && owner.account.passkeys == 0)
+        #expect(try await store.passkeys(of: user).isEmpty)
+        #expect(try await store.account(user)?.passkeys == 0)
+        let used = passkey("a", of: newID())
+        let again = NewAccount(id: used.user, openedBy: .dlauth)
+        try await store.sweep(now: at(359).now, stride: 1_000_000)
+        let replayed = try await store.open(again, with: used, spending: proof("3"), session: newSession(), at(359))
+        #expect(replayed == .failure(.challenge))
+        try await store.sweep(now: at(360).now, stride: 1_000_000)
+        _ = try await store.open(again, with: used, spending: proof("3"), session: newSession(), at(360)).get()
+    }
+
+    /// One challenge that is answered at two gateways at once opens one account.
+    @Test(arguments: Backend.allCases)
+    func aRacedChallengeIsSpentOnce(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let stores = [bench.store, try bench.another()]
+        let known = try await opened(bench.store, "a", newID()).account.id
+        for round in 0..<20 {
+            let won = try await withThrowingTaskGroup(of: Bool.self) { group in
+                for store in stores {
+                    group.addTask {
+                        let outcome = try await store.signIn(
+                            passkey("a", of: known), spending: proof("race \(round)"), session: newSession(), at(20))
+                        if case .failure(let refusal) = outcome { return refusal != .challenge }
+                        return true
+                    }
+                }
+                return try await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+            }
+            #expect(won == 1)
+        }
+    }
+}
