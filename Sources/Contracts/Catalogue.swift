@@ -11,7 +11,7 @@ package enum Catalogue {
     package static let endpoints: [CatalogueEndpoint] = {
         var endpoints =
             contracts.flatMap(\.rows) + WebAccount.rows + [WebPage.endpoint] + PurchaseEndpoints.rows + AccountEndpoints.rows
-            + WayBackPage.rows
+            + WayBackPage.rows + PasskeyEndpoints.rows
         for index in endpoints.indices { endpoints[index].number = firstNumber + UInt16(index) }
         return endpoints
     }()
@@ -37,7 +37,9 @@ package enum Catalogue {
     /// Those by which users see and change their accounts.
     package static let accountEndpoints = endpoints.filter { $0.owner == .account }
 
-    private static func contract(_ id: ContractID) -> Contract {
+    package static let passkeyEndpoints = endpoints.filter { $0.owner == .passkeys }
+
+    static func contract(_ id: ContractID) -> Contract {
         guard let contract = contracts.first(where: { $0.id == id }) else { preconditionFailure("\(id.name) is not in the catalogue") }
         return contract
     }

@@ -12,12 +12,14 @@ package enum EndpointOwner: Hashable, Sendable {
     case purchases(PurchaseSource?)
     /// Accounts of all contracts, for their users.
     case account
+    /// Those of passkeys, below the same path.
+    case passkeys
 
     /// Whether it answers in the dialect of the bearer's contract.
     var isForAllContracts: Bool {
         switch self {
         case .contract, .page: false
-        case .purchases, .account: true
+        case .purchases, .account, .passkeys: true
         }
     }
 
@@ -27,6 +29,7 @@ package enum EndpointOwner: Hashable, Sendable {
         case .page: "web"
         case .purchases: "purchases"
         case .account: "account"
+        case .passkeys: "passkeys"
         }
     }
 }
@@ -85,12 +88,21 @@ package struct CatalogueEndpoint: Sendable {
 
     /// Answers a request that the gate let through. Any thread.
     package func answer(_ request: LocalRequest, _ services: ContractServices) async -> LocalResponse {
-        let contract = owner.isForAllContracts ? request.caller.flatMap { ContractID(rawValue: $0.contract) } : nil
+        let contract = owner.isForAllContracts ? request.contract : nil
         let dialect = contract.map(Dialect.init) ?? dialect
         do throws(Failure) {
             return try await handler(services, ContractRequest(request, in: dialect, readsBody: !isForServers))
         } catch {
             return error.response(in: dialect, requestID: request.requestID)
         }
+    }
+}
+
+extension LocalRequest {
+    /// The contract of the bearer, else the one that the query names.
+    fileprivate var contract: ContractID? {
+        if let caller { return ContractID(rawValue: caller.contract) }
+        let name = FormText.pairs(Array(query.utf8.dropFirst()))?.first { $0.name == "contract" }?.value
+        return ContractID.allCases.first { $0.name == name }
     }
 }

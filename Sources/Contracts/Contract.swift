@@ -126,6 +126,18 @@ extension Contract {
         }
     }
 
+    /// The endpoint whose answer a sign-up, or a sign-in, by a passkey gets; nil for a contract that is code.
+    func endpoint(signsUp: Bool) -> Endpoint? {
+        endpoints.first { endpoint in
+            switch endpoint.operation {
+            case .identify: true
+            case .register, .open: signsUp
+            case .login, .verifyCode: !signsUp
+            case .refresh, .signOut, .account, .sendCode, .actorToken: false
+            }
+        }
+    }
+
     /// Whether it sends codes or links by mail.
     var sendsMail: Bool { codeSendsMail || endpoints.contains { $0.operation == .sendCode } }
 

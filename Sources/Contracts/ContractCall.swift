@@ -21,7 +21,11 @@ struct ContractCall: AccountCalls {
     }
 
     func answer() async throws(Failure) -> LocalResponse {
-        let outcome = try await outcome()
+        try answer(try await outcome())
+    }
+
+    /// The answer of the endpoint with these values.
+    func answer(_ outcome: Outcome) throws(Failure) -> LocalResponse {
         guard outcome.grant?.tokens.refresh != nil || !endpoint.answer.contains(where: { $0.value.demandsRefreshToken }) else {
             throw failure(.broken)
         }

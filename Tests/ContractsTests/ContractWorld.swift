@@ -70,7 +70,7 @@ final class ContractWorld: StoryWorld {
         var table = MountTable()
         table.own = [
             OwnMount("purchases", base: "/purchases", Catalogue.purchaseEndpoints(of: Set(PurchaseSource.allCases))),
-            OwnMount("account", base: "/account", Catalogue.accountEndpoints),
+            OwnMount("account", base: "/account", Catalogue.accountEndpoints + Catalogue.passkeyEndpoints),
         ].compactMap(\.self)
         table.mounts = try mounts.split(separator: " ").map { try Mount(parsing: String($0)) }
         endpoints = try table.endpoints + table.pages(beside: [])
@@ -112,6 +112,9 @@ final class ContractWorld: StoryWorld {
                     context: context, keys: providers, limiter: limiter, ways: SignInWays(passwords: true, emails: true, phones: true),
                     rule: DeletionRule())),
             judge: judge)
+        services.life?.passkeys = Passkeys(
+            RelyingParty(id: "example.org", name: "Example", origins: ["https://example.org"]), contracts: table.mounts.map(\.contract),
+            context: context, mint: mint, limiter: limiter, secret: Self.secret, ways: Catalogue.ways(of: table.mounts.map(\.contract)))
         services.life?.notices = Notices(context: context, courier: post, limiter: limiter, secret: Self.secret)
         self.context = context
         administration = Administration(context: context, work: work, actor: .command)

@@ -91,7 +91,7 @@ import Testing
         #expect(
             ContractID.allCases.flatMap(Catalogue.endpoints(of:)).count + Catalogue.pageEndpoints.count
                 + Catalogue.purchaseEndpoints(of: Set(PurchaseSource.allCases)).count + Catalogue.accountEndpoints.count
-                == Catalogue.endpoints.count)
+                + Catalogue.passkeyEndpoints.count == Catalogue.endpoints.count)
         #expect(
             Catalogue.endpoints.allSatisfy {
                 $0.name.contains("-")

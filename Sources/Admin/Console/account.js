@@ -157,6 +157,17 @@ function mergeDone(user, from) {
   });
 }
 
+function removePasskey(user, id, name) {
+  return confirm({
+    title: "Remove this passkey?", button: "Remove the passkey",
+    text: `${name} signs in to the account of ${nameOf(user)} no more, and all sessions of the account end.`,
+    async action() {
+      await ask("DELETE", ["users", user.id, "passkeys", id]);
+      toast("The passkey is removed.");
+    },
+  });
+}
+
 // MARK: the page
 
 /// Merges that services may still have to follow, each with a button.
@@ -165,6 +176,13 @@ const merges = (user, changed) => user.merges?.length > 0 ? h("ul", { class: "ru
     type: "button", class: "plain", "aria-label": `End the announcement of ${from}`,
     async onclick() { if (await mergeDone(user, from)) changed("account-title"); },
   }, "Done")))) : null;
+
+/// The passkeys, each with a button.
+const passkeys = (user, changed) => user.passkeys?.length > 0 ? h("ul", { class: "rules" }, user.passkeys.map(({ id, name, last_used_at: at }) =>
+  h("li", {}, name, at ? [", last used ", when(at)] : ", never used", " ", h("button", {
+    type: "button", class: "plain danger-text", "aria-label": `Remove the passkey ${name}`,
+    async onclick() { if (await removePasskey(user, id, name)) changed("account-title"); },
+  }, "Remove")))) : null;
 
 function sessionTable(user, changed) {
   const list = table({
@@ -217,6 +235,7 @@ function show(user, log, purchases, changed) {
         ["Banned", isBanned(user) && [user.ban.until ? ["until ", when(user.ban.until)] : "for good", user.ban.reason && `, ${user.ban.reason}`]],
         ["Closed", user.erased_at && ["erased at ", when(user.erased_at)]],
         ["Identities", codes(user.identities?.map(({ provider, subject }) => `${provider}:${subject}`))],
+        ["Passkeys", passkeys(user, changed)],
         ["Merged", merges(user, changed)],
         ["May act as", codes(user.actors?.map(({ type, id }) => `${type} ${id}`))],
         ["Metadata", metadata === "{}" ? null : h("pre", { class: "small" }, metadata)],

@@ -64,6 +64,7 @@ extension ContractServices {
         json.array("merged_from", account.merges) { json, merge in json.string(merge.from.text) }
         json.endObject()
         json.array("identities", kept.identities) { json, identity in identity.write(to: &json) }
+        json.array("passkeys", kept.passkeys) { json, passkey in passkey.write(&json) }
         json.array("sessions", kept.sessions) { json, session in session.write(&json) }
         json.array("devices", kept.devices) { json, device in
             json.beginObject()

@@ -144,14 +144,18 @@ struct AccountsAssembly: Sendable {
             providers: ProviderSignIn(context: context, mint: mint, keys: providers, limiter: limiter, vault: apple?.vault),
             anonymous: AnonymousAccounts(context: context, mint: mint, limiter: limiter),
             sessions: sessions, accounts: cluster.cache,
-            page: WebPage(authBase: configuration.contracts.pageMount?.base ?? "", accountBase: settings.account?.base),
+            page: WebPage(
+                authBase: configuration.contracts.pageMount?.base ?? "", accountBase: settings.account?.base,
+                hasPasskeys: settings.passkey != nil),
             tiers: settings.tiers,
             tierGraceSeconds: settings.tierGraceSeconds, mustConfirmEmail: settings.mustConfirmEmail, clock: context.clock,
             purchases: purchases(configuration, context, mint, stores),
             life: settings.account.map { line in
-                AccountLife(
+                var life = AccountLife(
                     line, configuration, context, providers, limiter: limiter,
                     merges: Merges(sessions: sessions, limiter: limiter, order: TierOrder(settings.tiers.names)), notices: notices)
+                life.passkeys = Passkeys(configuration, context, mint, limiter: limiter, secret: secret)
+                return life
             }, judge: judge)
         let oauth = OAuthEndpoints(
             sessions: sessions, revocation: TokenRevocation(sessions: sessions, limiter: limiter),

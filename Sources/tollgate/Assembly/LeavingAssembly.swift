@@ -55,6 +55,20 @@ extension AppleKeyPlan {
     }
 }
 
+extension Passkeys {
+    /// nil without `TOLLGATE_PASSKEY`.
+    init?(
+        _ configuration: GatewayConfiguration, _ context: AccountContext, _ mint: TokenMint, limiter: any AttemptLimiter, secret: [UInt8]
+    ) {
+        let settings = configuration.settings
+        guard let line = settings.passkey else { return nil }
+        let contracts = configuration.contracts.mounts.map(\.contract)
+        self.init(
+            RelyingParty(id: line.rpID, name: line.rpName, origins: settings.passkeyOrigins), contracts: contracts, context: context,
+            mint: mint, limiter: limiter, secret: secret, ways: Catalogue.ways(of: contracts))
+    }
+}
+
 extension AccountLife {
     init(
         _ account: AccountDeclaration, _ configuration: GatewayConfiguration, _ context: AccountContext, _ keys: any ProviderKeys,
@@ -62,7 +76,8 @@ extension AccountLife {
     ) {
         let line = configuration.settings.deletion ?? .bare
         let rule = DeletionRule(graceSeconds: line.graceSeconds, recentSeconds: line.recentSeconds)
-        let ways = Catalogue.ways(of: configuration.contracts.mounts.map(\.contract))
+        var ways = Catalogue.ways(of: configuration.contracts.mounts.map(\.contract))
+        ways.passkeys = configuration.settings.passkey != nil
         self.init(
             writable: Set(account.writable.map(\.text)), own: OwnAccount(context: context, limiter: limiter, ways: ways),
             leaving: Leaving(context: context, rule: rule),

@@ -21,6 +21,8 @@ enum PythonTools {
     static let hasStandardWebhooks = FileManager.default.fileExists(atPath: inPackages("standardwebhooks"))
     static let hasOAuthClient = [inPackages("authlib"), inPackages("requests")].allSatisfy { FileManager.default.fileExists(atPath: $0) }
 
+    static let hasPasskeys = [inPackages("fido2"), inPackages("soft_webauthn.py")].allSatisfy { FileManager.default.fileExists(atPath: $0) }
+
     static let hasMCPClient = FileManager.default.fileExists(atPath: inPackages("mcp/client/auth"))
 
     /// Those of Kubernetes, and the one of Compose, which is installed after them: the network may be lost in between.
