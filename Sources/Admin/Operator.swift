@@ -202,6 +202,12 @@ package struct Operator: Sendable {
         return ChangedBan(account: try await administration.unban(account.id), sessions: 0)
     }
 
+    /// Removes the second factor of an account.
+    package func resetFactors(_ name: String) async throws -> ResetFactors {
+        let account = try await account(name)
+        return ResetFactors(account: account, wasThere: try await administration.resetFactors(account.id))
+    }
+
     /// Lets an account act as `actor`.
     package func grant(_ actor: ActorName, to name: String) async throws -> Account {
         let account = try await account(name)
@@ -264,6 +270,15 @@ package struct ChangedBan: Sendable, Recorded {
     package static let record = Record<Self>([
         .has("id", \.account.id), .has("ban", .nullable(Ban.shape), \.account.ban), .has("sessions_ended", \.sessions),
     ])
+}
+
+/// An account without a second factor.
+package struct ResetFactors: Sendable, Recorded {
+    package let account: Account
+    /// Whether it had one.
+    package let wasThere: Bool
+
+    package static let record = Record<Self>([.has("id", \.account.id), .has("removed", \.wasThere)])
 }
 
 extension Ban: Recorded {

@@ -174,13 +174,15 @@ final class ChangeLogPoller: Sendable {
         }
     }
 
-    /// Drops every cache, and reads all ended sessions.
+    /// Drops every cache, and reads all ended sessions and proven factors.
     private func readAll(_ start: MonotonicTime) async throws(AccountFailure) {
         // The mark first: a session that ends in between is then in the list, in the next reading, or in both.
         let end = try await directory.changes(since: nil)
         let (ended, switches) = (try await directory.endedSessions(), try await directory.switches())
         let keys = APIKeyTable(try await directory.apiKeys.live())
+        let proven = try await directory.provenSessions()
         if !ended.isEmpty { events.broadcast(.ended(ended.map { RevokedSession($0) })) }
+        events.broadcast(.factors(proven.map(ProvenFactor.init), isWhole: true))
         cache.evictAll()
         subjects.forgetAll()
         tiers.forgetAll()
@@ -206,19 +208,21 @@ final class ChangeLogPoller: Sendable {
         guard !changes.isEmpty else { return }
         let now = self.now()
         var (ended, accounts, hasSecrets): ([RevokedSession], [(user: UUID, standing: AccountStanding?)], Bool) = ([], [], false)
-        var identities: [TokenUser] = []
+        var (identities, proven): ([TokenUser], [ProvenFactor]) = ([], [])
         for logged in changes {
             switch logged.change {
             case .ended(let session): ended.append(RevokedSession(session, heardAt: now.wall.seconds))
             case .account(let user, let standing): accounts.append((user, standing))
             case .accountDeleted(let user): accounts.append((user, nil))
             case .identity(let key): identities.append(TokenUser(key.subject, of: key.source.name))
+            case .factor(let session): proven.append(ProvenFactor(session))
             case .secrets: hasSecrets = true
             case .switches, .apiKeys, .fence: break
             }
         }
         for (user, _) in accounts { cache.evict(user) }
         if !ended.isEmpty { events.broadcast(.ended(ended)) }
+        if !proven.isEmpty { events.broadcast(.factors(proven, isWhole: false)) }
         subjects.changed(accounts.map(\.user))
         subjects.forget(identities)
         tiers.changed(accounts, at: now.wall)
@@ -227,6 +231,10 @@ final class ChangeLogPoller: Sendable {
         let reading = Int64(self.now().monotonic.nanoseconds(since: start) / 1_000)
         events.report(.changesApplied(lags: changes.map { $0.age + reading }))
     }
+}
+
+extension ProvenFactor {
+    package init(_ session: ProvenSession) { self.init(session: session.id.text, at: session.at?.seconds) }
 }
 
 extension RevokedSession {

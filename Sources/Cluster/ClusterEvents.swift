@@ -35,6 +35,8 @@ package enum WorkerUpdate: Sendable, Equatable {
     /// The known tiers of these users may be out of date, or with nil those of every user and every subject: look each up again.
     case forgetTiers([TokenUser]?)
     case subjects([KnownSubject])
+    /// These sessions have proven the second factor, or with nil as the time do so no more; `isWhole`: no others have.
+    case factors([ProvenFactor], isWhole: Bool)
     /// The API keys in force.
     case keys(APIKeyTable)
 }

@@ -34,8 +34,10 @@ package enum Catalogue {
         }
     }
 
-    /// Those by which users see and change their accounts.
-    package static let accountEndpoints = endpoints.filter { $0.owner == .account }
+    /// Those by which users see and change their accounts; with `factors` also those of the second factor.
+    package static func accountEndpoints(factors: Bool) -> [CatalogueEndpoint] {
+        endpoints.filter { $0.owner == .account && (factors || !$0.shortName.hasPrefix("factors")) }
+    }
 
     package static let passkeyEndpoints = endpoints.filter { $0.owner == .passkeys }
 

@@ -90,7 +90,7 @@ extension Catalogue {
         return switch why {
         case .missing: "Authentication credentials were not provided."
         case .token, .revoked: "Invalid or expired token"
-        case .signInTooOld, .caller, .key: nil
+        case .signInTooOld, .noFactor, .caller, .key: nil
         }
     }
 
@@ -99,7 +99,7 @@ extension Catalogue {
         return switch why {
         case .missing: "Missing or invalid authorization header"
         case .token(let fault): fault.isExpired ? "Access token expired" : nil
-        case .revoked, .signInTooOld, .caller, .key: nil
+        case .revoked, .signInTooOld, .noFactor, .caller, .key: nil
         }
     }
 

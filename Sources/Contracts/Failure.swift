@@ -20,8 +20,10 @@ struct Failure: Error, Equatable, Sendable {
     struct Challenge: Equatable, Sendable {
         let error: String
         let description: String
-        /// How old the sign-in may be, in seconds.
+        /// How old the sign-in or the proof of a factor may be, in seconds.
         var maxAge: Int?
+        /// Whether a second factor is demanded (RFC 9470 §3).
+        var demandsFactor = false
     }
 
     init(_ status: UInt16, _ code: String, _ message: String, retryAfterSeconds: Int? = nil) {
@@ -78,6 +80,11 @@ struct Failure: Error, Equatable, Sendable {
             self.init(.unauthorized(.signInTooOld(maxAge: UInt32(clamping: seconds))), in: dialect)
             challenge = Challenge(
                 error: "insufficient_user_authentication", description: "A more recent sign-in is required", maxAge: Int(seconds))
+        case .noFactor(let seconds):
+            self.init(.unauthorized(.noFactor(maxAge: UInt32(clamping: seconds))), in: dialect)
+            challenge = Challenge(
+                error: "insufficient_user_authentication", description: "A second factor is required", maxAge: Int(seconds),
+                demandsFactor: true)
         }
     }
 
@@ -101,6 +108,7 @@ struct Failure: Error, Equatable, Sendable {
         if let challenge {
             let (error, description) = (Policy.quoted(challenge.error).rawBytes.text, Policy.quoted(challenge.description).rawBytes.text)
             text += ", error=\"\(error)\", error_description=\"\(description)\""
+            if challenge.demandsFactor { text += ", acr_values=\"\(Refusal.factorClass)\"" }
             if let maxAge = challenge.maxAge { text += ", max_age=\"\(maxAge)\"" }
         }
         return text

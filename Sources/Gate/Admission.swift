@@ -21,6 +21,7 @@ package struct Admission: ~Copyable {
     /// Fields of the expired token during a refresh; scratch.
     var expiredLines = FieldEdits()
     var revoked = RevokedSessions()
+    var proven = ProvenSessions()
     var tierCache: TierCache
     var accountDetails = AccountDetails(bytes: 8 << 20)
     /// By the issuer's index in the policy's trust.
@@ -311,7 +312,7 @@ package struct Admission: ~Copyable {
         return false
     }
 
-    /// Whether the caller meets the route's claims, tier and scopes, and has signed in lately enough. Anonymous callers get 401, because a
+    /// Whether the caller meets the route's claims, tier and scopes, and has signed in and proven a factor lately enough. Anonymous callers get 401, because a
     /// token may help.
     private mutating func authorise(_ gate: RouteGate, _ now: WallTime, _ decision: inout Decision) -> Bool {
         if gate.claims != 0 {
@@ -326,7 +327,8 @@ package struct Admission: ~Copyable {
         guard settleUnknownTier(gate, &decision) else { return false }
         if gate.scopes != 0, !holdsScopes(gate, &decision) { return false }
         if gate.looksAtAccount, !readAccount(gate, now, &decision) { return false }
-        return gate.maxAge == 0 || hasSignedInLately(gate.maxAge, now.seconds, &decision)
+        guard gate.stepsUp else { return true }
+        return hasSignedInLately(gate.maxAge, now.seconds, &decision) && hasFactor(gate, now.seconds, &decision)
     }
 
     // MARK: Limit

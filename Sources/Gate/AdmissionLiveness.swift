@@ -167,7 +167,7 @@ extension Admission {
     package func isOwn(issuer: Int) -> Bool { policy.trust.issuers[issuer].isOwn }
 
     /// The issuer of the gateway's own tokens, as identities name it.
-    private var ownIssuer: String { policy.trust.ownIssuer }
+    var ownIssuer: String { policy.trust.ownIssuer }
 }
 
 extension RouteGate {

@@ -26,7 +26,7 @@ package enum AuthOutcome: UInt8, CaseIterable, Sendable {
 package enum AuthReason: UInt8, CaseIterable, Sendable {
     case none, missing, severalAuthorizations, revoked, caller, actor, claims, tier, accountsUnavailable, refreshMismatch,
         refreshUnavailable
-    case signInTooOld
+    case signInTooOld, noFactor
     case foreignOrigin
     case banned, closed, attributes, scope
     case key, keyEnded, keyRoute
@@ -72,6 +72,7 @@ package enum AuthReason: UInt8, CaseIterable, Sendable {
         case .refreshMismatch: "refresh_mismatch"
         case .refreshUnavailable: "refresh_unavailable"
         case .signInTooOld: "sign_in_too_old"
+        case .noFactor: "no_factor"
         case .foreignOrigin: "foreign_origin"
         case .banned: "banned"
         case .closed: "closed"

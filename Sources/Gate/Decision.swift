@@ -125,6 +125,8 @@ package struct Decision: ~Copyable {
     package internal(set) var tierOrigin = TierOrigin.none
     /// When a revoked session ended, in seconds since 1970; nil if unknown.
     package internal(set) var sessionEndedAt: Int64?
+    /// When the session proved the second factor, where the route looks at that, in seconds since 1970.
+    var factorAt: Int64?
     package internal(set) var effects = DecisionEffects()
     /// Field changes of the request: identity fields to add, client fields to remove.
     package internal(set) var requestEdits = FieldEdits()
@@ -202,6 +204,7 @@ package struct Decision: ~Copyable {
         tier = nil
         tierOrigin = .none
         sessionEndedAt = nil
+        factorAt = nil
         effects = DecisionEffects()
         requestEdits.removeAll()
         answerEdits.removeAll()

@@ -57,6 +57,8 @@ package struct DecisionRecord: ~Copyable {
     /// The limit of the caller's API key, behind those of the route.
     private(set) var ownRate: LimitRate?
     private(set) var sessionEndedAt: Int64?
+    /// `Decision.factorAt`.
+    private(set) var factorAt: Int64?
     private(set) var hidesEmail = false
     /// `Decision.appGate`.
     private(set) var appGate: UInt8?
@@ -95,6 +97,7 @@ package struct DecisionRecord: ~Copyable {
         tierOrigin = decision.tierOrigin
         decidedAt = now.seconds
         sessionEndedAt = decision.sessionEndedAt
+        factorAt = decision.factorAt
         hidesEmail = decision.hidesEmail
         ownRate = decision.ownRate
         offersRefresh = decision.offersRefresh

@@ -69,6 +69,7 @@ package struct Explanation: Sendable, Equatable {
         if !rule.scopes.isEmpty { add("scope", Self.scopes(note, rule, policy)) }
         if !rule.attributes.isEmpty { add("attributes", Self.attributes(note, rule)) }
         if let maxAge = rule.maxAgeSeconds { add("sign-in", Self.signIn(note, maxAge)) }
+        if let factor = Self.factor(note, rule, policy) { add("factor", factor) }
         if refusal == .payloadTooLarge { add("size", "the content is larger than \(rule.bodyLimit) bytes") }
         for index in rule.limits.indices { add("limit", Self.limit(note, rule, index)) }
         if let limit = Self.keyLimit(note, rule) { add("limit", limit) }
@@ -239,6 +240,16 @@ package struct Explanation: Sendable, Equatable {
         guard let signedInAt = note.signedInAt else { return "\(needed), the token has no auth_time" }
         let age = note.decidedAt - signedInAt
         return age < 0 ? "\(needed), auth_time is \(-age) s in the future" : "\(needed), it was \(age) s ago"
+    }
+
+    private static func factor(_ note: borrowing DecisionRecord, _ rule: RouteRule, _ policy: Policy) -> String? {
+        guard rule.factorSeconds != nil || rule.factorTier != nil else { return nil }
+        let needed =
+            rule.factorSeconds.map { "a second factor at most \($0) s ago is needed" }
+            ?? "from the tier \(policy.tiers.name(of: rule.factorTier ?? .lowest)) on, a second factor is needed"
+        guard note.issuerIndex >= 0 else { return needed }
+        guard let at = note.factorAt else { return "\(needed), the session has proven none" }
+        return "\(needed), it was proven \(note.decidedAt - at) s ago"
     }
 
     private static func filter(_ note: borrowing DecisionRecord, _ rule: RouteRule, _ policy: Policy) -> String {

@@ -73,6 +73,8 @@ package enum Refusal: Equatable, Sendable {
         case revoked
         /// The user signed in longer ago than the route allows, in seconds, or the token does not say when (RFC 9470).
         case signInTooOld(maxAge: UInt32)
+        /// The session has not proven a second factor within so many seconds (RFC 9470).
+        case noFactor(maxAge: UInt32)
         /// The gateway's own endpoint is for internal callers, and this is none.
         case caller
         /// There is no such API key, or it has ended.
@@ -170,7 +172,8 @@ package enum Refusal: Equatable, Sendable {
     package var code: RefusalCode {
         switch self {
         case .badRequest: .badRequest
-        case .unauthorized(.missing), .unauthorized(.signInTooOld), .unauthorized(.caller), .unauthorized(.key): .unauthorized
+        case .unauthorized(.missing), .unauthorized(.signInTooOld), .unauthorized(.noFactor), .unauthorized(.caller), .unauthorized(.key):
+            .unauthorized
         case .unauthorized(.token(let fault)): fault.isExpired ? .tokenExpired : .unauthorized
         case .unauthorized(.revoked): .tokenRevoked
         case .forbidden: .forbidden

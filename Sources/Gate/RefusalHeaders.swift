@@ -22,6 +22,16 @@ extension Refusal {
         }
     }
 
+    /// The authentication class that `acr_values` names where a second factor is demanded.
+    package static var factorClass: StaticString { "urn:tollgate:acr:factor" }
+
+    /// How old the sign-in or the proof of a factor may be, in seconds; nil if that is not the reason.
+    private var authenticationAge: UInt32? {
+        if case .unauthorized(.signInTooOld(let maxAge)) = self { return maxAge }
+        if case .unauthorized(.noFactor(let maxAge)) = self { return maxAge }
+        return nil
+    }
+
     private typealias Challenge = (error: StaticString, description: StaticString)
 
     /// `error` and `error_description`; nil for the realm alone, as for a client that sent no credentials (RFC 6750, 3.1).
@@ -35,6 +45,7 @@ extension Refusal {
         switch why {
         case .missing, .caller: nil
         case .signInTooOld: ("insufficient_user_authentication", "A more recent sign-in is required")
+        case .noFactor: ("insufficient_user_authentication", "A second factor is required")
         case .token(let fault): ("invalid_token", fault.errorDescription)
         case .key: ("invalid_token", "A valid API key is required")
         case .revoked: ("invalid_token", "The token's session has ended")
@@ -63,7 +74,11 @@ extension Refusal {
             edits.append("\", error_description=\"")
             edits.append(challenge.description)
         }
-        if case .unauthorized(.signInTooOld(let maxAge)) = self {
+        if case .unauthorized(.noFactor) = self {
+            edits.append("\", acr_values=\"")
+            edits.append(Self.factorClass)
+        }
+        if let maxAge = authenticationAge {
             edits.append("\", max_age=\"")
             edits.append(decimal: UInt64(maxAge))
         }

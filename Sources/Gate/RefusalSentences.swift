@@ -17,6 +17,7 @@ extension Refusal {
             fault.isExpired ? "The access token has expired." : "The access token is not valid."
         case .unauthorized(.revoked): "The session has ended."
         case .unauthorized(.signInTooOld): "This needs a more recent sign-in."
+        case .unauthorized(.noFactor): "This needs a second factor."
         case .unauthorized(.caller): "Only internal callers may do this."
         case .unauthorized(.key): "A valid API key is required."
         case .forbidden(.key): "The API key is not for this."

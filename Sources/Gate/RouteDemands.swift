@@ -37,6 +37,7 @@ struct RouteDemands: Hashable, Sendable {
     private let resource: ProtectedResource?
     private let attributes: [AttributeRequirement]
     private let maxAgeSeconds: UInt32
+    private let factorSeconds: UInt32
     private let limits: [Limit]
     private let filter: Filter?
     private let denyFrom: NetworkList?
@@ -50,6 +51,7 @@ struct RouteDemands: Hashable, Sendable {
         resource = rule.resource
         attributes = rule.attributes
         maxAgeSeconds = rule.maxAgeSeconds ?? .max
+        factorSeconds = rule.factorSeconds ?? .max
         limits = rule.shadow.contains(.limit) ? [] : rule.limits.map { Limit($0, by: rule.limitBy) }
         denyFrom = rule.denyFrom
         allowFrom = rule.allowFrom
@@ -71,6 +73,7 @@ struct RouteDemands: Hashable, Sendable {
     /// Whether it refuses a caller, or withholds from one, what `other` lets through. Each of two may be stricter than the other.
     func isStricter(than other: Self) -> Bool {
         if other.admitted & ~admitted != 0 || tier > other.tier || maxAgeSeconds < other.maxAgeSeconds { return true }
+        if factorSeconds < other.factorSeconds { return true }
         if let filter, filter != other.filter { return true }
         if denyFrom != nil && denyFrom != other.denyFrom || allowFrom != nil && allowFrom != other.allowFrom { return true }
         if !claims.allSatisfy(other.claims.contains) || !attributes.allSatisfy(other.attributes.contains) { return true }

@@ -11,6 +11,12 @@ struct RouteGate: Sendable {
     let tier: Tier?
     /// How many seconds ago the sign-in may be at most; 0 for any time.
     let maxAge: UInt32
+    /// How many seconds ago the second factor may have been proven at most; 0 for any time, or never.
+    let factorAge: UInt32
+    /// From which tier on it must have been proven at all.
+    let factorTier: Tier?
+    /// Whether it looks at the age of the sign-in or at the factor.
+    let stepsUp: Bool
     /// Whether the upstream gets the identity as a JWT as well.
     let signsIdentity: Bool
     /// Whether its answers are filtered by the caller's tier, beyond shadow mode.
@@ -69,7 +75,8 @@ struct RouteGate: Sendable {
     init(_ rule: RouteRule, corsNumber: Int, trust: Trust, _ table: AttributeTable, texts: inout [UInt8]) throws(RouteFault) {
         let looksAtIdentity =
             rule.tier != nil || !rule.claims.isEmpty || !rule.filters.isEmpty || rule.maxAgeSeconds != nil || rule.signsIdentity
-            || !rule.scopes.isEmpty || !rule.attributes.isEmpty || !rule.forwardedAttributes.isEmpty || rule.announcesMerges
+            || rule.factorSeconds != nil || !rule.scopes.isEmpty || !rule.attributes.isEmpty || !rule.forwardedAttributes.isEmpty
+            || rule.announcesMerges
         if rule.auth == .none && looksAtIdentity { throw .identityNeeded(rule.name) }
         target = rule.target
         auth = rule.auth
@@ -77,6 +84,9 @@ struct RouteGate: Sendable {
         refusesActors = rule.target.isLocal && !rule.isDocument
         tier = rule.tier
         maxAge = rule.maxAgeSeconds ?? 0
+        factorAge = rule.factorSeconds ?? 0
+        factorTier = rule.factorTier
+        stepsUp = maxAge != 0 || factorAge != 0 || factorTier != nil
         signsIdentity = rule.signsIdentity
         filters = !rule.filters.isEmpty && !rule.shadow.contains(.filter)
         claims = try Self.mask(rule, trust)

@@ -94,6 +94,10 @@ package struct RouteRule: Sendable {
     package var announcesMerges: Bool
     /// How long ago the sign-in may be, in seconds, 1 or more; nil for any time (`max-age=`).
     package var maxAgeSeconds: UInt32?
+    /// How long ago the session may have proven the second factor, in seconds, 1 or more; nil for any time, or never (`factor=`).
+    package var factorSeconds: UInt32?
+    /// The tier from which on users must have proven it (`TOLLGATE_FACTOR`).
+    package var factorTier: Tier?
     /// Whether the upstream gets the identity as a JWT, too (`identity=signed`).
     package var signsIdentity: Bool
     /// Whether the upstream gets the bearer (`forward=authorization`).

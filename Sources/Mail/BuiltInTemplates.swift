@@ -48,6 +48,12 @@ enum BuiltInTemplates {
         .phoneChanged: notice(
             "Your phone number for {app} was changed", "The phone number of your account was changed.",
             "If that was you, there is nothing to do. If not, choose a new password at once: that ends all other sessions."),
+        .factorAdded: notice(
+            "A second factor for {app} was set up", "An authenticator app was set up as the second factor of your account.",
+            "If that was you, there is nothing to do. If not, choose a new password at once, and ask for help."),
+        .factorRemoved: notice(
+            "The second factor for {app} was removed", "Your account no longer has a second factor.",
+            "If that was you, there is nothing to do. If not, choose a new password at once, and ask for help."),
         .smsNotice: "{app}: what signs in to your account was changed ({time}). If that was not you, secure your account at once.",
         .emailLeft: notice(
             "Your email for {app} was changed", "The address of your account was changed. It is no longer this one.",
@@ -147,6 +153,13 @@ enum BuiltInTemplates {
         .phoneChanged: germanNotice(
             "Deine Telefonnummer für {app} wurde geändert", "Die Telefonnummer deines Kontos wurde geändert.",
             "Falls du das warst, ist nichts zu tun. Falls nicht, wähle sofort ein neues Passwort: Das beendet alle anderen Sitzungen."),
+        .factorAdded: germanNotice(
+            "Ein zweiter Faktor für {app} wurde eingerichtet",
+            "Eine Authenticator-App wurde als zweiter Faktor deines Kontos eingerichtet.",
+            "Falls du das warst, ist nichts zu tun. Falls nicht, wähle sofort ein neues Passwort, und bitte um Hilfe."),
+        .factorRemoved: germanNotice(
+            "Der zweite Faktor für {app} wurde entfernt", "Dein Konto hat keinen zweiten Faktor mehr.",
+            "Falls du das warst, ist nichts zu tun. Falls nicht, wähle sofort ein neues Passwort, und bitte um Hilfe."),
         .smsNotice: "{app}: Die Anmeldung deines Kontos wurde geändert ({time}). Falls du das nicht warst, sichere dein Konto sofort.",
         .emailLeft: germanNotice(
             "Deine E-Mail-Adresse für {app} wurde geändert", "Die Adresse deines Kontos wurde geändert. Es ist nicht mehr diese.",

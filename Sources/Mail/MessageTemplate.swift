@@ -22,6 +22,8 @@ enum TemplateName: String, CaseIterable, Sendable {
     case passkeyRemoved = "passkey-removed"
     case passkeyCounterFell = "passkey-counter"
     case phoneChanged = "phone-changed"
+    case factorAdded = "factor-added"
+    case factorRemoved = "factor-removed"
     /// A notice to a phone, whatever has changed.
     case smsNotice = "sms-notice"
 
@@ -33,7 +35,7 @@ enum TemplateName: String, CaseIterable, Sendable {
         case .signUp, .code, .emailCode, .recovery, .sms, .resetToken: "code"
         case .reset: "link"
         case .newDevice, .passwordChanged, .emailChanged, .emailLeft, .identityLinked, .identityUnlinked, .phoneChanged, .smsNotice,
-            .passkeyAdded, .passkeyRemoved, .passkeyCounterFell:
+            .passkeyAdded, .passkeyRemoved, .passkeyCounterFell, .factorAdded, .factorRemoved:
             nil
         }
     }
@@ -58,7 +60,7 @@ enum TemplateName: String, CaseIterable, Sendable {
         case .emailLeft: (values["link"], values["until"]) = ("https://example.org/return?token=x", "2027-01-18 08:00 UTC")
         case .identityLinked, .identityUnlinked: values["provider"] = "google"
         case .passkeyAdded, .passkeyRemoved, .passkeyCounterFell: values["passkey"] = "iPhone"
-        case .newDevice, .passwordChanged, .emailChanged, .phoneChanged, .smsNotice: break
+        case .newDevice, .passwordChanged, .emailChanged, .phoneChanged, .factorAdded, .factorRemoved, .smsNotice: break
         }
         if demanded == nil { (values["device"], values["address"], values["time"]) = ("iPhone", "192.0.2.7", "2027-01-15 08:00 UTC") }
         return values

@@ -41,6 +41,8 @@ struct MessageTemplates: Sendable, Equatable {
             case .passkeyAdded: .passkeyAdded
             case .passkeyRemoved: .passkeyRemoved
             case .passkeyCounterFell: .passkeyCounterFell
+            case .factorAdded: .factorAdded
+            case .factorRemoved: .factorRemoved
             }
         let name = if case .phone = message.recipient { TemplateName.smsNotice } else { mail }
         let link = token.flatMap { token in plan.wayBackURL.map { Self.link($0, token) } }

@@ -32,6 +32,30 @@ extension AccountDeclaration: OptionTarget {
     }
 }
 
+/// `TOLLGATE_FACTOR`.
+package enum FactorChoice: Hashable, Sendable {
+    case off, offered
+    /// Users of this tier and above must prove one.
+    case required(Tier)
+
+    init(_ text: String, _ tiers: TierList) throws(ParseError) {
+        let required = "required:"
+        switch text {
+        case "off": self = .off
+        case "offered": self = .offered
+        case _ where text.hasPrefix(required):
+            guard let tier = tiers.rank(of: String(text.dropFirst(required.count))) else {
+                throw ParseError("names no tier behind required:, write one of \(tiers.names.joined(separator: ", "))")
+            }
+            self = .required(tier)
+        default: throw ParseError("must be off, offered or required:TIER")
+        }
+    }
+
+    /// The tier from which on users must prove one; nil for none.
+    package var leastTier: Tier? { if case .required(let tier) = self { tier } else { nil } }
+}
+
 extension AttributeName {
     /// A name in the list of an option.
     static func part(_ text: String) throws(ParseError) -> AttributeName {

@@ -95,6 +95,7 @@ package struct Configuration: Sendable {
     package var keySecret: [UInt8]?
     /// The most sessions of one account, by its tier's rank.
     package var maxSessions: [Int] = []
+    package var factor = FactorChoice.off
     /// Lifetimes of access tokens and of sessions by contract, each with the full name of its variable.
     package var accessLifetimes: [EnvEntry] = []
     package var refreshLifetimes: [EnvEntry] = []

@@ -46,6 +46,17 @@ extension ConfigurationReader {
         fault(.tlsClientCRL, "needs the CA whose certificates it revokes, set \(Setting.tlsClientCA.name) or remove it")
     }
 
+    /// Refuses to demand what users can prove nowhere.
+    mutating func checkFactor() {
+        let needed = "needs the endpoints at which users prove a second factor, set"
+        if configuration.factor != .off, configuration.account == nil {
+            fault(.factor, "\(needed) \(Setting.account.name) to a path like /account")
+        }
+        for route in configuration.routes where route.rule.factorSeconds != nil && configuration.factor == .off {
+            findings.fault(route, "has factor=, which \(needed) \(Setting.factor.name)=offered")
+        }
+    }
+
     /// Refuses routes that would make a second `Strict-Transport-Security`.
     mutating func checkStrictTransport() {
         guard configuration.strictTransport != nil else { return }

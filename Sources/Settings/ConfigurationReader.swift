@@ -44,6 +44,7 @@ struct ConfigurationReader {
         checkProxies()
         checkListeners()
         checkStrictTransport()
+        checkFactor()
         checkRevocationLists()
         checkInternals()
         checkIssuers()

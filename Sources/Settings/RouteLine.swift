@@ -62,6 +62,10 @@ extension RouteDeclaration: OptionTarget {
             "how long ago the user may have signed in; older sign-ins, and tokens without `auth_time`, get 401 `insufficient_user_authentication` (RFC 9470)"
         )
         LineOption(
+            "factor", ifSet: \.rule.factorSeconds, .duration(1_000...2_592_000_000, unit: 1_000), "10m",
+            "how long ago the session may have proven a [second factor](second-factor.md), up to 30 days; others, outside tokens and API keys get 401 `insufficient_user_authentication` with `acr_values`"
+        )
+        LineOption(
             "identity", \.rule.signsIdentity, .choice([("headers", false), ("signed", true)]),
             "`signed` adds `X-Tollgate-Identity`, a JWT of the gateway's key for this route's upstream")
         LineOption(
@@ -317,7 +321,8 @@ extension RouteDeclaration {
     private static func checkTogether(_ line: inout OptionLine, _ rule: RouteRule) {
         if rule.auth == .none {
             let keys = [
-                "tier", "claims", "scope", "attributes", "forward-attributes", "merge", "max-age", "stream-expiry", "stream-warning",
+                "tier", "claims", "scope", "attributes", "forward-attributes", "merge", "max-age", "factor", "stream-expiry",
+                "stream-warning",
             ]
             for key in keys where line.has(key) {
                 line.fault("\(key)= does not go with auth=none, which ignores the identity, write auth=required")
@@ -335,7 +340,7 @@ extension RouteDeclaration {
             }
         }
         if rule.auth == .key {
-            for key in ["claims", "attributes", "forward-attributes", "merge", "max-age"] where line.has(key) {
+            for key in ["claims", "attributes", "forward-attributes", "merge", "max-age", "factor"] where line.has(key) {
                 line.fault(
                     "\(key)= does not go with auth=key, whose callers have no token and no account, remove it or write auth=required,key")
             }

@@ -166,6 +166,11 @@ struct SettingReader: Sendable {
         }
     }
 
+    static let factor = SettingReader(\.factor) { reader, setting in
+        let tiers = reader.configuration.tiers
+        return reader.parse(setting, reader.text(setting)) { text throws(ParseError) in try FactorChoice(text, tiers) }
+    }
+
     static let scopes = SettingReader(\.tierScopes) { reader, setting in
         let (words, tiers) = (reader.words(setting), reader.configuration.tiers)
         return reader.parse(setting, reader.text(setting)) { _ throws(ParseError) in try TypedText.scopesByTier(words, tiers) }

@@ -319,6 +319,10 @@ extension Setting {
         "TOLLGATE_MAX_SESSIONS", .maxSessions, default: "100",
         "The maximum number of sessions of one account, or by tier like `free:5,premium:20`; a sign-in beyond it ends the one that was not used for longest. A tier that is left out has the number of the nearest lower one."
     )
+    package static let factor = Setting(
+        "TOLLGATE_FACTOR", .factor, default: "off",
+        "The [second factor](second-factor.md) of accounts, authenticator apps and backup codes, which needs `TOLLGATE_ACCOUNT`: `off`, `offered`, or `required:TIER`, by which users of that tier and above must have proven one in their session on routes that identify them."
+    )
     package static let tlsClientCA = Setting(
         "TOLLGATE_TLS_CLIENT_CA", .oneFile(\.tlsClientAuthority),
         "PEM file of the CA of internal callers (mTLS): a client certificate is requested but optional, and must chain to this CA. A changed file is reloaded without a restart."
@@ -357,7 +361,7 @@ extension Setting {
 
     package static let notices = Setting(
         "TOLLGATE_NOTICES", .words(\.notices, allowingCommas: true, TypedText.noticeTopic).emptyIsNone,
-        "The changes of an account of which its user is told by mail, separated by commas or spaces: `new-device` (a sign-in on a device that the account was not used on before), `password` (also a provider that is linked or unlinked), `email` (also a phone; also to the address before, with a way back for 72 h, which needs `TOLLGATE_ACCOUNT`), `passkey` (added, removed, or perhaps copied). See [accounts](accounts.md#notices)."
+        "The changes of an account of which its user is told by mail, separated by commas or spaces: `new-device` (a sign-in on a device that the account was not used on before), `password` (also a provider that is linked or unlinked), `email` (also a phone; also to the address before, with a way back for 72 h, which needs `TOLLGATE_ACCOUNT`), `passkey` (added, removed, or perhaps copied), `factor` (a [second factor](second-factor.md) that is set up or removed). See [accounts](accounts.md#notices)."
     )
 
     package static let compressionTypes = Setting(
@@ -381,7 +385,7 @@ extension Setting {
             product,
             appleStore, googleStore, stripeStore, revenueCatStore, plain.transfersPurchases.row, databaseURL,
             databaseDirectURL,
-            ownDatabaseURL, ownDatabaseDirectURL, plain.databaseSchema.row, plain.mustConfirmEmail.row, maxSessions,
+            ownDatabaseURL, ownDatabaseDirectURL, plain.databaseSchema.row, plain.mustConfirmEmail.row, maxSessions, factor,
             plain.signUpLimit.row, accessLifetime, refreshLifetime, plain.refreshGraceSeconds.row, plain.contactAgeSeconds.row,
             plain.tierGraceSeconds.row,
             plain.headerTimeoutMilliseconds.row, plain.bodyTimeoutMilliseconds.row, plain.bodyRate.row, plain.cancelsOnHalfClose.row,

@@ -218,7 +218,7 @@ package enum TypedText {
 
     /// A change of an account of which its user may be told.
     package static func noticeTopic(_ text: String) throws(ParseError) -> String {
-        try choice(text, ["new-device", "password", "email", "passkey"])
+        try choice(text, ["new-device", "password", "email", "passkey", "factor"])
     }
 
     /// The hash of an app for Android's SMS Retriever.

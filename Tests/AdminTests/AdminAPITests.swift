@@ -59,7 +59,7 @@ import Wire
         .usersRead: [
             "listUsers", "getUser", "listAuditEvents", "listPurchases", "getPurchase", "listStoreEvents", "listEvents",
             "listEventSubscribers",
-        ], .usersWrite: ["mergeDone", "removePasskey", "banUser", "unbanUser", "setAttributes", "changeAttributes"],
+        ], .usersWrite: ["mergeDone", "removePasskey", "banUser", "unbanUser", "resetFactors", "setAttributes", "changeAttributes"],
         .tier: ["setTier", "forgetTier", "syncPurchase", "replayStoreEvent"],
         .sessions: ["revokeUser", "revokeSession"], .delete: ["deleteUser"],
         .gatewayRead: ["getNow", "watch", "listUpstreams", "listDecisions", "listAPIKeys"],

@@ -64,13 +64,14 @@ final class ContractWorld: StoryWorld {
         guard let work = made else { throw StoryFault("the system gives no threads") }
         var context = AccountContext(store: accounts ?? store, clock: clock.accountClock, notice: { _ in })
         context.notices = notices
+        context.offersFactor = true
         let mint = TokenMint(
             issuer: Self.issuer, audience: "tollgate", signingKey: { key },
             refreshKeys: RefreshTokenKeys(secret: Self.secret), refreshJWTs: try RefreshJWTs(secret: Self.secret, issuer: Self.issuer))
         var table = MountTable()
         table.own = [
             OwnMount("purchases", base: "/purchases", Catalogue.purchaseEndpoints(of: Set(PurchaseSource.allCases))),
-            OwnMount("account", base: "/account", Catalogue.accountEndpoints + Catalogue.passkeyEndpoints),
+            OwnMount("account", base: "/account", Catalogue.accountEndpoints(factors: true) + Catalogue.passkeyEndpoints),
         ].compactMap(\.self)
         table.mounts = try mounts.split(separator: " ").map { try Mount(parsing: String($0)) }
         endpoints = try table.endpoints + table.pages(beside: [])
@@ -115,6 +116,7 @@ final class ContractWorld: StoryWorld {
         services.life?.passkeys = Passkeys(
             RelyingParty(id: "example.org", name: "Example", origins: ["https://example.org"]), contracts: table.mounts.map(\.contract),
             context: context, mint: mint, limiter: limiter, secret: Self.secret, ways: Catalogue.ways(of: table.mounts.map(\.contract)))
+        services.life?.factors = Factors(context: context, sessions: sessions, limiter: limiter, secret: Self.secret, issuer: "Example App")
         services.life?.notices = Notices(context: context, courier: post, limiter: limiter, secret: Self.secret)
         self.context = context
         administration = Administration(context: context, work: work, actor: .command)
@@ -169,6 +171,10 @@ final class ContractWorld: StoryWorld {
             if case .ended(let session) = logged.change { RevokedSession(id: session.id.text, until: .max) } else { nil }
         }
         admission.revoke(ended, at: clock.now.wall.seconds)
+        let proven = reading.changes.compactMap { logged -> ProvenFactor? in
+            if case .factor(let session) = logged.change { ProvenFactor(session: session.id.text, at: session.at?.seconds) } else { nil }
+        }
+        admission.learn(proven, at: clock.now.wall.seconds)
         if ended.count < reading.changes.count { admission.forgetUsers() }
     }
 

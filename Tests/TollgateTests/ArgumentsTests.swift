@@ -37,7 +37,7 @@ import Testing
         ("keys", "`keys` needs list, rotate or jwks after it"),
         (
             "user",
-            "`user` needs list, show, create, import, set-tier, set-attributes, revoke, ban, unban, merge-done, remove-passkey or delete after it"
+            "`user` needs list, show, create, import, set-tier, set-attributes, revoke, ban, unban, reset-factors, merge-done, remove-passkey or delete after it"
         ),
         ("user lst", #""user lst" is no command, the nearest is `user list`"#),
         ("user list x", #""x" is one word too many for `user list`"#),

@@ -17,7 +17,7 @@ import Workbench
         ("scope=feed:read,b", #""scope":["feed:read","b"]"#),
         ("attributes=role=a|b,c=d", #""attributes":["role=a|b","c=d"]"#),
         ("forward-attributes=role,avatar_url", #""forward_attributes":["role","avatar_url"]"#), ("merge=announce", #""merge":"announce""#),
-        ("max-age=5m", #""max_age":"5m""#), ("identity=signed", #""identity":"signed""#),
+        ("max-age=5m", #""max_age":"5m""#), ("factor=10m", #""factor":"10m""#), ("identity=signed", #""identity":"signed""#),
         ("forward=authorization,email,name", #""forward":["authorization","email","name"]"#),
         ("keep=X-Original-URL", #""keep":["X-Original-URL"]"#),
         ("split=5%:v", #""split":"5%:v""#), ("split-by=session", #""split_by":"session""#),
@@ -184,7 +184,8 @@ import Workbench
         #expect(
             whole.attributes.map(\.values) == [["a", "b"], ["d"]] && whole.attributes.map(\.name) == ["role", "c"] && whole.announcesMerges)
         #expect(whole.forwardedAttributes.map(\.field) == ["X-User-Attribute-Role", "X-User-Attribute-Avatar-Url"])
-        #expect(whole.signsIdentity && whole.forwardsAuthorization && whole.forwardsEmail && whole.forwardsName)
+        #expect(
+            whole.factorSeconds == 600 && whole.signsIdentity && whole.forwardsAuthorization && whole.forwardsEmail && whole.forwardsName)
         #expect(
             whole.keptFields.text == "X-Original-URL" && whole.strip == "/a" && whole.timeoutMilliseconds == 5_000 && whole.retries == 2)
         #expect(whole.bodyLimit == 64 << 20 && whole.errors == .problem && whole.encodedSlashPasses && !whole.takesWebSockets)

@@ -40,6 +40,9 @@ package struct AttemptBucket: Sendable, Hashable {
         case addressOpenings = "address-openings"
         /// Password changes of one account by its own sessions. Each drops the codes and reset tokens sent to its email.
         case passwordChanges = "password-changes"
+        /// Wrong codes of the second factor from one session, and of one account: a thief of a session leaves some to the owner's.
+        case sessionFactors = "session-factors"
+        case accountFactors = "account-factors"
         /// Wrong admin tokens from one address.
         case adminFailures = "admin-failures"
     }
@@ -107,6 +110,8 @@ package struct AttemptRates: Sendable, Equatable {
         case .addressOpenings: openings
         case .passwordChanges: AttemptRate(burst: 10, perHour: 20)
         case .adminFailures: AttemptRate(burst: 20, perHour: 60)
+        case .sessionFactors: AttemptRate(burst: 5, perHour: 10)
+        case .accountFactors: AttemptRate(burst: 15, perHour: 30)
         }
     }
 }

@@ -18,7 +18,7 @@ package enum AddressHistory {
             case .accountDeleted, .identityLinked, .emailConfirmed, .emailChanged, .emailReleased, .phoneChanged,
                 .passwordChanged, .sessionEnded, .refreshReuse, .refreshAhead, .tierChanged, .purchaseChanged, .actorGranted, .actorRevoked,
                 .identityUnlinked, .attributesChanged, .accountBanned, .accountUnbanned, .accountMerged, .accountClosed, .accountReopened,
-                .apiKeyCreated, .apiKeyRevoked, .passkeyCounterFell:
+                .apiKeyCreated, .apiKeyRevoked, .passkeyCounterFell, .factorAdded, .factorRemoved, .backupCodesMade, .backupCodeUsed:
                 continue
             }
         }

@@ -4,6 +4,8 @@ package import Wire
 package enum RecencyRefusal: Sendable, Equatable {
     /// The sign-in is too old: it may have so many seconds.
     case notRecent(maxAge: Int64)
+    /// The second factor was not proven in that time.
+    case noFactor(maxAge: Int64)
     case sessionEnded
 }
 

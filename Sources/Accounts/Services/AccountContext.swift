@@ -18,6 +18,8 @@ package struct AccountContext: Sendable {
     /// `TOLLGATE_NOTICES`.
     package var notices: Set<NoticeTopic> = []
     package var contactAge: Int64?
+    /// Whether accounts may have a second factor (`TOLLGATE_FACTOR`).
+    package var offersFactor = false
     /// Where tasks run that call the store; nil: on the threads of all tasks.
     package let executor: (any TaskExecutor)?
 

@@ -125,6 +125,12 @@ package struct AccountDirectory: Sendable {
         try await context.ask(await context.store.endedSessions())
     }
 
+    /// The sessions whose proof of a second factor still counts somewhere. Read like ended ones.
+    package func provenSessions() async throws(AccountFailure) -> [ProvenSession] {
+        let start = context.storeTime.advanced(seconds: -KeptFactor.mostSeconds)
+        return try await context.ask(await context.store.provenSessions(since: start))
+    }
+
     /// The changes from `mark` on; without a mark, only where the change log ends. Each reading also reads the clock of the store.
     package func changes(since mark: ChangeMark?) async throws(AccountFailure) -> ChangeReading {
         let asked = context.clock.now()

@@ -10,6 +10,8 @@ package struct AccountLife: Sendable {
     package var notices: Notices?
     /// nil without `TOLLGATE_PASSKEY`.
     package var passkeys: Passkeys?
+    /// nil without `TOLLGATE_FACTOR`.
+    package var factors: Factors?
 
     package init(writable: Set<String>, own: OwnAccount, leaving: Leaving, merges: Merges, appleNotices: AppleNotices) {
         self.writable = writable

@@ -162,6 +162,14 @@ package struct Administration: Sendable {
         return false
     }
 
+    /// Removes the second factor of an account, for a user who has lost it, who is told; false if it has none.
+    package func resetFactors(_ user: UUID) async throws(AccountError<AdministrationRefusal>) -> Bool {
+        var audit = context.audit(by: actor)
+        audit.notices = [.factor]
+        let told = audit
+        return try await present(await context.store.dropFactor(of: user, told))
+    }
+
     /// Services have moved what was the merged account's; false if the merge was not announced.
     @discardableResult
     package func mergeDone(from: UUID, to account: UUID) async throws(AccountFailure) -> Bool {

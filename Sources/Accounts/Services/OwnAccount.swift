@@ -25,6 +25,8 @@ package struct KeptAccount: Sendable {
     package let devices: [KnownDevice]
     package let purchases: [Purchase]
     package let actors: [ActorName]
+    /// Without its secret.
+    package let factor: KeptFactor?
     /// Newest first.
     package let events: [AuditEvent]
 }
@@ -112,6 +114,7 @@ package struct OwnAccount: Sendable {
             sessions: try await context.ask(await store.sessions(of: user, now: now)),
             devices: try await context.ask(await store.devices(of: user)),
             purchases: try await context.ask(await store.purchases(of: user)).map { $0.current(at: now) },
-            actors: try await context.ask(await store.grants(of: user)), events: events)
+            actors: try await context.ask(await store.grants(of: user)),
+            factor: try await context.ask(await store.factor(of: user)), events: events)
     }
 }

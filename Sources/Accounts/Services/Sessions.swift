@@ -154,14 +154,25 @@ package struct Sessions: Sendable {
         return signIn?.account.id == caller.user && signIn?.session != nil ? signIn : nil
     }
 
-    /// Throws unless the caller's user has signed in within `Session.recentSeconds`, or has no way to sign in again, as guests.
+    /// Throws unless the caller's user has signed in within `Session.recentSeconds`, and proven the second factor, if the account has one. A
+    /// user who has no way to sign in again, as a guest, need not.
     package func requireRecentSignIn(_ caller: CallerSession) async throws(AccountError<RecencyRefusal>) {
-        let isAllowed = try await context.value(orRefuse: RecencyRefusal.sessionEnded) { () throws(AccountFailure) -> Bool? in
+        let now = context.storeTime
+        let (isProven, isAllowed) = try await context.value(orRefuse: RecencyRefusal.sessionEnded) {
+            () throws(AccountFailure) -> (Bool, Bool)? in
             guard let signIn = try await open(caller), let session = signIn.session else { return nil }
-            if session.isRecent(at: context.storeTime) { return true }
-            return !signIn.account.hasSignIn(try await context.ask(await context.store.identities(of: caller.user)))
+            let hasFactor = try await hasFactor(caller.user)
+            let isProven = !hasFactor || session.hasFactor(at: now)
+            if session.isRecent(at: now) { return (isProven, true) }
+            return (isProven, !signIn.account.hasSignIn(try await context.ask(await context.store.identities(of: caller.user))))
         }
+        guard isProven else { throw .refused(.noFactor(maxAge: KeptFactor.recentSeconds)) }
         guard isAllowed else { throw .refused(.notRecent(maxAge: Session.recentSeconds)) }
+    }
+
+    private func hasFactor(_ user: UUID) async throws(AccountFailure) -> Bool {
+        guard context.offersFactor else { return false }
+        return try await context.ask(await context.store.factor(of: user))?.confirmedAt != nil
     }
 
     /// Runs `body` if the caller's session is open.

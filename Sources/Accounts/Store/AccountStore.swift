@@ -7,7 +7,7 @@ package import Wire
 /// transactions and has no rules of its own. May be called from any task.
 package protocol AccountStore: AccountRecords, SessionRecords, OutsideRecords, ContactRecords, OperatorRecords, PurchaseRecords,
     GatewayRecords, OwnAccountRecords, MergeRecords, LeavingRecords, EventRecords, NoticeRecords,
-    SwitchRecords, APIKeyRecords, AppRecords, PasskeyRecords
+    SwitchRecords, APIKeyRecords, AppRecords, PasskeyRecords, FactorRecords
 {
     /// Connects and migrates the schema. The other methods do so too, at first use.
     func prepare() async throws(StoreFault)

@@ -14,6 +14,8 @@ package enum StoreChange: Sendable, Hashable {
     case switches
     /// An API key was added or revoked.
     case apiKeys
+    /// A session has proven the second factor, or its proof counts no more.
+    case factor(ProvenSession)
     /// This gateway waits until the others have applied what was committed before.
     case fence(by: UUID)
 }

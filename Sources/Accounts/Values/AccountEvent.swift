@@ -74,7 +74,7 @@ extension AccountEvent.Kind {
         case .tierChanged: self = .tierChanged
         case .purchaseChanged: self = .purchaseChanged
         case .sessionEnded, .refreshAhead, .actorGranted, .actorRevoked, .attributesChanged, .apiKeyCreated, .apiKeyRevoked,
-            .passkeyCounterFell:
+            .passkeyCounterFell, .factorAdded, .factorRemoved, .backupCodesMade, .backupCodeUsed:
             return nil
         }
     }

@@ -33,6 +33,10 @@ package struct AuditEvent: Sendable, Equatable {
         case apiKeyCreated = "api-key-created"
         case apiKeyRevoked = "api-key-revoked"
         case passkeyCounterFell = "passkey-counter-fell"
+        case factorAdded = "factor-added"
+        case factorRemoved = "factor-removed"
+        case backupCodesMade = "backup-codes-made"
+        case backupCodeUsed = "backup-code-used"
     }
 
     /// Sorts by time; its own in the whole log.

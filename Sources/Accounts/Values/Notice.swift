@@ -7,6 +7,7 @@ package enum NoticeTopic: String, CaseIterable, Sendable {
     case password
     case email
     case passkey
+    case factor
 }
 
 /// A mail that tells of a change of an account. It is stored in the transaction of the change.
@@ -27,6 +28,8 @@ package struct Notice: Sendable, Equatable {
         case passkeyRemoved = "passkey-removed"
         /// Its counter fell, which it does if the authenticator was copied.
         case passkeyCounterFell = "passkey-counter"
+        case factorAdded = "factor-added"
+        case factorRemoved = "factor-removed"
 
         package var topic: NoticeTopic {
             switch self {
@@ -34,6 +37,7 @@ package struct Notice: Sendable, Equatable {
             case .passwordChanged, .identityLinked, .identityUnlinked: .password
             case .emailChanged, .emailLeft, .phoneChanged: .email
             case .passkeyAdded, .passkeyRemoved, .passkeyCounterFell: .passkey
+            case .factorAdded, .factorRemoved: .factor
             }
         }
     }
@@ -72,7 +76,8 @@ package struct Notice: Sendable, Equatable {
         if let email = account.email, account.emailConfirmedAt != nil, account.mailStoppedAt == nil { return .email(email) }
         return switch kind {
         case .newDevice, .emailChanged, .emailLeft: nil
-        case .passwordChanged, .identityLinked, .identityUnlinked, .phoneChanged: account.phone.map { .phone($0) }
+        case .passwordChanged, .identityLinked, .identityUnlinked, .phoneChanged, .factorAdded, .factorRemoved:
+            account.phone.map { .phone($0) }
         }
     }
 

@@ -15,6 +15,8 @@ package struct Session: Sendable, Equatable {
     package let createdAt: WallTime
     /// When its user signed in; nil if that is not known.
     package var signedInAt: WallTime?
+    /// When its user proved the second factor last; nil if that was never, or counts no more.
+    package var factorAt: WallTime?
     /// When it was opened or last refreshed.
     package var lastUsedAt: WallTime
     /// When a gateway last saw its access token, to the minute; nil if none did, or it was before `lastUsedAt`.
@@ -49,6 +51,7 @@ package struct Session: Sendable, Equatable {
         case .at(let time): signedInAt = min(time, now)
         case .unknown: signedInAt = nil
         }
+        factorAt = new.factorAt.map { min($0, now) }
         lastUsedAt = now
         idleDeadline = now.advanced(seconds: new.idleSeconds)
         maxDeadline = new.contract.sessionPolicy.refresh == .rotating ? nil : idleDeadline
@@ -97,6 +100,8 @@ package struct NewSession: Sendable, Equatable {
     /// `SessionPolicy.idleSeconds` in force.
     package let idleSeconds: Int64
     package var signIn = SignInTime.opening
+    /// When its user proved two factors at once, as by a passkey that verifies its user; nil for a sign-in by one.
+    package var factorAt: WallTime?
     /// The sessions that its account may have with it.
     package var bound = SessionBound.none
     /// The language of its user, which the account keeps; nil if the client names none that mails are written in.

@@ -76,6 +76,10 @@ extension AdminOperation {
             access: .scope(.usersWrite), answers: ChangedBan.shape, refusals: [404]
         ) { api, call in try await api.operator.unban(try call.user) },
         AdminOperation(
+            "DELETE", "users/{id}/factors", "resetFactors", "Removes the second factor of an account, whose user is told",
+            access: .scope(.usersWrite), answers: ResetFactors.shape, refusals: [404]
+        ) { api, call in try await api.operator.resetFactors(try call.user) },
+        AdminOperation(
             "POST", "users/{id}/merges/{from}/done", "mergeDone",
             "Services have moved what they kept of an account that was merged into this one", access: .scope(.usersWrite),
             answers: TakenMerge.shape, refusals: [404]

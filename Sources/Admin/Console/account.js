@@ -102,6 +102,17 @@ function unban(user) {
   });
 }
 
+function resetFactors(user) {
+  return confirm({
+    title: "Remove the second factor?", button: "Remove the second factor",
+    text: `${nameOf(user)} signs in without one and is told by mail. Make sure that it is the user who asks.`,
+    async action() {
+      const { removed } = await ask("DELETE", ["users", user.id, "factors"]);
+      toast(removed ? `${nameOf(user)} has no second factor now.` : `${nameOf(user)} had no second factor.`);
+    },
+  });
+}
+
 function changeAttributes(user) {
   const text = h("textarea", { id: "attributes-json", rows: 8, "aria-describedby": "attributes-hint", ...verbatim },
     JSON.stringify(user.attributes ?? {}, null, 2));
@@ -219,6 +230,9 @@ function show(user, log, purchases, changed) {
     type: "button", id: "ban", class: isBanned(user) ? "" : "danger-text",
     async onclick() { if (await (isBanned(user) ? unban(user) : ban(user))) changed("ban"); },
   }, isBanned(user) ? "Lift the ban" : "Ban the account");
+  const factorsButton = h("button", {
+    type: "button", id: "reset-factors", async onclick() { if (await resetFactors(user)) changed("reset-factors"); },
+  }, "Remove the second factor");
   const attributesButton = h("button", {
     type: "button", id: "change-attributes", async onclick() { if (await changeAttributes(user)) changed("change-attributes"); },
   }, "Change the attributes");
@@ -226,7 +240,7 @@ function show(user, log, purchases, changed) {
   const attributes = JSON.stringify(user.attributes ?? {}, null, 2);
   return [
     h("div", { class: "grid-2" },
-      panel("Account", { id: "account", tools: [banButton] }, facts([
+      panel("Account", { id: "account", tools: [factorsButton, banButton] }, facts([
         ["ID", h("code", {}, user.id)], ["Email", proven(user.email, user.email_confirmed_at)],
         ["Phone", proven(user.phone, user.phone_confirmed_at)],
         ["Username", user.username], ["Name", [user.given_name, user.family_name].filter(Boolean).join(" ")],

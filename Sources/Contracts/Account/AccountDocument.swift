@@ -80,6 +80,7 @@ extension ContractServices {
             json.field("id", actor.id)
             json.endObject()
         }
+        json.array("factors", kept.factor.map { [$0] } ?? []) { json, factor in factor.write(to: &json) }
         json.array("events", kept.events) { json, event in event.write(to: &json) }
         json.endObject()
     }
@@ -97,6 +98,16 @@ extension Session {
         json.write("address", address?.text)
         json.write("created_at", createdAt)
         json.write("last_used_at", usedAt)
+        json.endObject()
+    }
+}
+
+extension KeptFactor {
+    /// It is not there before its first code.
+    func write(to json: inout JSONWriter) {
+        json.beginObject()
+        json.field("type", "totp" as StaticString)
+        json.write("created_at", confirmedAt)
         json.endObject()
     }
 }

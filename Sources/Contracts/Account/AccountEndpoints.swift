@@ -12,7 +12,7 @@ struct AccountEndpoints: AccountCalls {
             row("sessions", .get, sessionsPath, sessions), row("end-others", .delete, sessionsPath, endOthers),
             row("end-session", .delete, sessionsPath, isPrefix: true, endSession), row("link", .post, identitiesPath, link),
             row("unlink", .delete, identitiesPath, isPrefix: true, unlink), row("merge", .post, "/merge", merge),
-        ] + leavingRows
+        ] + leavingRows + factorRows
 
     private static let sessionsPath = "/sessions"
     private static let identitiesPath = "/identities"
@@ -159,7 +159,7 @@ struct AccountEndpoints: AccountCalls {
         return .done
     }
 
-    private func required(_ name: String) throws(Failure) -> String {
+    func required(_ name: String) throws(Failure) -> String {
         guard let text = try request.text(name), !text.isEmpty else { throw .malformed("\(name) is required", in: dialect) }
         return text
     }

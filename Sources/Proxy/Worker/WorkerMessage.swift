@@ -17,6 +17,8 @@ package enum WorkerMessage: Sendable {
     case revoked([RevokedSession])
     /// The API keys in force.
     case adoptKeys(APIKeyTable)
+    /// These sessions have proven the second factor; `isWhole`: no others have.
+    case proven([ProvenFactor], isWhole: Bool)
     /// Asks whether tokens of a session, or an outside token, are refused, by its id. The closure is called on the loop and must not
     /// block it.
     case askEnded(UUID, @Sendable (Bool) -> Void)
@@ -249,6 +251,7 @@ extension Worker {
             case .revoked(let sessions):
                 admission.revoke(sessions, at: now.wall.seconds)
                 streams.sweepSoon(at: now.monotonic)
+            case .proven(let proofs, let isWhole): admission.learn(proofs, isWhole: isWhole, at: now.wall.seconds)
             case .adoptKeys(let keys):
                 admission.adopt(keys)
                 streams.sweepSoon(at: now.monotonic)

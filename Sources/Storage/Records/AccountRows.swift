@@ -175,6 +175,7 @@ extension SQLTransaction {
         if account.attributes != .none { try setAttributes(.none, of: account.id, at: audit.now) }
         try setPasswordHash(nil, of: account.id)
         try dropIdentities(of: account.id, at: audit.now)
+        try dropFactor(of: account.id)
         for table in ["actor_grants", "account_devices"] {
             try change(.unlogged, "DELETE FROM \(table) WHERE account = $1", [.id(account.id)])
         }

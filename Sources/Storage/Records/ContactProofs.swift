@@ -47,6 +47,7 @@ extension SQLTransaction {
     ) throws(SQLFault) -> [EndedSession] {
         account.dropPhone()
         try dropIdentities(of: account.id, at: audit.now)
+        try dropFactor(of: account.id)
         try confirm(&account, recipient, audit)
         return try endSessions(of: account.id, .accountTaken, at: audit.now)
     }

@@ -107,6 +107,7 @@ extension SQLTransaction {
         for key in try dropIdentities(of: account.id, since: time, at: audit.now) {
             try log(.identityUnlinked, account.id, audit, detail: key.source.name)
         }
+        try dropFactor(of: account.id, since: time)
         for session in try endSessions(of: account.id, .accountTaken, at: audit.now) {
             try log(.sessionEnded, account.id, audit, session: session.id, detail: "way back")
         }

@@ -6,7 +6,7 @@ internal import Wire
 extension SQLTransaction {
     private static let selectSession = """
         SELECT id, account, contract, device, created_at, last_used_at, idle_deadline, max_deadline, counter, \
-        is_confirmed, rotated_at, steps_since, steps, signed_in_at, address, device_name, seen_at FROM sessions
+        is_confirmed, rotated_at, steps_since, steps, signed_in_at, address, device_name, seen_at, factor_at FROM sessions
         """ + " "
 
     /// An open session and its account, locked until the transaction ends.
@@ -39,6 +39,7 @@ extension SQLTransaction {
         session.address = try row.optionalAddress()
         session.deviceName = try row.optionalText()
         session.seenAt = try row.optionalTime()
+        session.factorAt = try row.optionalTime()
         return session
     }
 
@@ -64,6 +65,7 @@ extension SQLTransaction {
                 .time(session.rotatedAt), .time(session.stepsSince), .integer(session.steps), .time(session.signedInAt),
                 .text(session.address?.text), .text(session.deviceName),
             ])
+        if let factorAt = session.factorAt { try logFactor(of: session.id, at: factorAt) }
         if session.isNewDevice {
             newDevice = session.id
             try notify(.newDevice, account, detail: session.deviceLabel, audit)

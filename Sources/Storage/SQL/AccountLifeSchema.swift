@@ -74,6 +74,29 @@ extension Schema {
         "CREATE INDEX apple_tokens_next_at ON apple_tokens (next_at) WHERE next_at IS NOT NULL",
     ]
 
+    /// `KeptFactor`, keyed digests of backup codes, and when a session has proven either.
+    static let factors = [
+        """
+        CREATE TABLE factors (
+            account BYTEA PRIMARY KEY REFERENCES accounts (id) ON DELETE CASCADE,
+            id BYTEA NOT NULL,
+            sealed BYTEA NOT NULL,
+            created_at BIGINT NOT NULL,
+            confirmed_at BIGINT,
+            last_step BIGINT NOT NULL
+        )
+        """,
+        """
+        CREATE TABLE backup_codes (
+            account BYTEA NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+            digest BYTEA NOT NULL,
+            PRIMARY KEY (account, digest)
+        )
+        """,
+        "ALTER TABLE sessions ADD COLUMN factor_at BIGINT",
+        "CREATE INDEX sessions_factor_at ON sessions (factor_at) WHERE factor_at IS NOT NULL",
+    ]
+
     /// A mail that is to be sent at `due_at`; NULL once it was sent.
     static let notices = [
         """

@@ -14,6 +14,7 @@ private enum ChangeKind: Int64 {
     case fence = 5
     case switches = 6
     case apiKeys = 7
+    case factor = 8
 }
 
 extension SQLStore {
@@ -69,13 +70,14 @@ extension SQLTransaction {
         let found = try rows(
             """
             SELECT c.id, \(dialect.clock), c.at, c.kind, c.identity_provider, c.identity_subject, c.subject,
-                CASE WHEN e.id IS NULL THEN 0 ELSE 1 END, e.account, e.ended_at, e.reason, e.expires_at,
+                CASE WHEN e.id IS NULL THEN 0 ELSE 1 END, e.account, e.ended_at, e.reason, e.expires_at, f.factor_at,
                 a.tier_version, a.tier, a.tier_until, a.grants, a.email, a.email_confirmed_at, \(SQLTransaction.standingColumns)
             FROM (
                 SELECT * FROM changes c
                 WHERE c.\(dialect.changeMark) >= $1 AND c.\(dialect.changeMark) < \(dialect.changeEnd)\(unended.map { " OR \($0)" } ?? "")
                 LIMIT \(most + 1)
             ) c LEFT JOIN accounts a ON c.kind = 1 AND a.id = c.subject LEFT JOIN ended_sessions e ON c.kind = 2 AND e.id = c.subject
+            LEFT JOIN sessions f ON c.kind = 8 AND f.id = c.subject
             ORDER BY c.id
             """,
             [.integer(mark.value)] + values)
@@ -111,6 +113,8 @@ extension SQLTransaction {
         let isKept = try row.flag()
         let ended = EndedSession(subject, &row, at: now)
         if kind == .ended { return isKept ? (.ended(ended), age) : nil }
+        let factorAt = try row.optionalTime()
+        if kind == .factor { return (.factor(ProvenSession(id: subject, at: factorAt)), age) }
         guard let version = try row.optionalInteger() else { return (.accountDeleted(subject), age) }
         do throws(SQLFault) {
             return (.account(subject, try row.standing(version: version)), age)
@@ -138,6 +142,13 @@ extension SQLTransaction {
 
     /// The same for API keys.
     func logAPIKeys() throws(SQLFault) { _ = try log(.apiKeys) }
+
+    /// Notes when the user of a session has proven the second factor, or that the proof counts no more, and tells all gateways.
+    func logFactor(of session: UUID, at time: WallTime?) throws(SQLFault) {
+        try change(.factor, "UPDATE sessions SET factor_at = $2 WHERE id = $1", [.id(session), .time(time)])
+        let entry = "INSERT INTO changes (kind, subject, at) VALUES (\(ChangeKind.factor.rawValue), $1, \(dialect.clock))"
+        _ = try firsts([SQLStatement("SELECT \(dialect.notice)"), SQLStatement(entry, [.id(session)])])
+    }
 
     private func log(_ kind: ChangeKind) throws(SQLFault) -> Int64 {
         let entry = "INSERT INTO changes (kind, at) VALUES (\(kind.rawValue), \(dialect.clock)) RETURNING id"
@@ -188,6 +199,8 @@ enum WrittenRows {
     case apiKey
     /// Links or unlinks an identity.
     case identity
+    /// Notes or removes the proof of a second factor.
+    case factor
     /// Rows that no gateway caches: other tables, new accounts, and expired rows that are removed.
     case unlogged
 }
@@ -203,7 +216,7 @@ struct TouchedRows: Sendable {
         case .account(let user):
             isLogged = true
             if !accounts.contains(user) { accounts.append(user) }
-        case .endedSession, .sealedSecret, .liveSwitch, .apiKey, .identity: isLogged = true
+        case .endedSession, .sealedSecret, .liveSwitch, .apiKey, .identity, .factor: isLogged = true
         case .unlogged: break
         }
     }

@@ -27,6 +27,7 @@ enum Schema {
         { _ in appVersions },
         { _ in ["ALTER TABLE accounts ADD COLUMN password_set_at BIGINT"] },
         { _ in passkeys },
+        { _ in factors },
     ]
     static var newest: Int64 { Int64(steps.count) }
 

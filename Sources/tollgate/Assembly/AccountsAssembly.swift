@@ -117,6 +117,7 @@ struct AccountsAssembly: Sendable {
         context.languages = configuration.mail.templates.languages
         context.notices = Set(settings.notices.compactMap(NoticeTopic.init(rawValue:)))
         context.contactAge = settings.contactAgeSeconds
+        context.offersFactor = settings.factor != .off
         let most = settings.maxSessions
         context.sessionBound = SessionBound(
             most[0], byTier: Dictionary(uniqueKeysWithValues: zip(settings.tiers.names, most)), order: TierOrder(settings.tiers.names),
@@ -155,6 +156,10 @@ struct AccountsAssembly: Sendable {
                     line, configuration, context, providers, limiter: limiter,
                     merges: Merges(sessions: sessions, limiter: limiter, order: TierOrder(settings.tiers.names)), notices: notices)
                 life.passkeys = Passkeys(configuration, context, mint, limiter: limiter, secret: secret)
+                if context.offersFactor {
+                    let issuer = configuration.mail.signature
+                    life.factors = Factors(context: context, sessions: sessions, limiter: limiter, secret: secret, issuer: issuer)
+                }
                 return life
             }, judge: judge)
         let oauth = OAuthEndpoints(

@@ -74,6 +74,7 @@ extension WorkerMessage {
         case .tiers(let users): self = .learnedUsers(users)
         case .forgetTiers(let users): self = .forgotUsers(users)
         case .subjects(let subjects): self = .learnedSubjects(subjects)
+        case .factors(let proofs, let isWhole): self = .proven(proofs, isWhole: isWhole)
         case .keys(let keys): self = .adoptKeys(keys)
         }
     }

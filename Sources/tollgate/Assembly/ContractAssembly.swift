@@ -44,7 +44,8 @@ extension MountTable {
     private mutating func readOwn(_ configuration: Configuration, _ findings: inout Findings) {
         if let account = configuration.account {
             mount(
-                "account", account.base, Catalogue.accountEndpoints + (configuration.passkey == nil ? [] : Catalogue.passkeyEndpoints),
+                "account", account.base,
+                Catalogue.accountEndpoints(factors: configuration.factor != .off) + (configuration.passkey == nil ? [] : Catalogue.passkeyEndpoints),
                 .account, account.origin, "that a user could see", configuration,
                 &findings)
         }

@@ -51,7 +51,8 @@ enum PolicyBuilder {
             rule.maintenance = switches.ofContracts
             return rule
         }
-        let routes = configuration.settings.routes.map(\.rule)
+        var routes = configuration.settings.routes.map(\.rule)
+        for index in routes.indices { routes[index].factorTier = configuration.settings.factor.leastTier }
         let own = try LocalEndpoint.free(beside: routes, configuration.settings, configuration.contracts).map { endpoint in
             var rule = endpoint.rule(cors)
             if endpoint == .token || endpoint == .revocation { rule.maintenance = switches.ofContracts }

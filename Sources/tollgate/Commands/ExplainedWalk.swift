@@ -42,6 +42,7 @@ struct ExplainedWalk {
                     admission.tokenUser(decision), session: decision.sessionID.text, configuration, at: now)
                 found += diagnosis.steps
                 admission.learn([diagnosis.status])
+                admission.learn(diagnosis.proven, at: now.wall.seconds)
                 admission.revoke(diagnosis.revoked, at: now.wall.seconds)
                 admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, limiter: limiter, &decision)
             }

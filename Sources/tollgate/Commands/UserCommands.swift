@@ -94,6 +94,16 @@ extension Command {
             }
         },
         Command.overAccounts(
+            "user reset-factors USER",
+            "removes the second factor of a user who has lost it, with the backup codes; the user is told by mail"
+        ) { call in
+            { accounts in
+                let reset = try await accounts.operator.resetFactors(call.operands[0])
+                let name = visible(reset.account.shownName)
+                return call.answer(reset) { reset.wasThere ? "Removed the second factor of \(name).\n" : "\(name) has no second factor.\n" }
+            }
+        },
+        Command.overAccounts(
             "user merge-done USER ID",
             "ends the announcement that the account ID was merged into USER: the services have moved what they kept"
         ) { call in

@@ -111,7 +111,7 @@ extension AttemptBucket.Kind {
     fileprivate var subject: SubjectKind {
         switch self {
         case .accountFailures, .accountNewcomers, .newcomerFailures, .familiarFailures, .recipientMessages, .passwordChanges,
-            .identitySignIns, .accountPurchases, .accountMerges, .accountChanges:
+            .identitySignIns, .accountPurchases, .accountMerges, .accountChanges, .sessionFactors, .accountFactors:
             .attemptName
         case .addressFailures, .addressUnjudged, .addressRevocations, .addressPurchases, .addressMessages, .addressOpenings,
             .adminFailures:

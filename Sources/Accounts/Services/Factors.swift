@@ -1,0 +1,109 @@
+internal import Credentials
+internal import Wire
+
+/// The second factor of accounts: codes of authenticator apps (TOTP), and backup codes in their place.
+package struct Factors: Sendable {
+    private static let backupBytes = 10
+
+    private let context: AccountContext
+    private let sessions: Sessions
+    private let limiter: any AttemptLimiter
+    private let box: SealedBox
+    private let digests: KeyedDigest
+    /// The name of the app, as authenticator apps show it.
+    private let issuer: String
+
+    /// `secret` is the refresh token secret, from which the keys are derived.
+    package init(context: AccountContext, sessions: Sessions, limiter: any AttemptLimiter, secret: [UInt8], issuer: String) {
+        self.context = context
+        self.sessions = sessions
+        self.limiter = limiter
+        self.issuer = issuer
+        box = SealedBox(secret: secret, label: "tollgate factor")
+        digests = KeyedDigest(secret: secret, label: "tollgate backup code")
+    }
+
+    /// The caller's session and the factor of its account, nil if none is set up.
+    package func state(_ caller: CallerSession) async throws(AccountError<FactorRefusal>) -> (session: Session, factor: KeptFactor?) {
+        try await context.value(orRefuse: FactorRefusal.recency(.sessionEnded)) {
+            () throws(AccountFailure) -> (session: Session, factor: KeptFactor?)? in
+            guard let session = try await sessions.open(caller)?.session else { return nil }
+            let factor = try await context.ask(await context.store.factor(of: caller.user))
+            return (session, factor?.confirmedAt == nil ? nil : factor)
+        }
+    }
+
+    /// Begins an enrolment: the secret in base32, and the URI that apps read from a QR code.
+    package func enrol(
+        _ caller: CallerSession, by client: Caller
+    ) async throws(AccountError<FactorRefusal>) -> (secret: String, uri: String) {
+        let account = try await context.value(orRefuse: FactorRefusal.recency(.sessionEnded)) { () throws(AccountFailure) in
+            try await sessions.open(caller)?.account
+        }
+        let audit = context.audit(client)
+        let (id, secret) = (context.newID(audit.now), context.random(OneTimePassword.secretBytes))
+        let factor = KeptFactor(id: id, sealed: box.seal(secret, as: id.text, random: context.random), createdAt: audit.now)
+        try await settle { () throws(AccountFailure) in try await context.ask(await context.store.enrol(factor, by: caller, audit)) }
+        let text = OneTimePassword.base32(secret)
+        let name = account.email?.text ?? account.username?.text ?? account.phone?.text ?? account.id.text
+        let (app, label) = (PercentEncoding.encode(issuer), PercentEncoding.encode(name))
+        return (text, "otpauth://totp/\(app):\(label)?secret=\(text)&issuer=\(app)")
+    }
+
+    /// Takes a code of six digits or a backup code, and notes the proof in the caller's session. `enrols`: whether it may end an enrolment.
+    package func prove(
+        _ code: String, enrols: Bool, _ caller: CallerSession, by client: Caller
+    ) async throws(AccountError<FactorRefusal>) {
+        let audit = context.audit(client)
+        try await settle { () throws(AccountFailure) in
+            let guesses = [AttemptBucket(.sessionFactors, caller.session.text), AttemptBucket(.accountFactors, caller.user.text)]
+            let attempts = try await Attempts(limiter, guesses + client.address.bucket(.addressFailures))
+            let outcome = try await attempts.make { () throws(AccountFailure) -> FactorOutcome in
+                guard let factor = try await context.ask(await context.store.factor(of: caller.user)) else { return .refused(.none) }
+                guard let proof = try proof(code, factor, enrols: enrols) else { return .refused(.wrongCode) }
+                return try await context.ask(await context.store.prove(proof, by: caller, audit))
+            }
+            if outcome != .refused(.wrongCode) { attempts.refund() }
+            return outcome
+        }
+    }
+
+    /// nil for a code that no time near now has. People write codes with blanks, and apps show backup codes with hyphens.
+    private func proof(_ code: String, _ factor: KeptFactor, enrols: Bool) throws(AccountFailure) -> FactorProof? {
+        let plain = Array(code.uppercased().utf8.filter { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "-") })
+        guard plain.count == 6 else { return .backup(digest(plain, of: factor)) }
+        guard let secret = box.open(factor.sealed, as: factor.id.text) else {
+            context.notice(.storeFailed("a second factor was sealed with another secret"))
+            throw .broken
+        }
+        return OneTimePassword.step(of: plain, secret: secret, at: context.storeTime).map { .code(step: $0, of: factor.id, enrols: enrols) }
+    }
+
+    /// New backup codes in place of all before; shown once.
+    package func makeBackupCodes(_ caller: CallerSession, by client: Caller) async throws(AccountError<FactorRefusal>) -> [String] {
+        let (_, found) = try await state(caller)
+        guard let factor = found else { throw .refused(.none) }
+        let codes = (0..<KeptFactor.backupCodes).map { _ in OneTimePassword.base32(context.random(Self.backupBytes)) }
+        let digests = codes.map { digest(Array($0.utf8), of: factor) }
+        let audit = context.audit(client)
+        try await settle { () throws(AccountFailure) in
+            try await context.ask(await context.store.setBackupCodes(digests, by: caller, audit))
+        }
+        return codes.map { "\($0.prefix(8))-\($0.dropFirst(8))" }
+    }
+
+    /// Removes the factor.
+    package func remove(_ caller: CallerSession, by client: Caller) async throws(AccountError<FactorRefusal>) {
+        let audit = context.audit(client)
+        try await settle { () throws(AccountFailure) in try await context.ask(await context.store.dropFactor(by: caller, audit)) }
+    }
+
+    /// Codes are random, so that a digest without a salt of its own tells nothing.
+    private func digest(_ code: [UInt8], of factor: KeptFactor) -> [UInt8] { digests.digest(factor.id.bytes, code) }
+
+    private func settle(_ call: () async throws(AccountFailure) -> FactorOutcome) async throws(AccountError<FactorRefusal>) {
+        let outcome: FactorOutcome
+        do throws(AccountFailure) { outcome = try await call() } catch { throw .failed(error) }
+        if case .refused(let refusal) = outcome { throw .refused(refusal) }
+    }
+}
