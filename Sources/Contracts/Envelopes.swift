@@ -20,8 +20,10 @@ extension Catalogue {
         (
             .passwordContract,
             .nested(
-                "password", code: { $0.status == 401 ? RefusalCode.unauthorized.text : nil }, sentence: passwordSentence,
-                spell: { status, code in status == 401 ? RefusalCode.unauthorized.text.description : code })
+                "password", code: { $0.status == 401 && !$0.isOfProof ? RefusalCode.unauthorized.text : nil }, sentence: passwordSentence,
+                spell: { status, code in
+                    status == 401 && !code.hasPrefix("DEVICE_PROOF") ? RefusalCode.unauthorized.text.description : code
+                })
         ),
         (.apple, .nested("apple")), (.anonymous, .nested("anonymous", sentence: anonymousSentence)),
         (.provider, Envelope(name: "provider", members: [("error", .message), ("code", .code)], sentence: providerSentence)),
@@ -68,6 +70,8 @@ extension Catalogue {
         case .gone: "gone"
         case .appUpdateRequired: "app_update_required"
         case .addressDenied: "address_denied"
+        case .deviceProofRequired: "device_proof_required"
+        case .deviceProofInvalid: "device_proof_invalid"
         }
     }
 
@@ -75,6 +79,7 @@ extension Catalogue {
     @Sendable private static func oauthCode(_ refusal: Refusal) -> StaticString? {
         switch refusal.code {
         case .unauthorized: "invalid_client"
+        case .deviceProofRequired, .deviceProofInvalid: "invalid_dpop_proof"
         case .tokenExpired, .tokenRevoked: "invalid_token"
         case .forbidden, .premiumRequired, .addressDenied: "access_denied"
         case .badRequest, .notFound, .methodNotAllowed, .requestTimeout, .payloadTooLarge, .uriTooLong, .expectationFailed,
@@ -90,7 +95,7 @@ extension Catalogue {
         return switch why {
         case .missing: "Authentication credentials were not provided."
         case .token, .revoked: "Invalid or expired token"
-        case .signInTooOld, .noFactor, .caller, .key: nil
+        case .signInTooOld, .noFactor, .caller, .key, .proof: nil
         }
     }
 
@@ -99,19 +104,23 @@ extension Catalogue {
         return switch why {
         case .missing: "Missing or invalid authorization header"
         case .token(let fault): fault.isExpired ? "Access token expired" : nil
-        case .revoked, .signInTooOld, .noFactor, .caller, .key: nil
+        case .revoked, .signInTooOld, .noFactor, .caller, .key, .proof: nil
         }
     }
 
     @Sendable private static func anonymousSentence(_ refusal: Refusal) -> StaticString? {
         switch refusal.status {
         case 400: "Invalid request format"
-        case 401: "Authentication required or token invalid"
+        case 401: refusal.isOfProof ? nil : "Authentication required or token invalid"
         case 403: refusal.code == .forbidden ? "Permission denied" : nil
         case 500: "Server error"
         default: nil
         }
     }
+}
+
+extension Refusal {
+    fileprivate var isOfProof: Bool { code == .deviceProofRequired || code == .deviceProofInvalid }
 }
 
 extension Envelope {

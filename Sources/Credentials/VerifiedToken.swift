@@ -31,7 +31,7 @@ package struct VerifiedToken: Sendable {
     /// Whether the token has an email that counts as verified: for own tokens if `email_verified` is true, for outside issuers
     /// unless it is false.
     package let isEmailProven: Bool
-    /// The key whose proof must come with the token (`cnf.jkt`, RFC 9449 §6.1); nil for a token that is good for whoever holds it.
+    /// The key whose proof must come with the token (`cnf.jkt`, RFC 9449 §6.1); nil for a token that is bound to no key.
     package let owner: KeyThumbprint?
     /// True only if the verifier was called with `takesExpired`.
     package let isExpired: Bool

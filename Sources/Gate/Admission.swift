@@ -6,8 +6,8 @@ package import Wire
 /// and no allocation for a request whose token is cached.
 ///
 /// The order is fixed: client address, preflight, path, route, lists of addresses, sunset, maintenance, app version, origin, WebSocket
-/// handshake, `grpc-timeout`, `Authorization`, internal caller, token, actor, claims, tier, scopes, attributes, age of the sign-in, size,
-/// limit. A refusal ends it. The limit comes last, so a request refused for another reason is not charged.
+/// handshake, `grpc-timeout`, `Authorization`, internal caller, token, proof of possession, actor, claims, tier, scopes, attributes, age of
+/// the sign-in, size, limit. A refusal ends it. The limit comes last, so a request refused for another reason is not charged.
 package struct Admission: ~Copyable {
     private let pin = AddressPin()
     package private(set) var policy: Policy
@@ -29,6 +29,9 @@ package struct Admission: ~Copyable {
     var subjects: SubjectCache
     var signedIdentities: SignedIdentities
     var keys = APIKeys()
+    var proofs = DeviceProofVerifier()
+    /// nil where proofs need no nonce.
+    var nonces: ProofNonces?
 
     /// `Retry-After` when an issuer's keys have never been fetched, in seconds. Fetches are retried every 10 s.
     static let keysRetrySeconds: UInt32 = 10
@@ -46,6 +49,7 @@ package struct Admission: ~Copyable {
         tierKeys = Self.tierKeys(policy, hash)
         subjects = SubjectCache(capacity: cacheCapacity)
         signedIdentities = SignedIdentities(capacity: cacheCapacity)
+        nonces = policy.nonceSecret.map { ProofNonces(secret: $0) }
     }
 
     /// Switches to `policy`. Cached tokens survive if their key does and the rules by which they were verified are the same.
@@ -65,6 +69,7 @@ package struct Admission: ~Copyable {
         refusedTokens.removeAll()
         // Their routes, tiers and signing key may have changed.
         signedIdentities.removeAll()
+        nonces = policy.nonceSecret.map { ProofNonces(secret: $0) }
         self.policy = policy
     }
 
@@ -114,7 +119,8 @@ package struct Admission: ~Copyable {
         decision.removesKey = gate.takesKeys
         if head.fields.contains(.upgrade), !readHandshake(gate, head, bytes, &decision) { return false }
         guard admitsOrigin(head, &decision), identify(gate, head, bytes, peer, refresh, now.wall, &decision),
-            admitsActor(gate, to: &decision), authorise(gate, now.wall, &decision)
+            !gate.wantsProof(of: decision) || proves(gate, head, bytes, peer, now.wall, &decision), admitsActor(gate, to: &decision),
+            authorise(gate, now.wall, &decision)
         else { return false }
         if case .length(let length) = head.framing, length > gate.bodyLimit {
             decision.refuse(.payloadTooLarge)
@@ -141,7 +147,7 @@ package struct Admission: ~Copyable {
             }
             decision.verdict = .local(number)
         }
-        return (gate.hasLimit || gate.takesKeys) && charge(route, gate, head, bytes, &decision)
+        return (gate.hasLimit || gate.takesKeys || decision.hasProof) && charge(route, gate, head, bytes, &decision)
     }
 
     // MARK: Identity
@@ -201,6 +207,7 @@ package struct Admission: ~Copyable {
             decision.tokenSource = .hit
             decision.tokenSerial = cache.serial(entry)
             decision.identity = cache.identity(entry)
+            if decision.identity?.isBound == true { decision.owner = cache.owner(entry) }
             cache.append(entry, to: &decision.identityLines, key: &decision.keyBytes)
         } else {
             decision.tokenSource = .miss
@@ -243,7 +250,8 @@ package struct Admission: ~Copyable {
         switch result {
         case .success(let verified) where verified.isExpired:
             gate.useDialect(of: verified.contract, &decision)
-            if mayRefresh { return .expired(verified) }
+            // The caller holds no key by which a bound session could be refreshed.
+            if mayRefresh, verified.owner == nil { return .expired(verified) }
             _ = refuse(.expired, &decision)
             return .refused
         case .success(let verified):
@@ -254,12 +262,13 @@ package struct Admission: ~Copyable {
                 return .refused
             }
             decision.identity = identity
+            decision.owner = verified.owner
             if let key = verified.keyID { decision.keyBytes.append(key) }
             if identity.isOwn, verified.sessionID.byteCount > 0 {
                 decision.effects.deliveredToken = TokenDelivery(session: verified.sessionID.text, token: verified.tokenID.text)
             }
             decision.tokenSerial = cache.insert(
-                token, identity, key: decision.keyBytes.readable, fields: decision.identityLines.http1, at: seconds)
+                token, identity, key: decision.keyBytes.readable, fields: decision.identityLines.http1, owner: verified.owner, at: seconds)
             return .accepted
         case .failure(let fault):
             if fault == .badSignature, let algorithm = verifier.lastAlgorithm { refusedTokens.insert(key, algorithm) }
@@ -338,8 +347,10 @@ package struct Admission: ~Copyable {
     private func charge(
         _ route: Int, _ gate: RouteGate, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
     ) -> Bool {
-        decision.limitRow = gate.hasLimit ? limits.row(route, decision.tier) : CompiledLimits.noRow
-        decision.isLimitShadowed = gate.shadow.contains(.limit)
+        decision.isLimitShadowed = gate.shadow.contains(.limit) && !decision.hasProof
+        // Limits in shadow mode would let a request pass whose proof is not counted.
+        let hasRow = gate.hasLimit && !(decision.hasProof && gate.shadow.contains(.limit))
+        decision.limitRow = hasRow ? limits.row(route, decision.tier) : CompiledLimits.noRow
         let row = limits.rows[decision.limitRow]
         for line in row.first..<row.first + row.count {
             let line = limits.lines[line]
@@ -352,21 +363,8 @@ package struct Admission: ~Copyable {
                 LimitCharge.Item(key: subject.combined(with: line.key), rate: line.rate, subject: kind, tag: subject.tag))
         }
         chargeKey(&decision)
+        if decision.hasProof { chargeProof(&decision) }
         return decision.charge.count > 0
-    }
-
-    /// Applies the verdict of the charge that `admit` asked for.
-    package mutating func charged(_ decision: inout Decision) {
-        decision.limit = limits.settle(
-            decision.limitRow, own: decision.ownRate, isShadowed: decision.isLimitShadowed, &decision.limitVerdict,
-            into: &decision.answerEdits)
-        if decision.limit.result == .shadowRefused { decision.shadowed.insert(.limit) }
-        if let refusal = decision.limit.refusal { decision.refuse(refusal) }
-    }
-
-    /// The part of a decision to keep while its charge waits for a verdict; the decision itself is reused meanwhile.
-    package mutating func pendingLimit(_ decision: inout Decision) -> PendingLimit {
-        PendingLimit(sheet: limits, row: decision.limitRow, own: decision.ownRate, isShadowed: decision.isLimitShadowed)
     }
 
     /// The subject of `line`. nil if its field is repeated, unless the limit is in shadow mode.

@@ -19,7 +19,7 @@ extension Admission {
             return refuse(.badRequest(.severalAuthorizations), .severalAuthorizations, &decision)
         }
         let token = bearer ?? offered
-        switch keyValue(head.fields, bytes) {
+        switch Self.soleField(Self.keyField, head.fields, bytes) {
         case .repeated: return refuse(.badRequest(.repeatedField), .severalAuthorizations, &decision)
         case .sole where token != nil: return refuse(.badRequest(.keyBesideToken), .severalAuthorizations, &decision)
         case .sole(let value): return identify(by: bytes[value], gate, now, &decision)
@@ -32,14 +32,15 @@ extension Admission {
         return gate.auth == .key || APIKeyText.isMeant(bytes[token]) ? identify(by: bytes[token], gate, now, &decision) : nil
     }
 
-    private func bearerToken(_ head: borrowing RequestHead, _ bytes: RawSpan) -> Slice? {
+    func bearerToken(_ head: borrowing RequestHead, _ bytes: RawSpan) -> Slice? {
         let value = head.authorization
         return Bearer.tokenStart(bytes[value]).map { Slice(start: Int(value.start) + $0, count: Int(value.count) - $0) }
     }
 
-    private func keyValue(_ fields: borrowing FieldTable, _ bytes: RawSpan) -> CompiledLimits.CountedField {
+    /// The field that is called `name` in any spelling.
+    static func soleField(_ name: StaticString, _ fields: borrowing FieldTable, _ bytes: RawSpan) -> CompiledLimits.CountedField {
         var found = CompiledLimits.CountedField.missing
-        for index in 0..<fields.count where FoldedName.matches(bytes[fields[index].name], Self.keyField.rawBytes) {
+        for index in 0..<fields.count where FoldedName.matches(bytes[fields[index].name], name.rawBytes) {
             guard case .missing = found else { return .repeated }
             found = .sole(fields[index].value)
         }
@@ -108,6 +109,7 @@ extension Identity {
         tierClaim = rank == nil ? .unknown : .known
         isOwn = false
         contract = nil
+        isBound = false
         hasActor = false
         mayHaveAccount = false
         claims = 0

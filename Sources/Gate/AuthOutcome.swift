@@ -30,6 +30,9 @@ package enum AuthReason: UInt8, CaseIterable, Sendable {
     case foreignOrigin
     case banned, closed, attributes, scope
     case key, keyEnded, keyRoute
+    /// Of an accepted token: with a proof of the key that it is bound to.
+    case proven
+    case proofMissing, proofInvalid, proofNonce, proofReplayed, unbound
     case tooLarge, malformed, duplicateMember, unsupportedAlgorithm, criticalExtension, wrongIssuer, algorithmNotAllowed
     case keysUnavailable, unknownKey, badSignature, expired, notYetValid, noExpiry, wrongAudience, lifetimeTooLong
     case notAnAccessToken, noSubject, unsafeClaim, badClaim
@@ -81,6 +84,12 @@ package enum AuthReason: UInt8, CaseIterable, Sendable {
         case .key: "bad_key"
         case .keyEnded: "key_ended"
         case .keyRoute: "key_route"
+        case .proven: "proven"
+        case .proofMissing: "proof_missing"
+        case .proofInvalid: "proof_invalid"
+        case .proofNonce: "proof_nonce"
+        case .proofReplayed: "proof_replayed"
+        case .unbound: "unbound"
         case .tooLarge: TokenFault.tooLarge.reason
         case .malformed: TokenFault.malformed.reason
         case .duplicateMember: TokenFault.duplicateMember.reason

@@ -105,6 +105,11 @@ package struct Decision: ~Copyable {
     var tokenSerial: UInt64 = 0
     /// The limit of the caller's API key.
     var ownRate: LimitRate?
+    /// The key that the token is bound to, if `Identity.isBound`.
+    var owner: KeyThumbprint?
+    /// Whether a proof of possession is to be counted, and by which key.
+    var hasProof = false
+    var proofKey = LimitKey()
     /// Set once a token or an API key was accepted.
     package internal(set) var identity: Identity?
     /// The lines of the identity's fields.
@@ -189,6 +194,7 @@ package struct Decision: ~Copyable {
         tokenSource = .none
         tokenSerial = 0
         ownRate = nil
+        hasProof = false
         forwardsAuthorization = false
         removesKey = false
         cache = nil

@@ -6,9 +6,9 @@ import Wire
 /// decision, so the two cannot differ.
 package struct Explanation: Sendable, Equatable {
     package struct Step: Sendable, Equatable {
-        /// `client`, `path`, `route`, `address`, `cors`, `sunset`, `maintenance`, `app`, `caller`, `identity`, `standing`, `refresh`, `tier`,
-        /// `scope`, `attributes`, `sign-in`, `size`,
-        /// `limit`, `split`, `cache`, `filter`, `compress`, `cause` or `verdict`; `tollgate explain` adds more.
+        /// `client`, `path`, `route`, `address`, `cors`, `sunset`, `maintenance`, `app`, `caller`, `identity`, `proof`, `standing`,
+        /// `refresh`, `tier`, `scope`, `attributes`, `sign-in`, `size`, `limit`, `split`, `cache`, `filter`, `compress`, `cause` or
+        /// `verdict`; `tollgate explain` adds more.
         package let name: String
         package let text: String
 
@@ -63,6 +63,7 @@ package struct Explanation: Sendable, Equatable {
         if refusal == .forbidden(.origin) || refusal == .forbidden(.preflight) { return }
         if rule.auth == .internal { add("caller", Self.caller(note, policy)) }
         if refusal != .forbidden(.caller), refusal != .unauthorized(.caller) { add("identity", Self.identity(note, policy)) }
+        if let proof = Self.proof(note, rule) { add("proof", proof) }
         if let source = Self.tierSource(note, policy) { add("standing", source) }
         if note.offersRefresh { add("refresh", Self.refresh(note)) }
         if let tier = rule.tier { add("tier", Self.tier(note, policy, needed: tier)) }

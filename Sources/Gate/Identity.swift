@@ -26,6 +26,8 @@ package struct Identity: Sendable {
     package let isOwn: Bool
     /// The contract that issued an own token; nil for a minted one.
     let contract: ContractID?
+    /// Whether the token is bound to a key: then `Decision.owner`.
+    let isBound: Bool
     /// Whether the token names an actor.
     let hasActor: Bool
     /// nil unless the issuer's subjects stand for accounts.
@@ -77,6 +79,7 @@ package struct Identity: Sendable {
         tierClaim = rank != nil ? .known : token.tier.byteCount == 0 ? .missing : .unknown
         isOwn = token.isOwn
         contract = token.contract
+        isBound = token.owner != nil
         hasActor = token.hasActor
         mayHaveAccount = token.isOwn && UUID(parsing: token.userID) != nil
         claims = token.requirementMask

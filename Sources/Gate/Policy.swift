@@ -39,6 +39,8 @@ package final class Policy: Sendable {
     package let tierScopes: [[String]]
     /// Signs the identities of `identity=signed`; nil without a key that upstreams can verify by.
     package let identitySigner: IdentitySigner?
+    /// The secret from which the nonces of proofs are made, the same at all gateways; nil where proofs need none.
+    let nonceSecret: [UInt8]?
 
     package var rules: [RouteRule] { table.rules }
     /// The fields of all attributes that routes forward.
@@ -85,7 +87,7 @@ package final class Policy: Sendable {
         dialect: Dialect = .problem, hasAccounts: Bool = false, refreshers: Set<String> = [],
         tierSources: [String: TierSource] = [:], identitySigner: IdentitySigner? = nil, cors: CORSRule? = nil,
         ownOrigin: String? = nil, contractBases: [ContractBase] = [], tierScopes: [[String]] = [], versionGates: [VersionGate] = [],
-        appHash: KeyedHash = .random(), denyFrom: NetworkList? = nil, networks: [NetworkList: NetworkSet] = [:]
+        appHash: KeyedHash = .random(), denyFrom: NetworkList? = nil, networks: [NetworkList: NetworkSet] = [:], nonceSecret: [UInt8]? = nil
     ) throws(RouteFault) {
         self.version = version
         self.contractBases = contractBases.sorted { $0.path.count > $1.path.count }
@@ -109,6 +111,7 @@ package final class Policy: Sendable {
         self.hasAccounts = hasAccounts
         self.refreshers = refreshers
         self.identitySigner = identitySigner
+        self.nonceSecret = nonceSecret
         keyIssuer = trust.issuers.firstIndex { $0.name == TrustedIssuer.apiKeys.name } ?? -1
         self.tierScopes = tierScopes
         scopesOfTiers = tiers.names.indices.map { rank in
@@ -181,6 +184,7 @@ package final class Policy: Sendable {
         refreshers = other.refreshers
         tierSources = other.tierSources
         identitySigner = other.identitySigner
+        nonceSecret = other.nonceSecret
         cors = other.cors
         defaultCORS = other.defaultCORS
         ownOrigin = other.ownOrigin
@@ -229,7 +233,7 @@ package final class Policy: Sendable {
             refreshers: refreshers, tierSources: Dictionary(sources) { first, _ in first }, identitySigner: identitySigner,
             cors: defaultCORS < 0 ? nil : self.cors[defaultCORS].rule,
             ownOrigin: String(decoding: ownOrigin, as: UTF8.self), contractBases: contractBases, tierScopes: tierScopes,
-            versionGates: versionGates, appHash: appHash, denyFrom: denyFrom, networks: networks)
+            versionGates: versionGates, appHash: appHash, denyFrom: denyFrom, networks: networks, nonceSecret: nonceSecret)
     }
 
     /// Whether any route is cached.

@@ -6,7 +6,7 @@ import Wire
 ///
 /// A name is listed if a server, framework or well-known setup trusts it by default or by a documented switch.
 package enum ProxyFields {
-    static let names: [StaticString] = routing + methods + schemes + addresses + users + certificates
+    static let names: [StaticString] = routing + methods + schemes + addresses + users + certificates + proofs
 
     /// Override the path or host: Symfony, Zend, IIS, Spring, Traefik, WSGI.
     private static let routing: [StaticString] = [
@@ -46,6 +46,9 @@ package enum ProxyFields {
         "X-ARR-ClientCert", "SSL-Client-Verify", "SSL-Client-S-DN", "X-Client-Verify", "X-Client-DN",
     ]
 
+    /// Prove the possession of a key to the gateway. It passes with the `Authorization` that it is for.
+    private static let proofs: [StaticString] = [Admission.proofField]
+
     /// All names, for the message about a mistyped one.
     package static var spellings: [String] { names.map { "\($0)" } }
 }
@@ -58,6 +61,9 @@ package struct KeptFields: OptionSet, Hashable, Sendable {
 
     /// Maximum number of names.
     static let capacity = UInt128.bitWidth
+
+    /// The field of proofs, the last name.
+    static let deviceProof = Self(rawValue: 1 << UInt128(ProxyFields.names.count - 1))
 
     func contains(_ index: Int) -> Bool { rawValue >> UInt128(index) & 1 != 0 }
 

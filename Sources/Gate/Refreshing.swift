@@ -151,6 +151,7 @@ extension Admission {
         switch verifier.verify(token, trust: policy.trust, now: now) {
         case .success(let verified):
             decision.verifiedAlgorithm = verifier.lastAlgorithm
+            decision.owner = verified.owner
             decision.identity = Identity(
                 verified, token, trust: policy.trust, tiers: policy.tiers, hash: hash, edits: &decision.identityLines)
             if let key = verified.keyID { decision.keyBytes.append(key) }

@@ -10,6 +10,7 @@ package enum RefusalCode: UInt8, CaseIterable, Sendable {
     case upstreamError
     case maintenance, gone, appUpdateRequired
     case addressDenied
+    case deviceProofRequired, deviceProofInvalid
 
     package var status: UInt16 { row.status }
     package var text: StaticString { row.text }
@@ -42,6 +43,8 @@ package enum RefusalCode: UInt8, CaseIterable, Sendable {
         case .gone: (410, "GONE")
         case .appUpdateRequired: (426, "APP_UPDATE_REQUIRED")
         case .addressDenied: (403, "ADDRESS_DENIED")
+        case .deviceProofRequired: (401, "DEVICE_PROOF_REQUIRED")
+        case .deviceProofInvalid: (401, "DEVICE_PROOF_INVALID")
         }
     }
 }
@@ -79,6 +82,8 @@ package enum Refusal: Equatable, Sendable {
         case caller
         /// There is no such API key, or it has ended.
         case key
+        /// Possession of a device key is not proven.
+        case proof(DeviceProofFault)
     }
 
     package enum Forbidden: Equatable, Sendable {
@@ -176,6 +181,8 @@ package enum Refusal: Equatable, Sendable {
             .unauthorized
         case .unauthorized(.token(let fault)): fault.isExpired ? .tokenExpired : .unauthorized
         case .unauthorized(.revoked): .tokenRevoked
+        case .unauthorized(.proof(.missing)), .unauthorized(.proof(.unbound)): .deviceProofRequired
+        case .unauthorized(.proof): .deviceProofInvalid
         case .forbidden: .forbidden
         case .premiumRequired: .premiumRequired
         case .notFound: .notFound

@@ -49,6 +49,7 @@ extension Refusal {
         case .token(let fault): ("invalid_token", fault.errorDescription)
         case .key: ("invalid_token", "A valid API key is required")
         case .revoked: ("invalid_token", "The token's session has ended")
+        case .proof(let fault): (fault.errorCode, fault.errorDescription)
         }
     }
 
@@ -65,7 +66,8 @@ extension Refusal {
 
     private func addChallenge(_ policy: Policy, _ route: Int, to edits: inout FieldEdits) {
         edits.begin("WWW-Authenticate")
-        edits.append("Bearer realm=\"")
+        let isOfProof = if case .unauthorized(.proof) = self { true } else { false }
+        edits.append(isOfProof ? "DPoP realm=\"" : "Bearer realm=\"")
         let realm = policy.realmText
         edits.append(realm.rawBytes)
         if let challenge {
@@ -77,6 +79,10 @@ extension Refusal {
         if case .unauthorized(.noFactor) = self {
             edits.append("\", acr_values=\"")
             edits.append(Self.factorClass)
+        }
+        if isOfProof {
+            edits.append("\", algs=\"")
+            edits.append(DeviceProof.algorithmNames)
         }
         if let maxAge = authenticationAge {
             edits.append("\", max_age=\"")

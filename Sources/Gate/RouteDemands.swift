@@ -31,6 +31,7 @@ struct RouteDemands: Hashable, Sendable {
 
     /// The callers whom `auth=` admits, as bits: anonymous ones 1, with a token 2, with an API key 4, internal ones 8.
     private let admitted: UInt8
+    private let proof: ProofMode
     private let tier: Tier
     private let claims: [ClaimRequirement]
     private let scopes: [String]
@@ -45,6 +46,7 @@ struct RouteDemands: Hashable, Sendable {
 
     init(_ rule: RouteRule) {
         admitted = Self.admitted(rule.auth)
+        proof = rule.proof
         tier = rule.shadow.contains(.tier) ? .lowest : rule.tier ?? .lowest
         claims = rule.claims
         scopes = rule.scopes
@@ -77,6 +79,7 @@ struct RouteDemands: Hashable, Sendable {
         if let filter, filter != other.filter { return true }
         if denyFrom != nil && denyFrom != other.denyFrom || allowFrom != nil && allowFrom != other.allowFrom { return true }
         if !claims.allSatisfy(other.claims.contains) || !attributes.allSatisfy(other.attributes.contains) { return true }
+        if proof.rawValue > other.proof.rawValue, proof == .required || admitted & 1 == 0 { return true }
         // Each takes tokens that the other refuses.
         if resource != other.resource, admitted & 1 == 0 { return true }
         if !scopes.allSatisfy(other.scopes.contains) { return true }

@@ -8,6 +8,7 @@ struct RouteGate: Sendable {
     let takesKeys: Bool
     /// Whether own tokens with an actor are refused.
     let refusesActors: Bool
+    let proof: ProofMode
     let tier: Tier?
     /// How many seconds ago the sign-in may be at most; 0 for any time.
     let maxAge: UInt32
@@ -76,12 +77,13 @@ struct RouteGate: Sendable {
         let looksAtIdentity =
             rule.tier != nil || !rule.claims.isEmpty || !rule.filters.isEmpty || rule.maxAgeSeconds != nil || rule.signsIdentity
             || rule.factorSeconds != nil || !rule.scopes.isEmpty || !rule.attributes.isEmpty || !rule.forwardedAttributes.isEmpty
-            || rule.announcesMerges
+            || rule.announcesMerges || rule.proof == .required
         if rule.auth == .none && looksAtIdentity { throw .identityNeeded(rule.name) }
         target = rule.target
         auth = rule.auth
         takesKeys = rule.auth.takesKeys && trust.issuers.contains { $0.name == TrustedIssuer.apiKeys.name }
         refusesActors = rule.target.isLocal && !rule.isDocument
+        proof = rule.proof
         tier = rule.tier
         maxAge = rule.maxAgeSeconds ?? 0
         factorAge = rule.factorSeconds ?? 0
@@ -108,7 +110,8 @@ struct RouteGate: Sendable {
         forwardsAuthorization = rule.forwardsAuthorization || rule.auth == .none
         forwardsEmail = rule.forwardsEmail
         forwardsName = rule.forwardsName
-        keptFields = rule.keptFields
+        // A proof goes with the token that it is for.
+        keptFields = forwardsAuthorization ? rule.keptFields.union(.deviceProof) : rule.keptFields
         changesFields = rule.auth.takesKeys || !rule.requestFields.isEmpty || !rule.allAnswerFields.isEmpty
         self.corsNumber = corsNumber
         encodedSlashPasses = rule.encodedSlashPasses

@@ -162,6 +162,7 @@ package struct RouteRule: Sendable {
     package var deprecated: WallTime?
     package var sunsetLink: String?
     package var app = AppMode.off
+    package var proof = ProofMode.bound
 
     /// A rule with the defaults of the settings.
     package init(

@@ -1,3 +1,4 @@
+import Credentials
 import HTTP
 import Wire
 
@@ -36,6 +37,8 @@ struct TokenCache: ~Copyable {
     private var entries: [Entry] = []
     /// Token, key id and rendered fields of each entry.
     private var bytes: [[UInt8]] = []
+    /// The keys that tokens are bound to, by the entry's number.
+    private var owners: [Int: KeyThumbprint] = [:]
     private var free: [Int32] = []
     private var hand = 0
     /// The serial of the entry made last.
@@ -80,6 +83,9 @@ struct TokenCache: ~Copyable {
 
     func identity(_ entry: Int) -> Identity { entries[entry].identity }
 
+    /// The key that a bound token's entry is bound to.
+    func owner(_ entry: Int) -> KeyThumbprint? { owners[entry] }
+
     /// A number that stands for the entry's token, and never for another; not 0.
     func serial(_ entry: Int) -> UInt64 { entries[entry].serial }
 
@@ -116,7 +122,9 @@ struct TokenCache: ~Copyable {
 
     /// Caches a token that was just verified, and returns its serial; 0 if it is not cached. `now` is in seconds since 1970.
     @discardableResult
-    mutating func insert(_ token: RawSpan, _ identity: Identity, key: RawSpan, fields: RawSpan, at now: Int64) -> UInt64 {
+    mutating func insert(
+        _ token: RawSpan, _ identity: Identity, key: RawSpan, fields: RawSpan, owner: KeyThumbprint? = nil, at now: Int64
+    ) -> UInt64 {
         guard identity.expiresAt > now else { return 0 }
         let hash = hashed(token)
         let known = find(hash, token)
@@ -135,6 +143,7 @@ struct TokenCache: ~Copyable {
             entries[number] = entry
             bytes[number] = stored
         }
+        if let owner { owners[number] = owner }
         count += 1
         if count * 2 > index.count { growIndex() } else { insertIntoIndex(number) }
         return lastSerial
@@ -182,6 +191,7 @@ struct TokenCache: ~Copyable {
     private mutating func remove(_ number: Int, at position: Int) {
         entries[number].isLive = false
         bytes[number] = []
+        if entries[number].identity.isBound { owners[number] = nil }
         free.append(Int32(number))
         count -= 1
         let mask = index.count - 1
@@ -212,6 +222,7 @@ struct TokenCache: ~Copyable {
         index = Array(repeating: 0, count: 64)
         entries = []
         bytes = []
+        owners = [:]
         free = []
         hand = 0
         count = 0

@@ -162,7 +162,7 @@ extension SharedCounting {
         let isClosed = missing != 0 && limitClient.settings.failureMode == .closed
         giveBackSurplus(join, beyond: isClosed ? 0 : granted, now)
         if isClosed { return limitClient.failed(id, now: now) }
-        var intervals = InlineArray<4, UInt64>(repeating: 0)
+        var intervals = InlineArray<5, UInt64>(repeating: 0)
         for index in 0..<counts { intervals[index] = limitClient.interval(id, index) }
         var reply = cluster.reply(join, granted) { intervals[$0] }
         if missing == 0 { limitClient.answered(id, &reply, now: now) } else { limitClient.answered(id, &reply, missing: missing, now: now) }
@@ -171,7 +171,7 @@ extension SharedCounting {
     /// Returns grants of counts that have given more than the charge got. If Redis does not take them, they stay charged.
     private mutating func giveBackSurplus(_ join: Int, beyond granted: UInt32, _ now: MonotonicTime) {
         let id = cluster.joins[join].id
-        for index in 0..<4 where cluster.joins[join].answered & 1 << UInt8(index) != 0 {
+        for index in 0..<LimitCharge.room where cluster.joins[join].answered & 1 << UInt8(index) != 0 {
             let surplus = cluster.joins[join].granted[index] - granted
             guard surplus > 0 else { continue }
             limitClient.inFlight(id, counts: 1 << UInt8(index), into: &limitCommand)

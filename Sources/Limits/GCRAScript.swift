@@ -119,7 +119,7 @@ package struct GCRAReply: Equatable, Sendable {
     /// Server time of the charge, in microseconds since 1970.
     package var at: UInt64
     /// TAT of each count on the server's clock, at or after `at`, in the order of the charge; unused ones are 0.
-    package var tats: InlineArray<4, UInt64>
+    package var tats: InlineArray<5, UInt64>
 
     /// Nothing granted, no counts.
     package init() {
@@ -144,7 +144,7 @@ package struct GCRAReply: Equatable, Sendable {
 
     package static func == (left: Self, right: Self) -> Bool {
         left.granted == right.granted && left.at == right.at
-            && (0..<LimitCharge.capacity).allSatisfy { left.tats[$0] == right.tats[$0] }
+            && (0..<LimitCharge.room).allSatisfy { left.tats[$0] == right.tats[$0] }
     }
 }
 
@@ -167,7 +167,7 @@ package struct GCRAReplies: Sendable {
 
     /// The next charge's reply, of `counts` counts, from the same `text`; nil if it is malformed.
     package mutating func next(counts: Int, _ text: RawSpan) -> GCRAReply? {
-        guard !isAtEnd, counts <= LimitCharge.capacity else { return nil }
+        guard !isAtEnd, counts <= LimitCharge.room else { return nil }
         var numbers = DecimalReader(text, from: offset)
         guard let granted = numbers.next().flatMap(UInt32.init(exactly:)) else { return nil }
         var reply = GCRAReply()

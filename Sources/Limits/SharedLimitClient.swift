@@ -125,7 +125,12 @@ package struct SharedLimitClient: ~Copyable {
     /// Applies the failure mode.
     mutating func fallBack(_ charge: inout LimitCharge, _ now: MonotonicTime, _ verdict: inout LimitVerdict) {
         switch settings.failureMode {
-        case .open: verdict = .open
+        case .open:
+            verdict = .open
+            for index in 0..<charge.count
+            where charge[index].subject == .proof && limiter.take(charge[index], now: now, want: 1).granted == 0 {
+                Self.refuse(&charge, LimitReading.unknown, proof: LimitReading(remaining: 0, reset: 0, retryAfter: 0), &verdict)
+            }
         case .closed: verdict = .closed(retryAfterSeconds: 1)
         case .local:
             share.fill(with: &charge, sharedBy: gateways)
@@ -133,30 +138,34 @@ package struct SharedLimitClient: ~Copyable {
                 let granted = denyCache.drainOwnGrants(share[index], Self.clock(now))
                 if granted > 0 { _ = limiter.take(share[index], now: now, want: granted) }
             }
-            guard mayOwe(Self.clock(now)) else { return refuseDebt(&verdict) }
+            guard mayOwe(Self.clock(now)) else {
+                let reading = LimitReading(remaining: 0, reset: Self.drainDelay, retryAfter: Self.drainDelay)
+                return Self.refuse(&share, reading, proof: .unknown, &verdict)
+            }
             limiter.take(&share, now: now, into: &verdict)
             let isGranted = verdict.kind == .granted
             verdict.becomes(granted: isGranted, .fallback, count: share.count)
-            if isGranted { for index in 0..<share.count { denyCache.owe(share[index], Self.clock(now)) } }
+            guard isGranted else { return }
+            for index in 0..<share.count where share[index].subject != .proof { denyCache.owe(share[index], Self.clock(now)) }
         }
     }
 
-    /// The refusal of a request for which no more may be owed.
-    private func refuseDebt(_ verdict: inout LimitVerdict) {
-        verdict.becomes(granted: false, .fallback, count: share.count)
-        for index in 0..<share.count {
-            verdict[index] = LimitReading(remaining: 0, reset: Self.drainDelay, retryAfter: Self.drainDelay)
-        }
+    /// The refusal of a charge, with a reading for its limits and one for a proof among them.
+    private static func refuse(_ charge: inout LimitCharge, _ reading: LimitReading, proof: LimitReading, _ verdict: inout LimitVerdict) {
+        verdict.becomes(granted: false, .fallback, count: charge.count)
+        for index in 0..<charge.count { verdict[index] = charge[index].subject == .proof ? proof : reading }
     }
 
     /// Microseconds for which Redis must be down before debts drain.
     private static let drainDelay: UInt64 = 1_000_000
 
-    /// Whether every count of `share` may owe another local grant.
+    /// Whether every count of `share` may owe another local grant. A proof owes nothing: here it counts once, whatever Redis has seen.
     private mutating func mayOwe(_ clock: UInt64) -> Bool {
         let drainsFrom = downSince.map { $0 &+ Self.drainDelay }
         var mayOwe = true
-        for index in 0..<share.count where !denyCache.mayOwe(share[index], drainsFrom: drainsFrom, clock) { mayOwe = false }
+        for index in 0..<share.count where share[index].subject != .proof {
+            if !denyCache.mayOwe(share[index], drainsFrom: drainsFrom, clock) { mayOwe = false }
+        }
         return mayOwe
     }
 

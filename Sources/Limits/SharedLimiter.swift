@@ -73,7 +73,7 @@ package final class SharedLimiter: Sendable {
             if verdict[index].remaining == 0 { allAdmit = false }
         }
         guard allAdmit else { return verdict.becomes(granted: false, .process, count: charge.count) }
-        var undos = InlineArray<4, CountTable.UndoRecord>(repeating: CountTable.UndoRecord())
+        var undos = InlineArray<5, CountTable.UndoRecord>(repeating: CountTable.UndoRecord())
         for index in 0..<charge.count {
             let outcome = table.take(charge[index], now: now, want: 1, &undos[index])
             verdict[index] = LimitReading(outcome)

@@ -66,6 +66,10 @@ extension RouteDeclaration: OptionTarget {
             "how long ago the session may have proven a [second factor](second-factor.md), up to 30 days; others, outside tokens and API keys get 401 `insufficient_user_authentication` with `acr_values`"
         )
         LineOption(
+            "proof", \.rule.proof, .choice(ProofMode.allCases) { "\($0)" },
+            "who must prove possession of the key that the token is bound to (DPoP, RFC 9449): nobody, holders of bound tokens, or everyone; see [device keys](device-keys.md)"
+        ).when { $0.rule.proof != .bound }
+        LineOption(
             "identity", \.rule.signsIdentity, .choice([("headers", false), ("signed", true)]),
             "`signed` adds `X-Tollgate-Identity`, a JWT of the gateway's key for this route's upstream")
         LineOption(
@@ -329,6 +333,9 @@ extension RouteDeclaration {
             }
             if rule.signsIdentity {
                 line.fault("identity=signed does not go with auth=none, which ignores the identity, write auth=required")
+            }
+            if rule.proof == .required {
+                line.fault("proof=required does not go with auth=none, which ignores the identity, write auth=required")
             }
             for (key, isThere) in [("email", rule.forwardsEmail), ("name", rule.forwardsName)] where isThere {
                 line.fault("forward=\(key) does not go with auth=none, which ignores the identity, write auth=required")

@@ -25,6 +25,9 @@ package struct PlainSettings: Sendable {
         "The algorithm of newly generated signing keys.")
     package let clockSkewSeconds = ValueSetting<Int64>(
         "TOLLGATE_CLOCK_SKEW", .duration(0...600_000, unit: 1_000), default: "30s", "Leeway on `exp` and `nbf`, up to 10 minutes.")
+    package let asksForNonces = ValueSetting<Bool>(
+        "TOLLGATE_DPOP_NONCE", .flag(), default: "off",
+        "Whether proofs of a [device key](device-keys.md) need a nonce of the gateways, which answers give in `DPoP-Nonce`.")
     package let rateLimitFailure = ValueSetting<LimitFailureMode>(
         "TOLLGATE_RATE_LIMIT_FAILURE", .choice([.local, .open, .closed], \.name), default: "local", restart: true,
         "The failure mode of limits when Redis does not answer within `TOLLGATE_REDIS_TIMEOUT`: `local` enforces this gateway's share of the limit; `open` lets requests pass; `closed` answers 503."
@@ -375,7 +378,8 @@ extension Setting {
             listen, listenTLS, tlsCert, tlsKey, strictTransport, adminListen, checkListen, adminToken, scopedAdminToken, adminHosts,
             workers,
             plain.dataDirectory.row, plain.publicURL.row, plain.issuer.row, plain.audience.row, jwtSecret, plain.signingAlgorithm.row,
-            plain.clockSkewSeconds.row, tiers, scopes, trust, upstream, route, resource, internalCaller, versionGate, trustedProxies,
+            plain.clockSkewSeconds.row, plain.asksForNonces.row, tiers, scopes, trust, upstream, route, resource, internalCaller,
+            versionGate, trustedProxies,
             denyFrom,
             redisURL,
             plain.rateLimitFailure.row,

@@ -81,7 +81,7 @@ import Wire
         .upgradeRequired, .headersTooLarge, .rateLimited(retryAfterSeconds: 7), .internalError, .notImplemented, .badGateway,
         .unavailable(.overload, retryAfterSeconds: 1), .timeout, .versionNotSupported, .upstreamError(status: 410),
         .gone, .appUpdateRequired(gate: 0), .maintenance(route: 0, number: 0, retryAfterSeconds: 60),
-        .addressDenied(.denied),
+        .addressDenied(.denied), .unauthorized(.proof(.missing)), .unauthorized(.proof(.stale)),
     ]
 
     /// Clients compare codes.
@@ -91,7 +91,8 @@ import Wire
             for refusal in Self.refusals {
                 let code = "\(Catalogue.envelopes[dialect].code(of: refusal))"
                 let isLower = dialect == .dlauth || dialect == .oauth
-                let expected = dialect == .passwordContract && refusal.status == 401 ? "UNAUTHORIZED" : "\(refusal.code.text)"
+                let isUniform = dialect == .passwordContract && refusal.status == 401 && !"\(refusal.code.text)".hasPrefix("DEVICE_PROOF")
+                let expected = isUniform ? "UNAUTHORIZED" : "\(refusal.code.text)"
                 #expect(isLower ? code == code.lowercased() : code == expected, "\(dialect) \(refusal)")
                 #expect(body(dialect, refusal).contains("\"\(code)\""))
             }

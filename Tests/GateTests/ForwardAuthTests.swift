@@ -76,6 +76,22 @@ import Wire
 
     private static let all = [rule("all", "/")]
 
+    @Test func aProofIsForTheDescribedRequest() throws {
+        let (desk, device) = (try Desk(Self.all), BoundDevice())
+        let token = device.token()
+        func ask(_ method: String, _ url: String) throws -> Judged {
+            try desk.ask(
+                "GET /auth/check HTTP/1.1\nHost: gate\nX-Forwarded-Method: POST\nX-Forwarded-Proto: https\nX-Forwarded-Host: app.test\n"
+                    + "X-Forwarded-Uri: /a?b\nAuthorization: DPoP \(token)\nDPoP: \(device.proof(token, method: method, url: url))"
+            ).0
+        }
+        #expect(try ask("POST", "https://app.test/a").status == 0)
+        #expect(try ask("POST", "https://app.test/a").reason == .proofReplayed)
+        for (method, url) in [("GET", "https://app.test/a"), ("POST", "http://app.test/a"), ("POST", "https://gate/auth/check")] {
+            #expect(try ask(method, url).reason == .proofInvalid, "\(method) \(url)")
+        }
+    }
+
     // MARK: the description
 
     @Test(arguments: [
@@ -245,7 +261,7 @@ import Wire
             #expect(line[0] == "X-Envoy-Auth-Headers-To-Remove")
             return Set(line[1].split(separator: ",").map(String.init))
         }
-        let names = Set(IdentityHeaders.passage.map(\.description) + ["X-User-Attribute-Avatar-Url"])
+        let names = Set(IdentityHeaders.passage.map(\.description) + ["X-User-Attribute-Avatar-Url", "DPoP"])
         #expect(names.isSuperset(of: ["X-User-Id", "X-User-Tier", "X-Session-Id", "X-Internal-Key", "X-Refresh-Token", "Authorization"]))
         #expect(try removed("") == names)
         #expect(

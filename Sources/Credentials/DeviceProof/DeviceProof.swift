@@ -4,7 +4,7 @@
 package struct DeviceProof: Sendable {
     /// The most seconds of a proof's age.
     package static let maximumAgeSeconds: Int64 = 60
-    /// What `algs` of a challenge says (RFC 9449 §7.1), and the algorithms that proofs may have.
+    /// The algorithms that proofs may have: as `algs` of a challenge (RFC 9449 §7.1), and as a set.
     package static let algorithmNames: StaticString = "ES256 EdDSA RS256 PS256"
     static let algorithms = AlgorithmSet([.ES256, .EdDSA, .RS256, .PS256])
 

@@ -65,7 +65,7 @@ package struct CORSRule: Hashable, Sendable {
     /// first four are named because Fetch safelists only some of their values.
     package static let usualRequestFields = [
         "Accept", "Accept-Language", "Content-Language", "Content-Type", "Authorization", "If-Match", "If-Modified-Since",
-        "If-None-Match", "If-Unmodified-Since", "Last-Event-ID", "Range", "traceparent", "tracestate", "X-Request-Id",
+        "If-None-Match", "If-Unmodified-Since", "Last-Event-ID", "Range", "traceparent", "tracestate", "X-Request-Id", "DPoP",
     ]
 
     /// Answer fields of the gateway's own, which pages may always read.
@@ -74,7 +74,7 @@ package struct CORSRule: Hashable, Sendable {
             .wwwAuthenticate, .retryAfter, .rateLimit, .rateLimitPolicy, .xRateLimitLimit, .xRateLimitRemaining, .xRateLimitReset,
             .xRequestID, .xNewAccessToken, .xNewRefreshToken, .xNewTokenExpiresAt,
         ]
-        return names.map { $0.text.description }
+        return names.map { $0.text.description } + ["DPoP-Nonce"]
     }()
 }
 

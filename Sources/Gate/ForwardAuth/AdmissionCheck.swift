@@ -23,7 +23,8 @@ extension Admission {
     /// `ProxyFields` without `keep=`, in any spelling, or an `X-Real-IP` of another address than the client's and the proxy's own in
     /// `X-Forwarded-For`.
     ///
-    /// The fields that proxies send in each check pass: Traefik writes `X-Forwarded-Server` and `X-Forwarded-Port` itself.
+    /// A proof of possession passes, and so do the fields that proxies send in each check: Traefik writes `X-Forwarded-Server` and
+    /// `X-Forwarded-Port` itself.
     func hasProxyField(_ head: borrowing RequestHead, _ bytes: RawSpan, kept: KeptFields, client: IPAddress) -> Bool {
         let names = ReservedNames.shared
         for index in 0..<head.fields.count where head.fields[index].known == .other {
@@ -51,7 +52,7 @@ extension Admission {
     }
 
     private static func isOfEveryCheck(_ name: RawSpan) -> Bool {
-        name.equalsIgnoringCase("x-forwarded-server") || name.equalsIgnoringCase("x-forwarded-port")
+        name.equalsIgnoringCase("x-forwarded-server") || name.equalsIgnoringCase("x-forwarded-port") || name.equalsIgnoringCase("dpop")
     }
 
     /// Whether an upstream that gets `path` as it was sent may take it for one of another rule than `match`, which is that of its
@@ -88,7 +89,10 @@ extension Decision {
             fields.append(bytes[head.authorization])
             fields.append("\r\n")
         }
-        if endpoint == .envoy { IdentityHeaders.addMissing(attributes, removesKey: removesKey, to: &fields) }
+        if endpoint == .envoy {
+            IdentityHeaders.addMissing(
+                attributes, [removesKey ? Admission.keyField : nil, keepsAuthorization ? nil : Admission.proofField], to: &fields)
+        }
     }
 }
 
@@ -106,12 +110,13 @@ extension IdentityHeaders {
         return false
     }
 
-    /// Adds `X-Envoy-Auth-Headers-To-Remove` with the names of the passage's and the attributes' fields that these lines lack.
-    fileprivate static func addMissing(_ attributes: [[UInt8]], removesKey: Bool, to fields: inout ByteBuffer) {
+    /// Adds `X-Envoy-Auth-Headers-To-Remove` with these credentials, and with the names of the passage's and the attributes' fields
+    /// that the lines lack.
+    fileprivate static func addMissing(_ attributes: [[UInt8]], _ credentials: [StaticString?], to fields: inout ByteBuffer) {
         var separator: StaticString = "X-Envoy-Auth-Headers-To-Remove: "
-        if removesKey {
+        for case let name? in credentials {
             fields.append(separator)
-            fields.append(Admission.keyField)
+            fields.append(name)
             separator = ","
         }
         for name in passage where !fields.readable.hasLine(name.rawBytes) {

@@ -46,7 +46,7 @@ extension LimitKey {
 /// A request's charge: the counts that must all admit it. The interface between Admission and whatever counts, this process
 /// or Redis.
 ///
-/// Holds up to four counts inline, so it allocates nothing. Passed `inout` because a copy would move all of them.
+/// Holds its counts inline, so it allocates nothing. Passed `inout` because a copy would move all of them.
 package struct LimitCharge: Sendable {
     /// One limit's count of one subject.
     package struct Item: Equatable, Sendable {
@@ -66,17 +66,19 @@ package struct LimitCharge: Sendable {
 
     /// Maximum limits per request.
     package static let capacity = 4
+    /// Maximum counts: those of the limits, and that of a proof of possession, which is the last.
+    package static let room = 5
 
     /// Number of limits; the first is the first of the route.
     package private(set) var count = 0
     /// Microseconds for which grants of this charge may be held in advance: the minimum over its limits; 0 for not at all.
     package private(set) var leaseTime: UInt64 = 0
-    private var items: InlineArray<4, Item>
+    private var items: InlineArray<5, Item>
 
     /// An empty charge.
     package init() { items = InlineArray(repeating: Item(key: LimitKey(), rate: .nothing, subject: .address)) }
 
-    /// Adds a limit. Traps beyond `capacity`.
+    /// Adds a count. Traps beyond `room`.
     package mutating func append(_ item: Item) {
         items[count] = item
         leaseTime = count == 0 ? item.rate.leaseTime : min(leaseTime, item.rate.leaseTime)

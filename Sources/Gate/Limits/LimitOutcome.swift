@@ -1,3 +1,5 @@
+import Credentials
+
 /// Outcome of the route's limits for one request, for the answer, the log and metrics.
 package struct LimitOutcome: Equatable, Sendable {
     /// Verdict, with its word for logs and metrics.
@@ -50,6 +52,8 @@ package struct LimitOutcome: Equatable, Sendable {
     }
 
     package var result = Result.none
+    /// Whether the proof of possession was used before: then it is refused, whatever the limits say.
+    package var isReplay = false
     package var source = Source.process
     /// Index of the tightest of the route's limits, which the rest describes.
     package var index = 0
@@ -65,7 +69,8 @@ package struct LimitOutcome: Equatable, Sendable {
 
     /// The refusal of the request; nil if it was admitted.
     package var refusal: Refusal? {
-        switch result {
+        if isReplay { return .unauthorized(.proof(.replayed)) }
+        return switch result {
         case .none, .admitted, .shadowRefused, .open: nil
         case .refused: .rateLimited(retryAfterSeconds: retryAfterSeconds)
         case .closed: .unavailable(.limits, retryAfterSeconds: retryAfterSeconds)

@@ -15,6 +15,8 @@ package enum SubjectKind: UInt8, CaseIterable, Sendable {
     case attemptAddress
     /// Name or recipient of sign-in attempts, whether or not it has an account.
     case attemptName
+    /// Proof of possession, which counts once. Only holders of bound tokens can make one.
+    case proof
     /// The whole deployment: a single subject, never evicted.
     case deployment
 }
@@ -31,6 +33,7 @@ enum LimitSubject {
     private static let accountDomain: UInt64 = 8
     private static let emailDomain: UInt64 = 9
     private static let apiKeyDomain: UInt64 = 10
+    private static let proofDomain: UInt64 = 11
 
     /// The issuer is part of the key, because two issuers may use the same id.
     static func user(_ id: RawSpan, issuer: String, _ hash: KeyedHash) -> LimitKey {
@@ -54,6 +57,10 @@ enum LimitSubject {
     static func account(_ id: UUID, _ hash: KeyedHash) -> LimitKey { hash.hash128(id.high, id.low, domain: accountDomain) }
 
     static func apiKey(_ id: UUID, _ hash: KeyedHash) -> LimitKey { hash.hash128(id.high, id.low, domain: apiKeyDomain) }
+
+    static func proof(_ digest: UInt128, _ hash: KeyedHash) -> LimitKey {
+        hash.hash128(UInt64(truncatingIfNeeded: digest >> 64), UInt64(truncatingIfNeeded: digest), domain: proofDomain)
+    }
 
     static func email(_ text: RawSpan, _ hash: KeyedHash) -> LimitKey { hash.hash128(text, domain: emailDomain) }
 

@@ -1,3 +1,4 @@
+import Credentials
 package import HTTP
 package import Wire
 
@@ -10,14 +11,32 @@ package struct PendingLimit: Sendable {
     let own: LimitRate?
     /// Whether the limits are in shadow mode.
     let isShadowed: Bool
+    /// Whether the last count is that of a proof of possession.
+    let hasProof: Bool
 
     /// Outcome for the request. Adds the rate limit fields, if anything was counted.
     package func settle(_ verdict: inout LimitVerdict, into edits: inout FieldEdits) -> LimitOutcome {
-        sheet.settle(row, own: own, isShadowed: isShadowed, &verdict, into: &edits)
+        sheet.settle(row, own: own, isShadowed: isShadowed, hasProof: hasProof, &verdict, into: &edits)
     }
 }
 
 extension Admission {
+    /// Applies the verdict of the charge that `admit` asked for.
+    package mutating func charged(_ decision: inout Decision) {
+        decision.limit = limits.settle(
+            decision.limitRow, own: decision.ownRate, isShadowed: decision.isLimitShadowed, hasProof: decision.hasProof,
+            &decision.limitVerdict, into: &decision.answerEdits)
+        if decision.limit.result == .shadowRefused { decision.shadowed.insert(.limit) }
+        if decision.limit.isReplay { return refuseProof(.replayed, &decision) }
+        if let refusal = decision.limit.refusal { decision.refuse(refusal) }
+    }
+
+    /// The part of a decision to keep while its charge waits for a verdict; the decision itself is reused meanwhile.
+    package mutating func pendingLimit(_ decision: inout Decision) -> PendingLimit {
+        PendingLimit(
+            sheet: limits, row: decision.limitRow, own: decision.ownRate, isShadowed: decision.isLimitShadowed, hasProof: decision.hasProof)
+    }
+
     /// Appends the counts that `decision` charges and their rates, for the log: `KEY@RATE`, separated by spaces. Keys are
     /// keyed hashes, so nothing personal is logged.
     package func appendLimitMarks(_ decision: inout Decision, to out: inout ByteBuffer) {
@@ -29,10 +48,14 @@ extension CompiledLimits {
     /// Outcome of `verdict` for a request charged by row `row`, and by its key's own limit behind that.
     @inline(__always)
     func settle(
-        _ row: Int, own: LimitRate?, isShadowed: Bool, _ verdict: inout LimitVerdict, into edits: inout FieldEdits
+        _ row: Int, own: LimitRate?, isShadowed: Bool, hasProof: Bool, _ verdict: inout LimitVerdict, into edits: inout FieldEdits
     ) -> LimitOutcome {
         let row = rows[row]
         var outcome = LimitOutcome()
+        if hasProof, verdict.count > 0 {
+            outcome.isReplay = verdict.takeReplay()
+            if outcome.isReplay || verdict.count == 0 { return outcome }
+        }
         outcome.index = verdict.tightest
         outcome.source = verdict.source
         outcome.countedAt = verdict.countedAt

@@ -29,8 +29,12 @@ enum PolicyBuilder {
             contractBases: contractBases(configuration), tierScopes: settings.tierScopes,
             versionGates: settings.versionGates.map(\.gate),
             appHash: KeyedHash(derivedFrom: (Array("apps".utf8) + (settings.keySecret ?? settings.jwtSecret ?? [])).rawBytes),
-            denyFrom: settings.denyFrom, networks: networks)
+            denyFrom: settings.denyFrom, networks: networks,
+            nonceSecret: settings.asksForNonces ? settings.keySecret ?? settings.jwtSecret ?? processSecret : nil)
     }
+
+    /// Of a gateway that shares no secret with others.
+    private static let processSecret = SecureRandom.bytes(32)
 
     /// The bases of the mounted contracts but the root, below which all paths are; of several at one base the first.
     private static func contractBases(_ configuration: GatewayConfiguration) -> [ContractBase] {
