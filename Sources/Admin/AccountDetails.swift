@@ -60,6 +60,7 @@ extension Session: Recorded {
     package static let record = Record<Self>([
         .has("id", \.id), .has("contract", .words(ContractID.allCases.map(\.name)), \.contract.name), .may("device", \.device),
         .may("device_name", \.deviceName),
+        .may("device_key", about: "The thumbprint of the key that it is bound to") { $0.deviceKey?.text },
         .may("address", \.address?.text), .has("created_at", \.createdAt), .has("last_used_at", \.usedAt),
         .has("expires_at", about: "Unless it is refreshed before", \.deadline),
     ])

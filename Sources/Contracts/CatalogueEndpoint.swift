@@ -59,6 +59,8 @@ package struct CatalogueEndpoint: Sendable {
     package let isRefresh: Bool
     /// Whether servers send to it, which sign the body as it stands, and no page of a browser.
     package let isForServers: Bool
+    /// How it uses the proof of a device key that a request may have.
+    let proof: ProofUse
     private let handler: Handler
     /// The target of its route in the policy. The same in every configuration, so requests in flight survive a reload.
     package var number: UInt16 = 0
@@ -66,7 +68,7 @@ package struct CatalogueEndpoint: Sendable {
     init(
         owner: EndpointOwner, name: String, dialect: Dialect, method: HTTP.Method = .post, path: String, isPrefix: Bool = false,
         hasSettablePath: Bool = false, auth: AuthMode = .none, isRefresh: Bool = false, isForServers: Bool = false,
-        handler: @escaping Handler
+        proof: ProofUse = .none, handler: @escaping Handler
     ) {
         self.owner = owner
         shortName = name
@@ -78,6 +80,7 @@ package struct CatalogueEndpoint: Sendable {
         self.auth = auth
         self.isRefresh = isRefresh
         self.isForServers = isForServers
+        self.proof = proof
         self.handler = handler
     }
 
@@ -91,7 +94,9 @@ package struct CatalogueEndpoint: Sendable {
         let contract = owner.isForAllContracts ? request.contract : nil
         let dialect = contract.map(Dialect.init) ?? dialect
         do throws(Failure) {
-            return try await handler(services, ContractRequest(request, in: dialect, readsBody: !isForServers))
+            var called = try ContractRequest(request, in: dialect, readsBody: !isForServers)
+            if proof != .none { called.caller.deviceKey = try await services.deviceKey(of: request, at: self, in: dialect) }
+            return try await handler(services, called)
         } catch {
             return error.response(in: dialect, requestID: request.requestID)
         }

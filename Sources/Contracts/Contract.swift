@@ -104,7 +104,7 @@ struct Contract: Sendable {
                 CatalogueEndpoint(
                     owner: .contract(id), name: endpoint.name, dialect: dialect, method: endpoint.method, path: endpoint.path,
                     auth: endpoint.auth,
-                    isRefresh: endpoint.isRefresh
+                    isRefresh: endpoint.isRefresh, proof: proof(at: endpoint)
                 ) { services, request throws(Failure) in
                     try await ContractCall(contract: self, endpoint: endpoint, services: services, request: request).answer()
                 }
@@ -113,6 +113,16 @@ struct Contract: Sendable {
 }
 
 extension Contract {
+    /// A refusal is 401 where the document knows one at the endpoint, else 400.
+    func proof(at endpoint: Endpoint) -> ProofUse {
+        let status: UInt16 = endpoint.operation.reasons.contains { refusals[$0]?.status == 401 } ? 401 : 400
+        return switch endpoint.operation {
+        case .register, .login, .identify, .open, .verifyCode: .signIn(status)
+        case .refresh: .refresh(status)
+        case .signOut, .account, .sendCode, .actorToken: .none
+        }
+    }
+
     /// The documented providers whose ID tokens its sign-in takes.
     var providers: [Provider] {
         Provider.documented.filter(takes)

@@ -60,7 +60,7 @@ struct ContractCall: AccountCalls {
         if let name = try request.text("username") {
             registration.username = try parse(try Username(name), or: refusal(.malformedUsername))
         }
-        registration.guest = services.guest(of: request)
+        registration.guest = try await services.guest(of: request, at: contract.proof(at: endpoint))
         return try signedIn(
             await call(
                 await services.passwords.signUp(registration, rules: .strict, contract: contract.id, caller: request.caller)
@@ -92,7 +92,7 @@ struct ContractCall: AccountCalls {
         sent.nonce = try request.text("nonce")
         if provider == .apple { sent.authorizationCode = try request.text("authorizationCode") }
         sent.nameRule = form.nameRule
-        sent.guest = services.guest(of: request)
+        sent.guest = try await services.guest(of: request, at: contract.proof(at: endpoint))
         if let givenName = form.givenName, let familyName = form.familyName {
             let (given, family) = (try request.text(givenName, in: form.nameParent), try request.text(familyName, in: form.nameParent))
             sent.name = try parse(try PersonName(given: given, family: family), or: refusal(.malformedName))
@@ -123,6 +123,7 @@ struct ContractCall: AccountCalls {
                 (refused: RefreshTokenRefusal) in
                 switch refused {
                 case .invalid, .expired: refusal(.invalidRefreshToken)
+                case .unproven(let fault): Failure(fault, at: contract.proof(at: endpoint))
                 }
             })
     }

@@ -6,7 +6,7 @@ import Wire
 
 /// A request at a contract's endpoint. Members of the wrong type are a 400 in the contract's dialect.
 struct ContractRequest: Sendable {
-    let caller: Caller
+    var caller: Caller
     let sent: LocalRequest
     private let body: RequestObject
     let dialect: Dialect

@@ -25,12 +25,14 @@ package struct ContractServices: Sendable {
     package var life: AccountLife?
     /// Verifies the access tokens of guests.
     package let judge: TokenJudge
+    /// Verifies proofs of device keys.
+    package let proofs: DeviceProofs
 
     package init(
         passwords: PasswordAccounts, resets: PasswordReset, codes: Codes, providers: ProviderSignIn,
         anonymous: AnonymousAccounts, sessions: Sessions, accounts: any AccountLookUp, page: WebPage, tiers: TierList,
         tierGraceSeconds: Int64 = 0, mustConfirmEmail: Bool, clock: AccountClock, purchases: Purchases? = nil,
-        life: AccountLife? = nil, judge: TokenJudge
+        life: AccountLife? = nil, judge: TokenJudge, proofs: DeviceProofs
     ) {
         self.passwords = passwords
         self.resets = resets
@@ -47,6 +49,7 @@ package struct ContractServices: Sendable {
         self.purchases = purchases
         self.life = life
         self.judge = judge
+        self.proofs = proofs
     }
 
     /// The tier in force; a tier that the gateway no longer has counts as the lowest.

@@ -8,26 +8,28 @@ import Wire
 struct DLAuthContract: AccountCalls {
     private static let id = ContractID.dlauth
     private static let dialect = Dialect.dlauth
+    private static let (signUpProof, refreshProof) = (ProofUse.signIn(400), ProofUse.refresh(401))
 
     /// `TOLLGATE_DLAUTH_PATH_<ENDPOINT>` replaces any of these paths.
     static let rows = [
-        row("sign-up", .post, "/auth/signup", signUp), row("sign-in", .post, "/auth/signin", signIn),
+        row("sign-up", .post, "/auth/signup", proof: signUpProof, signUp),
+        row("sign-in", .post, "/auth/signin", proof: .signIn(401), signIn),
         row("sign-out", .post, "/auth/signout", auth: .required, signOut), row("user", .get, "/auth/user", auth: .required, user),
         row("resend-otp", .post, "/auth/otp/resend", auth: .optional, resendOTP),
-        row("verify-otp", .post, "/auth/otp/verify", auth: .optional, verifyOTP),
+        row("verify-otp", .post, "/auth/otp/verify", auth: .optional, proof: .signIn(401), verifyOTP),
         row("forgot-password", .post, "/auth/password/forgot", forgotPassword),
-        row("reset-password", .post, "/auth/password/reset", resetPassword),
+        row("reset-password", .post, "/auth/password/reset", proof: .signIn(401), resetPassword),
         row("update-password", .put, "/auth/password/update", auth: .required, updatePassword),
-        row("refresh-session", .post, "/auth/token/refresh", isRefresh: true, refreshSession),
+        row("refresh-session", .post, "/auth/token/refresh", isRefresh: true, proof: refreshProof, refreshSession),
     ]
 
     private static func row(
         _ name: String, _ method: HTTP.Method, _ path: String, auth: AuthMode = .none, isRefresh: Bool = false,
-        _ answer: @escaping @Sendable (Self) -> (ContractRequest) async throws(Failure) -> LocalResponse
+        proof: ProofUse = .none, _ answer: @escaping @Sendable (Self) -> (ContractRequest) async throws(Failure) -> LocalResponse
     ) -> CatalogueEndpoint {
         CatalogueEndpoint(
             owner: .contract(id), name: name, dialect: dialect, method: method, path: path, hasSettablePath: true, auth: auth,
-            isRefresh: isRefresh
+            isRefresh: isRefresh, proof: proof
         ) { services, request throws(Failure) in try await answer(Self(services: services))(request) }
     }
 
@@ -42,7 +44,7 @@ struct DLAuthContract: AccountCalls {
         var registration = Registration(email: email, password: try password("password", of: request))
         if let json = try request.json("metadata") { registration.metadata = try metadata(json) }
         registration.username = try username(request, email)
-        registration.guest = services.guest(of: request)
+        registration.guest = try await services.guest(of: request, at: Self.signUpProof)
         let signedIn = try await call(
             await services.passwords.signUp(
                 registration, rules: .length, contract: Self.id, mustConfirmEmail: services.mustConfirmEmail,
@@ -113,6 +115,7 @@ struct DLAuthContract: AccountCalls {
             switch refusal {
             case .invalid: Failure(401, "invalid_token", "Invalid refresh token")
             case .expired: Failure(401, "token_expired", "Refresh token has expired")
+            case .unproven(let fault): Failure(fault, at: Self.refreshProof)
             }
         }
         return DLAuthAnswer.refreshed(granted)

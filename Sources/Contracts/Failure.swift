@@ -24,6 +24,8 @@ struct Failure: Error, Equatable, Sendable {
         var maxAge: Int?
         /// Whether a second factor is demanded (RFC 9470 §3).
         var demandsFactor = false
+        /// Whether it asks for a proof of a key (RFC 9449, 7.1).
+        var isOfProof = false
     }
 
     init(_ status: UInt16, _ code: String, _ message: String, retryAfterSeconds: Int? = nil) {
@@ -104,12 +106,13 @@ struct Failure: Error, Equatable, Sendable {
     }
 
     private var challengeText: String {
-        var text = "Bearer realm=\"tollgate\""
+        var text = "\(challenge?.isOfProof == true ? "DPoP" : "Bearer") realm=\"tollgate\""
         if let challenge {
             let (error, description) = (Policy.quoted(challenge.error).rawBytes.text, Policy.quoted(challenge.description).rawBytes.text)
             text += ", error=\"\(error)\", error_description=\"\(description)\""
             if challenge.demandsFactor { text += ", acr_values=\"\(Refusal.factorClass)\"" }
             if let maxAge = challenge.maxAge { text += ", max_age=\"\(maxAge)\"" }
+            if challenge.isOfProof { text += ", algs=\"\(DeviceProof.algorithmNames)\"" }
         }
         return text
     }

@@ -29,6 +29,16 @@ package enum ContractID: UInt8, CaseIterable, Sendable {
     }
 }
 
+/// Whether sessions of a contract are bound to keys of devices (`TOLLGATE_DEVICE_KEY_<CONTRACT>`).
+package enum DeviceKeyUse: String, CaseIterable, Sendable {
+    /// A proof binds the session; without one it stays as it is.
+    case offered
+    /// Proofs bind no session. One that is bound stays bound.
+    case off
+    /// No session is opened or refreshed without a proof.
+    case required
+}
+
 /// Lifetimes of a session and its tokens, in seconds.
 package struct SessionPolicy: Sendable, Equatable {
     /// The kind of refresh token.
@@ -44,6 +54,7 @@ package struct SessionPolicy: Sendable, Equatable {
     package var accessSeconds: Int64
     package var idleSeconds: Int64
     package let refresh: Refresh
+    package var deviceKey = DeviceKeyUse.offered
 
     /// The longest lifetime of any access token. Sessions that ended longer ago can be forgotten.
     package static let maxAccessSeconds = ContractID.allCases.map(\.sessionPolicy.accessSeconds).max() ?? 0

@@ -1,4 +1,4 @@
-import Wire
+package import Wire
 
 /// The claims of a token to be issued (RFC 7519 §4). Nil claims are omitted.
 package struct TokenClaims: Sendable {
@@ -32,6 +32,8 @@ package struct TokenClaims: Sendable {
     package var tokenType: String?
     package var actorType: String?
     package var actorID: String?
+    /// `cnf` (RFC 9449, 6.1): the key that must prove itself with the token.
+    package var deviceKey: KeyThumbprint?
     private var others: [(name: String, value: Value)] = []
 
     package init(issuer: String?, audience: String?, subject: String, issuedAt: Int64, expiresAt: Int64) {
@@ -52,7 +54,7 @@ package struct TokenClaims: Sendable {
     }
 
     private static let ownNames: Set = [
-        "iss", "aud", "sub", "iat", "exp", "auth_time", "jti", "sid", "email", "tier", "token_type", "actor_type", "actor_id",
+        "iss", "aud", "sub", "iat", "exp", "auth_time", "jti", "sid", "email", "tier", "token_type", "actor_type", "actor_id", "cnf",
     ]
 
     func json() -> ByteBuffer {
@@ -74,6 +76,7 @@ package struct TokenClaims: Sendable {
         write("token_type", tokenType, &json)
         write("actor_type", actorType, &json)
         write("actor_id", actorID, &json)
+        deviceKey?.writeConfirmation(to: &json)
         for other in others { write(other.name, other.value, &json) }
         json.endObject()
         return json.finish()
@@ -94,5 +97,15 @@ package struct TokenClaims: Sendable {
             for text in texts { json.string(text) }
             json.endArray()
         }
+    }
+}
+
+extension KeyThumbprint {
+    /// Writes the member `cnf` of a token that is bound to the key.
+    package func writeConfirmation(to json: inout JSONWriter) {
+        json.key("cnf" as StaticString)
+        json.beginObject()
+        json.field("jkt", text)
+        json.endObject()
     }
 }

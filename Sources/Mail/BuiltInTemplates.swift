@@ -21,6 +21,10 @@ enum BuiltInTemplates {
         .newDevice: notice(
             "A new sign-in to {app}", "Your account was signed in on a device that it was not used on before.",
             "If that was you, there is nothing to do. If not, choose a new password: that ends all other sessions."),
+        .deviceKeyRefused: notice(
+            "A session of yours at {app} was used without its device",
+            "A copy of the tokens of a session was used without the key of the device that the session belongs to. It was refused.",
+            "If you just set up the app anew, there is nothing to do. If not, end the session in the app."),
         .passwordChanged: notice(
             "Your password for {app} was changed", "The password of your account was changed, and all other sessions have ended.",
             "If that was you, there is nothing to do. If not, ask for a new password at once."),
@@ -124,6 +128,10 @@ enum BuiltInTemplates {
         .newDevice: germanNotice(
             "Neue Anmeldung bei {app}", "Dein Konto wurde auf einem Gerät angemeldet, auf dem es bisher nicht benutzt wurde.",
             "Falls du das warst, ist nichts zu tun. Falls nicht, wähle ein neues Passwort: Das beendet alle anderen Sitzungen."),
+        .deviceKeyRefused: germanNotice(
+            "Eine deiner Sitzungen bei {app} wurde ohne ihr Gerät benutzt",
+            "Eine Kopie der Tokens einer Sitzung wurde ohne den Schlüssel ihres Geräts benutzt. Das wurde abgelehnt.",
+            "Falls du die App gerade neu eingerichtet hast, ist nichts zu tun. Falls nicht, beende die Sitzung in der App."),
         .passwordChanged: germanNotice(
             "Dein Passwort für {app} wurde geändert",
             "Das Passwort deines Kontos wurde geändert, und alle anderen Sitzungen sind beendet.",

@@ -18,6 +18,7 @@ enum TemplateName: String, CaseIterable, Sendable {
     case emailLeft = "email-left"
     case identityLinked = "identity-linked"
     case identityUnlinked = "identity-unlinked"
+    case deviceKeyRefused = "device-key-refused"
     case passkeyAdded = "passkey-added"
     case passkeyRemoved = "passkey-removed"
     case passkeyCounterFell = "passkey-counter"
@@ -35,7 +36,7 @@ enum TemplateName: String, CaseIterable, Sendable {
         case .signUp, .code, .emailCode, .recovery, .sms, .resetToken: "code"
         case .reset: "link"
         case .newDevice, .passwordChanged, .emailChanged, .emailLeft, .identityLinked, .identityUnlinked, .phoneChanged, .smsNotice,
-            .passkeyAdded, .passkeyRemoved, .passkeyCounterFell, .factorAdded, .factorRemoved:
+            .passkeyAdded, .passkeyRemoved, .passkeyCounterFell, .factorAdded, .factorRemoved, .deviceKeyRefused:
             nil
         }
     }
@@ -60,7 +61,7 @@ enum TemplateName: String, CaseIterable, Sendable {
         case .emailLeft: (values["link"], values["until"]) = ("https://example.org/return?token=x", "2027-01-18 08:00 UTC")
         case .identityLinked, .identityUnlinked: values["provider"] = "google"
         case .passkeyAdded, .passkeyRemoved, .passkeyCounterFell: values["passkey"] = "iPhone"
-        case .newDevice, .passwordChanged, .emailChanged, .phoneChanged, .factorAdded, .factorRemoved, .smsNotice: break
+        case .newDevice, .passwordChanged, .emailChanged, .phoneChanged, .factorAdded, .factorRemoved, .deviceKeyRefused, .smsNotice: break
         }
         if demanded == nil { (values["device"], values["address"], values["time"]) = ("iPhone", "192.0.2.7", "2027-01-15 08:00 UTC") }
         return values

@@ -43,6 +43,7 @@ struct MessageTemplates: Sendable, Equatable {
             case .passkeyCounterFell: .passkeyCounterFell
             case .factorAdded: .factorAdded
             case .factorRemoved: .factorRemoved
+            case .deviceKeyRefused: .deviceKeyRefused
             }
         let name = if case .phone = message.recipient { TemplateName.smsNotice } else { mail }
         let link = token.flatMap { token in plan.wayBackURL.map { Self.link($0, token) } }

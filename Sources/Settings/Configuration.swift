@@ -98,6 +98,7 @@ package struct Configuration: Sendable {
     package var factor = FactorChoice.off
     /// Lifetimes of access tokens and of sessions by contract, each with the full name of its variable.
     package var accessLifetimes: [EnvEntry] = []
+    package var deviceKeys: [EnvEntry] = []
     package var refreshLifetimes: [EnvEntry] = []
     package var upgradeURL: String?
     /// `SMTP_URL` unparsed; it may contain a password. nil: mail goes to the development outbox.

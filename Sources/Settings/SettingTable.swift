@@ -318,6 +318,10 @@ extension Setting {
         "TOLLGATE_REFRESH_TTL_", .entries(\.refreshLifetimes), shown: "the contract's",
         "The time for which a session can be refreshed, from its last refresh (for `PASSWORD` from the sign-in); at most what the contract's document says: `PASSWORD`, `PROVIDER` and `DLAUTH` 30 d, `ANONYMOUS` 7 d. `APPLE` has no refresh tokens. Sessions that are open already keep their time until the next refresh."
     )
+    package static let deviceKey = Setting(
+        "TOLLGATE_DEVICE_KEY_", .entries(\.deviceKeys), shown: "`offered`",
+        "Whether sessions of a contract are bound to keys of devices, like `TOLLGATE_DEVICE_KEY_DLAUTH=required`: `offered` binds those whose sign-in or refresh brings a proof; `required` refuses both without one; `off` binds none, and a session that is bound stays so. See [sessions](sessions.md#sessions-of-a-device)."
+    )
     package static let maxSessions = Setting(
         "TOLLGATE_MAX_SESSIONS", .maxSessions, default: "100",
         "The maximum number of sessions of one account, or by tier like `free:5,premium:20`; a sign-in beyond it ends the one that was not used for longest. A tier that is left out has the number of the nearest lower one."
@@ -390,7 +394,7 @@ extension Setting {
             appleStore, googleStore, stripeStore, revenueCatStore, plain.transfersPurchases.row, databaseURL,
             databaseDirectURL,
             ownDatabaseURL, ownDatabaseDirectURL, plain.databaseSchema.row, plain.mustConfirmEmail.row, maxSessions, factor,
-            plain.signUpLimit.row, accessLifetime, refreshLifetime, plain.refreshGraceSeconds.row, plain.contactAgeSeconds.row,
+            plain.signUpLimit.row, accessLifetime, refreshLifetime, deviceKey, plain.refreshGraceSeconds.row, plain.contactAgeSeconds.row,
             plain.tierGraceSeconds.row,
             plain.headerTimeoutMilliseconds.row, plain.bodyTimeoutMilliseconds.row, plain.bodyRate.row, plain.cancelsOnHalfClose.row,
             plain.sendTimeoutMilliseconds.row, plain.idleTimeoutMilliseconds.row, plain.drainTimeoutMilliseconds.row,

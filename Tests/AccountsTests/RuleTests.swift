@@ -93,6 +93,39 @@ private func session(
         #expect(rule.verdict(counter: 12, contract: .dlauth, session: session, now: after) == .rotate)
     }
 
+    /// By session key, the key that is shown, and the use of keys: a verdict of the counter, or a refusal before it.
+    @Test func theKeyOfTheSessionIsLookedAtBeforeTheCounter() throws {
+        let (own, other) = (
+            try #require(KeyThumbprint(bytes: .init(repeating: 1, count: 32))), KeyThumbprint(bytes: .init(repeating: 2, count: 32))
+        )
+        let (missing, wrong) = (RefreshVerdict.refuse(.unproven(.missing)), RefreshVerdict.refuse(.unproven(.otherKey)))
+        let cases: [(KeyThumbprint?, KeyThumbprint?, DeviceKeyUse, RefreshVerdict?, KeyThumbprint?)] = [
+            (nil, nil, .offered, nil, nil), (nil, nil, .off, nil, nil), (nil, nil, .required, missing, nil),
+            (nil, own, .offered, nil, own), (nil, own, .off, nil, nil), (nil, own, .required, nil, own),
+            (own, nil, .offered, missing, own), (own, nil, .off, missing, own), (own, nil, .required, missing, own),
+            (own, own, .offered, nil, own), (own, own, .off, nil, own), (own, other, .offered, wrong, own), (own, other, .off, wrong, own),
+        ]
+        for (bound, shown, use, refusal, after) in cases {
+            for counter: UInt64 in 1...6 {
+                var session = session()
+                session.deviceKey = bound
+                var request = RefreshRequest(session: session.id, contract: .dlauth, counter: counter, rule: rule)
+                (request.deviceKey, request.keyUse) = (shown, use)
+                #expect(request.verdict(on: session, now: start) == refusal ?? verdict(counter, session), "\(use) \(counter)")
+                #expect(request.key(of: session) == after)
+            }
+        }
+        // Other refusals come first.
+        var bound = session()
+        bound.deviceKey = own
+        let request = RefreshRequest(session: bound.id, contract: .anonymous, counter: 5, rule: rule)
+        #expect(request.verdict(on: bound, now: start) == .refuse(.wrongContract))
+        bound.idleDeadline = start
+        #expect(
+            RefreshRequest(session: bound.id, contract: .dlauth, counter: 5, rule: rule).verdict(on: bound, now: start) == .refuse(.expired)
+        )
+    }
+
     @Test func aClockThatWasSetBackMakesNoStorm() {
         var session = session()
         for _ in 0..<10 { session.rotate(at: start, idleSeconds: 30 * 86_400) }

@@ -52,7 +52,7 @@ final class ContractWorld: StoryWorld {
     /// `accounts` is a store in place of the one in memory.
     init(
         mounts: String = "password@/api/v1 provider@/whateat/api/v1 apple@/ dlauth@/ anonymous@/", accounts: (any AccountStore)? = nil,
-        notices: Set<NoticeTopic> = []
+        notices: Set<NoticeTopic> = [], policies: SessionPolicies = SessionPolicies()
     ) throws {
         let key = try SigningKey.generate(.ES256)
         self.key = key
@@ -65,6 +65,7 @@ final class ContractWorld: StoryWorld {
         var context = AccountContext(store: accounts ?? store, clock: clock.accountClock, notice: { _ in })
         context.notices = notices
         context.offersFactor = true
+        context.policies = policies
         let mint = TokenMint(
             issuer: Self.issuer, audience: "tollgate", signingKey: { key },
             refreshKeys: RefreshTokenKeys(secret: Self.secret), refreshJWTs: try RefreshJWTs(secret: Self.secret, issuer: Self.issuer))
@@ -93,6 +94,14 @@ final class ContractWorld: StoryWorld {
             hasEnded: { _ in nil },
             keysWanted: { _ in }, now: { [clock] in clock.now.wall })
         let judge = TokenJudge(judging, sessions: sessions)
+        let proofs = DeviceProofs(
+            publicURL: "https://public.test/api/", skewSeconds: 30, clock: clock.accountClock,
+            spend: { id in
+                switch await limiter.charge([AttemptBucket(.deviceProofs, "\(id)")]) {
+                case .admitted: true
+                case .refused: false
+                }
+            })
         services = ContractServices(
             passwords: PasswordAccounts(context: context, mint: mint, work: work, limiter: limiter),
             resets: PasswordReset(context: context, mint: mint, work: work, courier: post, limiter: limiter, secret: Self.secret),
@@ -112,7 +121,7 @@ final class ContractWorld: StoryWorld {
                 appleNotices: AppleNotices(
                     context: context, keys: providers, limiter: limiter, ways: SignInWays(passwords: true, emails: true, phones: true),
                     rule: DeletionRule())),
-            judge: judge)
+            judge: judge, proofs: proofs)
         services.life?.passkeys = Passkeys(
             RelyingParty(id: "example.org", name: "Example", origins: ["https://example.org"]), contracts: table.mounts.map(\.contract),
             context: context, mint: mint, limiter: limiter, secret: Self.secret, ways: Catalogue.ways(of: table.mounts.map(\.contract)))
@@ -122,7 +131,7 @@ final class ContractWorld: StoryWorld {
         administration = Administration(context: context, work: work, actor: .command)
         directory = AccountDirectory(context: context)
         oauth = OAuthEndpoints(
-            sessions: sessions, revocation: TokenRevocation(sessions: sessions, limiter: limiter), judge: judge,
+            sessions: sessions, revocation: TokenRevocation(sessions: sessions, limiter: limiter), judge: judge, proofs: proofs,
             refreshing: table.refreshingContracts)
         admission = Admission(policy: policy, limiter: counts, cacheCapacity: 64)
     }

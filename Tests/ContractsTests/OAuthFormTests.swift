@@ -49,7 +49,8 @@ import Wire
         let common =
             #"{"issuer":"https://id.test","jwks_uri":"https://gate.test/.well-known/jwks.json","response_types_supported":["none"],"#
             + #""grant_types_supported":["refresh_token"]"#
-        let token = #","token_endpoint":"https://gate.test/oauth/token","token_endpoint_auth_methods_supported":["none"]"#
+        let token =
+            #","token_endpoint":"https://gate.test/oauth/token","token_endpoint_auth_methods_supported":["none"],"dpop_signing_alg_values_supported":["ES256","EdDSA","RS256","PS256"]"#
         let revocation = #","revocation_endpoint":"https://gate.test/oauth/revoke","revocation_endpoint_auth_methods_supported":["none"]"#
         let introspection =
             #","introspection_endpoint":"https://gate.test/oauth/introspect","introspection_endpoint_auth_methods_supported":["client_secret_basic"]"#

@@ -18,6 +18,11 @@ import Testing
         for contract in [ContractID.password, .provider, .anonymous] { #expect(policies[contract] == contract.sessionPolicy) }
     }
 
+    @Test func deviceKeysAreOfferedUnlessSet() {
+        let policies = load("TOLLGATE_DEVICE_KEY_DLAUTH=required\nTOLLGATE_DEVICE_KEY_APPLE=off\n" + oneRoute).partial.sessionPolicies
+        #expect(ContractID.allCases.map { policies[$0].deviceKey } == [.offered, .offered, .required, .off, .offered])
+    }
+
     @Test(arguments: [
         ("", "gate.test"), ("TOLLGATE_MAIL_FROM=\"Example <a@b.test>\"", "Example"),
         ("TOLLGATE_APP_NAME=\"Ada & Co\"", "Ada & Co"), ("TOLLGATE_MAIL_FROM=\"Example <a@b.test>\"\nTOLLGATE_APP_NAME=Reader", "Reader"),

@@ -45,6 +45,8 @@ package struct AttemptBucket: Sendable, Hashable {
         case accountFactors = "account-factors"
         /// Wrong admin tokens from one address.
         case adminFailures = "admin-failures"
+        /// Uses of one proof of a device key.
+        case deviceProofs = "device-proofs"
     }
 
     package let kind: Kind
@@ -112,6 +114,8 @@ package struct AttemptRates: Sendable, Equatable {
         case .adminFailures: AttemptRate(burst: 20, perHour: 60)
         case .sessionFactors: AttemptRate(burst: 5, perHour: 10)
         case .accountFactors: AttemptRate(burst: 15, perHour: 30)
+        // A proof counts for 60 s and may be 60 s from the future; the rest is for clocks of other gateways.
+        case .deviceProofs: AttemptRate(count: 1, windowSeconds: 180, burst: 1)
         }
     }
 }

@@ -18,7 +18,8 @@ package enum AddressHistory {
             case .accountDeleted, .identityLinked, .emailConfirmed, .emailChanged, .emailReleased, .phoneChanged,
                 .passwordChanged, .sessionEnded, .refreshReuse, .refreshAhead, .tierChanged, .purchaseChanged, .actorGranted, .actorRevoked,
                 .identityUnlinked, .attributesChanged, .accountBanned, .accountUnbanned, .accountMerged, .accountClosed, .accountReopened,
-                .apiKeyCreated, .apiKeyRevoked, .passkeyCounterFell, .factorAdded, .factorRemoved, .backupCodesMade, .backupCodeUsed:
+                .apiKeyCreated, .apiKeyRevoked, .passkeyCounterFell, .factorAdded, .factorRemoved, .backupCodesMade, .backupCodeUsed,
+                .deviceKeyBound, .deviceKeyRefused:
                 continue
             }
         }

@@ -26,6 +26,8 @@ package enum RefreshRefusal: Equatable, Sendable {
     case expired
     /// A counter that was never issued: the database was restored from a backup, or the secret has leaked.
     case ahead
+    /// It lacks a proof of the key of the session's device.
+    case unproven(DeviceProofFault)
 }
 
 /// Decides over a refresh token by the session's counter. Pure; stores apply it inside a transaction.
@@ -59,6 +61,20 @@ package struct RefreshRule: Sendable, Equatable {
         let isLate = session.rotatedAt.advanced(seconds: graceSeconds) <= now
         return session.isConfirmed && isLate ? .reuse : .again
     }
+}
+
+extension RefreshRequest {
+    /// The verdict of the rule, for the holder of the session's key alone: what a thief without it sends ends nothing, spent or not.
+    package func verdict(on session: Session, now: WallTime) -> RefreshVerdict {
+        if session.contract == contract, now < session.deadline {
+            if deviceKey == nil, session.deviceKey != nil || keyUse == .required { return .refuse(.unproven(.missing)) }
+            if let bound = session.deviceKey, bound != deviceKey { return .refuse(.unproven(.otherKey)) }
+        }
+        return rule.verdict(counter: counter, contract: contract, session: session, now: now)
+    }
+
+    /// The key of `session` after this refresh: one that is bound to none takes the key of the proof.
+    package func key(of session: Session) -> KeyThumbprint? { session.deviceKey ?? (keyUse == .off ? nil : deviceKey) }
 }
 
 extension Session {

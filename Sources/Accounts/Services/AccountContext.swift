@@ -59,6 +59,8 @@ package struct Caller: Sendable {
     package var deviceName: String?
     /// Its `Accept-Language`.
     package var languages: String?
+    /// The key of its device, of which the request had a valid proof.
+    package var deviceKey: KeyThumbprint?
 
     package init(address: IPAddress?, device: String?, deviceName: String? = nil, languages: String? = nil) {
         self.address = address
@@ -113,6 +115,7 @@ extension AccountContext {
             id: newID(now), contract: contract, device: caller?.device.flatMap(PlainText.label), address: caller?.address,
             idleSeconds: policies[contract].idleSeconds)
         session.bound = sessionBound
+        session.deviceKey = policies[contract].deviceKey == .off ? nil : caller?.deviceKey
         session.deviceName = caller?.deviceName.flatMap(PlainText.deviceName)
         session.language = caller?.languages.flatMap { PreferredLanguages($0).best(of: languages) }
         return session

@@ -5,6 +5,8 @@ package enum MergeRefusal: Sendable, Equatable {
     /// Not a token of an open session.
     case invalidToken
     case notGuest
+    /// The guest's session is bound to a key, and the request has no proof of it.
+    case unproven
     /// The caller's session has ended, or its account is gone.
     case sessionEnded
 }
@@ -38,11 +40,15 @@ package struct Merges: Sendable {
             } catch {
                 throw .refused(.invalidToken)
             }
+            refresh?.deviceKey = caller.deviceKey
             guard let session = refresh?.session else { throw .refused(.invalidToken) }
             found = session
         }
         let (context, audit) = (sessions.context, sessions.context.audit(caller))
         let outcome: MergeOutcome
+        let isProven: Bool
+        do throws(AccountFailure) { isProven = try await sessions.accepts(caller.deviceKey, for: found) } catch { throw .failed(error) }
+        guard isProven else { throw .refused(.unproven) }
         do throws(AccountFailure) {
             let attempts = try await Attempts(limiter, [AttemptBucket(.accountMerges, account.text)])
             let merging = Merging(guest: found, refresh: refresh, into: account, by: session, order)

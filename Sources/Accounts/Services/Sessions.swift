@@ -7,6 +7,8 @@ package enum RefreshTokenRefusal: Sendable, Equatable {
     case invalid
     /// The session can no longer be refreshed.
     case expired
+    /// It lacks a proof of the key of the session's device; the session stays as it is.
+    case unproven(DeviceProofFault)
 }
 
 /// Why a call is refused that the caller's session makes.
@@ -61,6 +63,7 @@ package struct Sessions: Sendable {
             request = try mint.request(token, contract, rule: rule, now: now)
         } catch {
             guard let outside, !mint.hasIssued(token, now: now) else { throw error }
+            if caller.deviceKey == nil, context.policies[contract].deviceKey == .required { throw .refused(.unproven(.missing)) }
             return try await adopt(token, contract: contract, caller: caller, by: outside)
         }
         return try await refresh(request, caller)
@@ -70,6 +73,8 @@ package struct Sessions: Sendable {
         let audit = context.audit(caller)
         var named = request
         named.deviceName = caller.deviceName.flatMap(PlainText.deviceName)
+        named.deviceKey = caller.deviceKey
+        named.keyUse = context.policies[request.contract].deviceKey
         let request = named
         let outcome: RefreshOutcome
         do throws(AccountFailure) {
@@ -84,12 +89,30 @@ package struct Sessions: Sendable {
         }
         switch outcome {
         case .refused(.expired): throw .refused(.expired)
+        case .refused(.unproven(let fault)): throw .refused(.unproven(fault))
         case .refused(.ahead): context.notice(.refreshAhead(session: request.session))
         case .reused(let ended):
             context.notice(.refreshReuse(session: ended.id, user: ended.user))
         case .refused(.noSession), .refused(.wrongContract), .issued: break
         }
         throw .refused(.invalid)
+    }
+
+    /// Whether a holder of this key may act for a session: it is bound to no other, or has ended.
+    package func accepts(_ key: KeyThumbprint?, for session: UUID) async throws(AccountFailure) -> Bool {
+        guard let bound = try await context.ask(await context.store.session(session))?.session?.deviceKey else { return true }
+        return bound == key
+    }
+
+    package func deviceKeyUse(of contract: ContractID) -> DeviceKeyUse { context.policies[contract].deviceKey }
+
+    /// That of the contract of a refresh token.
+    package func deviceKeyUse(ofRefreshToken token: String) -> DeviceKeyUse {
+        do throws(AccountError<RefreshTokenRefusal>) {
+            return deviceKeyUse(of: try mint.origin(of: token, now: context.storeTime).contract)
+        } catch {
+            return .offered
+        }
     }
 
     /// The new pair for a refresh token of one of `contracts`, as at the endpoint of its own.

@@ -115,6 +115,7 @@ package struct TokenMint: Sendable {
         claims.tokenID = AccessTokenID(counter: counter, random: random(8).rawBytes.load64(0)).text
         claims.sessionID = session.id.text
         claims.contract = session.contract
+        claims.deviceKey = session.deviceKey
         claims.authenticatedAt = session.signedInAt.map { min($0.ahead(by: storeSkew), now).seconds }
         if let email = account.email {
             claims.email = email.text

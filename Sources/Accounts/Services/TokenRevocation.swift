@@ -17,6 +17,8 @@ package enum Revocation: Sendable, Equatable {
     case unknown
     /// The token is valid, and cannot be revoked here.
     case unsupported
+    /// Its session is bound to a key, and the request has no proof of it: a thief must not sign the owner out.
+    case unproven
 }
 
 /// Sign-out by a token (RFC 7009): the holder of a token may end its session.
@@ -37,21 +39,15 @@ package struct TokenRevocation: Sendable {
     ) async throws(AccountFailure) -> Revocation {
         switch read(token) {
         case .withoutSession: return .unsupported
-        case .ofSession(let session):
-            try await sessions.signOut(session, caller: caller)
-            return .ended
+        case .ofSession(let session): return try await sessions.end(session.session, caller)
         case .none: break
         }
-        if let session = sessions.session(ofOwnRefreshToken: token) {
-            try await sessions.end(session, caller)
-            return .ended
-        }
+        if let session = sessions.session(ofOwnRefreshToken: token) { return try await sessions.end(session, caller) }
         let attempt = try await Attempts(limiter, caller.address.bucket(.addressRevocations))
         return try await attempt.make { () async throws(AccountFailure) -> Revocation in
             guard let session = try await sessions.session(ofOutsideRefreshToken: token) else { return .unknown }
-            try await sessions.end(session, caller)
             attempt.refund()
-            return .ended
+            return try await sessions.end(session, caller)
         }
     }
 }
@@ -72,7 +68,9 @@ extension Sessions {
         return try await context.ask(await context.store.adopted(outside.digest(token)))?.session
     }
 
-    fileprivate func end(_ session: UUID, _ caller: Caller) async throws(AccountFailure) {
+    fileprivate func end(_ session: UUID, _ caller: Caller) async throws(AccountFailure) -> Revocation {
+        guard try await accepts(caller.deviceKey, for: session) else { return .unproven }
         _ = try await context.ask(await context.store.end(session, .signOut, context.audit(caller)))
+        return .ended
     }
 }

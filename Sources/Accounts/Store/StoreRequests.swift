@@ -154,6 +154,9 @@ package struct RefreshRequest: Sendable, Equatable {
     package let idleSeconds: Int64
     /// As in `Session`; nil leaves that as it is.
     package var deviceName: String?
+    /// The key of which it has a proof.
+    package var deviceKey: KeyThumbprint?
+    package var keyUse = DeviceKeyUse.offered
 
     package init(session: UUID, contract: ContractID, counter: UInt64?, rule: RefreshRule, idleSeconds: Int64? = nil) {
         self.session = session

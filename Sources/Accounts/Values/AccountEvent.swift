@@ -74,7 +74,8 @@ extension AccountEvent.Kind {
         case .tierChanged: self = .tierChanged
         case .purchaseChanged: self = .purchaseChanged
         case .sessionEnded, .refreshAhead, .actorGranted, .actorRevoked, .attributesChanged, .apiKeyCreated, .apiKeyRevoked,
-            .passkeyCounterFell, .factorAdded, .factorRemoved, .backupCodesMade, .backupCodeUsed:
+            .passkeyCounterFell, .factorAdded, .factorRemoved, .backupCodesMade, .backupCodeUsed, .deviceKeyBound,
+            .deviceKeyRefused:
             return nil
         }
     }

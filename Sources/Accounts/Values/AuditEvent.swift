@@ -37,6 +37,10 @@ package struct AuditEvent: Sendable, Equatable {
         case factorRemoved = "factor-removed"
         case backupCodesMade = "backup-codes-made"
         case backupCodeUsed = "backup-code-used"
+        /// A refresh bound an open session to the key of its device.
+        case deviceKeyBound = "device-key-bound"
+        /// A refresh lacked a proof of that key.
+        case deviceKeyRefused = "device-key-refused"
     }
 
     /// Sorts by time; its own in the whole log.

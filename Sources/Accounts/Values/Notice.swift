@@ -30,10 +30,12 @@ package struct Notice: Sendable, Equatable {
         case passkeyCounterFell = "passkey-counter"
         case factorAdded = "factor-added"
         case factorRemoved = "factor-removed"
+        /// A session's tokens came without the key of its device.
+        case deviceKeyRefused = "device-key-refused"
 
         package var topic: NoticeTopic {
             switch self {
-            case .newDevice: .newDevice
+            case .newDevice, .deviceKeyRefused: .newDevice
             case .passwordChanged, .identityLinked, .identityUnlinked: .password
             case .emailChanged, .emailLeft, .phoneChanged: .email
             case .passkeyAdded, .passkeyRemoved, .passkeyCounterFell: .passkey

@@ -12,6 +12,8 @@ package struct Session: Sendable, Equatable {
     package var deviceName: String?
     /// The client's address at the sign-in, or at the last refresh that named one.
     package var address: IPAddress?
+    /// The key that a refresh must prove; nil while it is bound to none.
+    package var deviceKey: KeyThumbprint?
     package let createdAt: WallTime
     /// When its user signed in; nil if that is not known.
     package var signedInAt: WallTime?
@@ -45,6 +47,7 @@ package struct Session: Sendable, Equatable {
         device = new.device
         deviceName = new.deviceName
         address = new.address
+        deviceKey = new.deviceKey
         createdAt = now
         switch new.signIn {
         case .opening: signedInAt = now
@@ -102,6 +105,7 @@ package struct NewSession: Sendable, Equatable {
     package var signIn = SignInTime.opening
     /// When its user proved two factors at once, as by a passkey that verifies its user; nil for a sign-in by one.
     package var factorAt: WallTime?
+    package var deviceKey: KeyThumbprint?
     /// The sessions that its account may have with it.
     package var bound = SessionBound.none
     /// The language of its user, which the account keeps; nil if the client names none that mails are written in.

@@ -18,7 +18,8 @@ const titleOf = (session) => session.device_name ?? deviceName(session.device) ?
 function device(session) {
   const text = session.device;
   const shown = text && text.length > 120 ? `${text.slice(0, 120)}…` : text;
-  return [titleOf(session), text && h("span", { title: text, class: "quiet small block device" }, shown)];
+  const key = session.device_key && [" ", h("span", { class: "badge good", title: session.device_key }, "device key")];
+  return [titleOf(session), key, text && h("span", { title: text, class: "quiet small block device" }, shown)];
 }
 
 const proven = (text, at) => text && [text, " ", at ? badge("confirmed", "good") : badge("not confirmed", "warn")];

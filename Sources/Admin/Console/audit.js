@@ -5,7 +5,7 @@ import { badge, below, empty, fill, h, none, panel, userName } from "./dom.js";
 import { label, when } from "./format.js";
 import { pages, size, table } from "./table.js";
 
-const alarming = new Set(["refresh-reuse", "account-deleted", "account-taken"]);
+const alarming = new Set(["refresh-reuse", "account-deleted", "account-taken", "device-key-refused"]);
 
 /// The detail of an event, and the session that it is about.
 function details({ detail, session }) {

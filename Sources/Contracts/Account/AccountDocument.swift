@@ -96,6 +96,7 @@ extension Session {
         json.write("device", deviceLabel)
         if isCurrent == nil { json.write("user_agent", device) }
         json.write("address", address?.text)
+        json.field("device_key", deviceKey != nil)
         json.write("created_at", createdAt)
         json.write("last_used_at", usedAt)
         json.endObject()

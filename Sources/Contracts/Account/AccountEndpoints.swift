@@ -11,7 +11,7 @@ struct AccountEndpoints: AccountCalls {
             row("show", .get, "", show), row("change", .patch, "", change), row("export", .get, "/export", export),
             row("sessions", .get, sessionsPath, sessions), row("end-others", .delete, sessionsPath, endOthers),
             row("end-session", .delete, sessionsPath, isPrefix: true, endSession), row("link", .post, identitiesPath, link),
-            row("unlink", .delete, identitiesPath, isPrefix: true, unlink), row("merge", .post, "/merge", merge),
+            row("unlink", .delete, identitiesPath, isPrefix: true, unlink), row("merge", .post, "/merge", proof: .refresh(401), merge),
         ] + leavingRows + factorRows
 
     private static let sessionsPath = "/sessions"
@@ -20,10 +20,12 @@ struct AccountEndpoints: AccountCalls {
     typealias Answer = @Sendable (Self) -> () async throws(Failure) -> LocalResponse
 
     static func row(
-        _ name: String, _ method: HTTP.Method, _ path: String, isPrefix: Bool = false, _ answer: @escaping Answer
+        _ name: String, _ method: HTTP.Method, _ path: String, isPrefix: Bool = false, proof: ProofUse = .none,
+        _ answer: @escaping Answer
     ) -> CatalogueEndpoint {
         CatalogueEndpoint(
-            owner: .account, name: name, dialect: .problem, method: method, path: path, isPrefix: isPrefix, auth: .required
+            owner: .account, name: name, dialect: .problem, method: method, path: path, isPrefix: isPrefix, auth: .required,
+            proof: proof
         ) { services, request throws(Failure) in
             try await answer(try Self(services, request))()
         }

@@ -16,6 +16,7 @@ extension AccountEndpoints {
             switch refusal {
             case .invalidToken: .malformed("guest_token is no valid token of an open session", in: dialect)
             case .notGuest: Failure(409, "NOT_A_GUEST", "The other account is no guest: something else signs in to it, or it is this one.")
+            case .unproven: Failure(.missing, at: .refresh(401))
             case .sessionEnded: Failure(.unauthorized(.revoked), in: dialect)
             }
         }
@@ -39,12 +40,19 @@ extension ContractRequest.Person {
 }
 
 extension ContractServices {
-    /// The session of a bearer at an endpoint that needs none: the caller may be a guest who signs in for the first time. nil for a token that
-    /// does not count, such as an expired one, which clients send along.
-    func guest(of request: ContractRequest) -> CallerSession? {
-        guard let field = request.sent.value(of: "authorization"), field.prefix(7).lowercased() == "bearer ",
-            case .ofSession(let session) = judge.read(String(field.dropFirst(7)))
+    /// The session of a bearer at an endpoint that needs none: the caller may be a guest who signs in for the first time. nil for a token
+    /// that does not count, such as an expired one, which clients send along. Throws if that session is bound to a key of which there is no
+    /// proof.
+    func guest(of request: ContractRequest, at use: ProofUse) async throws(Failure) -> CallerSession? {
+        let words = (request.sent.value(of: "authorization") ?? "").split(separator: " ", maxSplits: 1)
+        guard words.count == 2, ["bearer", "dpop"].contains(words[0].lowercased()),
+            case .ofSession(let session) = judge.read(String(words[1]))
         else { return nil }
-        return session
+        do throws(AccountFailure) {
+            if try await sessions.accepts(request.caller.deviceKey, for: session.session) { return session }
+        } catch {
+            throw Failure(error, in: request.dialect)
+        }
+        throw Failure(request.caller.deviceKey == nil ? .missing : .otherKey, at: use)
     }
 }

@@ -10,13 +10,17 @@ package struct OAuthEndpoints: Sendable {
     private let revocation: TokenRevocation
     private let judge: TokenJudge
     private let contracts: Set<ContractID>
+    private let proofs: DeviceProofs
 
     /// `contracts`: those whose sessions are refreshed.
-    package init(sessions: Sessions, revocation: TokenRevocation, judge: TokenJudge, refreshing contracts: Set<ContractID>) {
+    package init(
+        sessions: Sessions, revocation: TokenRevocation, judge: TokenJudge, proofs: DeviceProofs, refreshing contracts: Set<ContractID>
+    ) {
         self.sessions = sessions
         self.contracts = contracts
         self.revocation = revocation
         self.judge = judge
+        self.proofs = proofs
     }
 
     /// Refreshes the session of a refresh token of any mounted contract (RFC 6749 §6). Clients are public: a `client_id` and a `scope`
@@ -27,24 +31,46 @@ package struct OAuthEndpoints: Sendable {
                 throw Failure(400, "unsupported_grant_type", "The only grant_type here is refresh_token.")
             }
             let token = try form.required("refresh_token")
+            let caller = try await caller(request, sessions.deviceKeyUse(ofRefreshToken: token))
             do throws(AccountError<RefreshTokenRefusal>) {
-                return Self.tokens(try await sessions.refresh(token, ofOneOf: contracts, caller: Caller(request)).grant.tokens)
+                return Self.tokens(try await sessions.refresh(token, ofOneOf: contracts, caller: caller).grant)
             } catch {
                 switch error {
                 case .refused(.invalid), .refused(.expired):
                     throw Failure(400, "invalid_grant", "The refresh token is invalid, spent or expired.")
+                case .refused(.unproven(let fault)): throw Self.refusal(fault)
                 case .failed(let failure): throw Failure(failure, in: OAuthForm.dialect)
                 }
             }
         }
     }
 
-    /// RFC 6749 §5.1.
-    private static func tokens(_ tokens: TokenPair) -> LocalResponse {
+    /// The caller, with the key of which the request has a proof.
+    private func caller(_ request: LocalRequest, _ use: DeviceKeyUse = .offered) async throws(Failure) -> Caller {
+        var caller = Caller(request)
+        do throws(DeviceProofs.Refusal) { caller.deviceKey = try await proofs.key(of: request, use) } catch {
+            switch error {
+            case .fault(let fault): throw Self.refusal(fault)
+            case .unavailable: throw Failure(.unavailable(retryAfterSeconds: 1), in: OAuthForm.dialect)
+            }
+        }
+        return caller
+    }
+
+    /// RFC 9449 §5.
+    private static func refusal(_ fault: DeviceProofFault) -> Failure {
+        var failure = Failure(fault, at: .refresh(400))
+        failure.code = fault.errorCode.description == "use_dpop_nonce" ? "use_dpop_nonce" : "invalid_dpop_proof"
+        return failure
+    }
+
+    /// RFC 6749 §5.1, and RFC 9449 §5 for a session that is bound to a key.
+    private static func tokens(_ grant: SessionGrant) -> LocalResponse {
+        let (tokens, type) = (grant.tokens, grant.session.deviceKey == nil ? "Bearer" : "DPoP" as StaticString)
         var response = LocalResponse.json { json in
             json.beginObject()
             json.field("access_token", tokens.access)
-            json.field("token_type", "Bearer" as StaticString)
+            json.field("token_type", type)
             json.field("expires_in", Int(tokens.accessSeconds))
             json.optional("refresh_token", tokens.refresh)
             json.endObject()
@@ -53,14 +79,14 @@ package struct OAuthEndpoints: Sendable {
         return response
     }
 
-    /// Ends the session of a token. Its holder needs no other proof: apps have no secret. A `token_type_hint` is not needed, because
-    /// the forms of the tokens differ.
+    /// Ends the session of a token. Its holder needs no other proof than that of its session's key, if there is one: apps have no secret.
+    /// A `token_type_hint` is not needed, because the forms of the tokens differ.
     package func revoke(_ request: LocalRequest) async -> LocalResponse {
         await Self.respond(request) { form throws(Failure) in
             let outcome: Revocation
-            let token = try form.required("token")
+            let (token, caller) = (try form.required("token"), try await caller(request))
             do throws(AccountFailure) {
-                outcome = try await revocation.revoke(token, caller: Caller(request)) { judge.read($0) }
+                outcome = try await revocation.revoke(token, caller: caller) { judge.read($0) }
             } catch {
                 throw Failure(error, in: OAuthForm.dialect)
             }
@@ -70,6 +96,7 @@ package struct OAuthEndpoints: Sendable {
                 return .json {
                     $0.beginObject(); $0.endObject()
                 }
+            case .unproven: throw Self.refusal(caller.deviceKey == nil ? .missing : .otherKey)
             case .unsupported:
                 throw Failure(400, "unsupported_token_type", "The token belongs to no session here that it could end.")
             }

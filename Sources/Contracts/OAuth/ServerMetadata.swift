@@ -1,3 +1,4 @@
+import Credentials
 package import HTTP
 import Wire
 
@@ -39,6 +40,8 @@ package struct ServerMetadata: Sendable {
             if refreshes {
                 json.field("token_endpoint", base + Self.tokenPath)
                 json.array("token_endpoint_auth_methods_supported", ["none"]) { $0.string($1) }
+                let algorithms = DeviceProof.algorithmNames.description.split(separator: " ").map(String.init)
+                json.array("dpop_signing_alg_values_supported", algorithms) { $0.string($1) }
             }
             if revokes {
                 json.field("revocation_endpoint", base + Self.revocationPath)

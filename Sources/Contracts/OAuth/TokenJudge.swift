@@ -156,7 +156,8 @@ struct JudgedToken {
 
     /// Writes the members of an answer (RFC 7662 §2.2) but for `active`.
     func write(to json: inout JSONWriter) {
-        json.field("token_type", "Bearer" as StaticString)
+        json.field("token_type", token.owner == nil ? "Bearer" : "DPoP" as StaticString)
+        token.owner?.writeConfirmation(to: &json)
         json.optional("iss", issuer)
         json.field("sub", user)
         if audiences.count == 1 {

@@ -68,7 +68,7 @@ extension SQLTransaction {
     fileprivate mutating func isProven(_ merging: Merging, of guest: Account, _ audit: AuditContext) throws(SQLFault) -> Bool {
         guard let refresh = merging.refresh else { return true }
         guard let session = try self.session(merging.guest)?.0 else { return false }
-        switch refresh.rule.verdict(counter: refresh.counter, contract: refresh.contract, session: session, now: audit.now) {
+        switch refresh.verdict(on: session, now: audit.now) {
         case .rotate, .again, .storm, .keep: return true
         case .refuse: return false
         case .reuse:

@@ -7,14 +7,14 @@ extension SQLStore {
     ) async throws(StoreFault) -> RefreshOutcome {
         try await database.write(locking: .session(request.session)) { sql throws(SQLFault) in
             guard let (session, account) = try sql.lockedSession(request.session) else { return .refused(.noSession) }
-            let verdict = request.rule.verdict(
-                counter: request.counter, contract: request.contract, session: session, now: audit.now)
+            let verdict = request.verdict(on: session, now: audit.now)
             switch verdict {
             case .rotate, .keep, .again, .storm:
                 let next = try sql.carryOut(verdict, session, request, audit)
                 return .issued(SignIn(account: account, session: next), verdict)
             case .refuse(let refusal):
                 if refusal == .ahead { try sql.log(.refreshAhead, account.id, audit, session: session.id) }
+                if case .unproven = refusal { try sql.noteUnproven(session, of: account, audit) }
                 return .refused(refusal)
             case .reuse:
                 guard let ended = try sql.end(session.id, .refreshReuse, at: audit.now) else { throw .conflict }
@@ -83,8 +83,19 @@ extension SQLStore {
 }
 
 extension SQLTransaction {
+    /// A refresh came without the key of its session: once a day its user is told. Internal callers have no address, and no key.
+    fileprivate mutating func noteUnproven(_ session: Session, of account: Account, _ audit: AuditContext) throws(SQLFault) {
+        guard session.deviceKey != nil, audit.address != nil else { return }
+        let noted = try change(
+            .unlogged, "UPDATE sessions SET key_refused_at = $2 WHERE id = $1 AND (key_refused_at IS NULL OR key_refused_at <= $3)",
+            [.id(session.id), .time(audit.now), .time(audit.now.advanced(seconds: -86_400))])
+        guard noted == 1 else { return }
+        try log(.deviceKeyRefused, account.id, audit, session: session.id)
+        try notify(.deviceKeyRefused, account, detail: session.deviceLabel, audit)
+    }
+
     /// Applies a verdict; returns the session as it is then.
-    fileprivate func carryOut(
+    fileprivate mutating func carryOut(
         _ verdict: RefreshVerdict, _ session: Session, _ request: RefreshRequest, _ audit: AuditContext
     ) throws(SQLFault) -> Session {
         var next = session
@@ -95,6 +106,8 @@ extension SQLTransaction {
         }
         // A request whose token the gateway refreshes itself is the caller's server's.
         next.address = audit.address ?? session.address
+        next.deviceKey = request.key(of: session)
+        if next.deviceKey != session.deviceKey { try log(.deviceKeyBound, session.user, audit, session: session.id) }
         if let name = request.deviceName, name != session.deviceName {
             next.deviceName = name
             _ = try meet(name, of: session.user, at: audit.now)

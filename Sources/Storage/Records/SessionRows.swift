@@ -6,7 +6,7 @@ internal import Wire
 extension SQLTransaction {
     private static let selectSession = """
         SELECT id, account, contract, device, created_at, last_used_at, idle_deadline, max_deadline, counter, \
-        is_confirmed, rotated_at, steps_since, steps, signed_in_at, address, device_name, seen_at, factor_at FROM sessions
+        is_confirmed, rotated_at, steps_since, steps, signed_in_at, address, device_name, seen_at, factor_at, key_thumbprint FROM sessions
         """ + " "
 
     /// An open session and its account, locked until the transaction ends.
@@ -40,6 +40,7 @@ extension SQLTransaction {
         session.deviceName = try row.optionalText()
         session.seenAt = try row.optionalTime()
         session.factorAt = try row.optionalTime()
+        session.deviceKey = try row.optionalThumbprint()
         return session
     }
 
@@ -55,15 +56,15 @@ extension SQLTransaction {
             """
             INSERT INTO sessions (
                 id, account, contract, device, created_at, last_used_at, idle_deadline, max_deadline, counter,
-                is_confirmed, rotated_at, steps_since, steps, signed_in_at, address, device_name)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+                is_confirmed, rotated_at, steps_since, steps, signed_in_at, address, device_name, key_thumbprint)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
             """,
             [
                 .id(session.id), .id(account.id), .integer(Int64(session.contract.rawValue)), .text(session.device),
                 .time(session.createdAt), .time(session.lastUsedAt), .time(session.idleDeadline),
                 .time(session.maxDeadline), .counter(session.counter), .flag(session.isConfirmed),
                 .time(session.rotatedAt), .time(session.stepsSince), .integer(session.steps), .time(session.signedInAt),
-                .text(session.address?.text), .text(session.deviceName),
+                .text(session.address?.text), .text(session.deviceName), .thumbprint(session.deviceKey),
             ])
         if let factorAt = session.factorAt { try logFactor(of: session.id, at: factorAt) }
         if session.isNewDevice {
@@ -108,13 +109,14 @@ extension SQLTransaction {
         try changeLater(
             """
             UPDATE sessions SET last_used_at = $3, idle_deadline = \(Self.noEarlierThanSweep("$4", after: "$10")), counter = $5,
-                is_confirmed = $6, rotated_at = $7, steps_since = $8, steps = $9, address = $11, device_name = $12 WHERE id = $1 AND counter = $2
+                is_confirmed = $6, rotated_at = $7, steps_since = $8, steps = $9, address = $11, device_name = $12,
+                key_thumbprint = $13 WHERE id = $1 AND counter = $2
             """,
             [
                 .id(session.id), .counter(counter), .time(session.lastUsedAt), .time(session.idleDeadline),
                 .counter(session.counter), .flag(session.isConfirmed), .time(session.rotatedAt),
                 .time(session.stepsSince), .integer(session.steps), idleSeconds.map { .integer($0 * 1_000_000) } ?? .null,
-                .text(session.address?.text), .text(session.deviceName),
+                .text(session.address?.text), .text(session.deviceName), .thumbprint(session.deviceKey),
             ])
     }
 

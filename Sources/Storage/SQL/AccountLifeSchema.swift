@@ -116,6 +116,11 @@ extension Schema {
         "CREATE INDEX notices_due_at ON notices (due_at) WHERE due_at IS NOT NULL",
     ]
 
+    /// The key that a session is bound to, and when a refresh without it was last noted.
+    static let deviceKeys = [
+        "ALTER TABLE sessions ADD COLUMN key_thumbprint BYTEA", "ALTER TABLE sessions ADD COLUMN key_refused_at BIGINT",
+    ]
+
     /// `KnownDevice`, and when a session's access token was last seen.
     static let accountDevices = [
         "ALTER TABLE sessions ADD COLUMN seen_at BIGINT",

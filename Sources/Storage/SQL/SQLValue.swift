@@ -14,6 +14,7 @@ enum SQLValue: Sendable, Equatable {
     /// Microseconds since 1970.
     static func time(_ time: WallTime) -> Self { .integer(time.microseconds) }
     static func time(_ time: WallTime?) -> Self { time.map { .integer($0.microseconds) } ?? .null }
+    static func thumbprint(_ key: KeyThumbprint?) -> Self { key.map { .bytes($0.bytes) } ?? .null }
     static func text(_ text: String?) -> Self { text.map { .text($0) } ?? .null }
     static func flag(_ flag: Bool) -> Self { .integer(flag ? 1 : 0) }
     /// Counters stay below 2^63.
@@ -127,6 +128,12 @@ struct SQLRow: Sendable {
     }
 
     /// nil for a text that is no address, too.
+    mutating func optionalThumbprint() throws(SQLFault) -> KeyThumbprint? {
+        guard let bytes = try optionalBytes() else { return nil }
+        guard let key = KeyThumbprint(bytes: bytes) else { throw unfit("the thumbprint of a key") }
+        return key
+    }
+
     mutating func optionalAddress() throws(SQLFault) -> IPAddress? { try optionalText().flatMap { IPAddress(parsing: $0) } }
 
     /// A text that is a raw value of `Word`.

@@ -28,6 +28,7 @@ enum Schema {
         { _ in ["ALTER TABLE accounts ADD COLUMN password_set_at BIGINT"] },
         { _ in passkeys },
         { _ in factors },
+        { _ in deviceKeys },
     ]
     static var newest: Int64 { Int64(steps.count) }
 

@@ -137,6 +137,11 @@ struct AccountsAssembly: Sendable {
             context: context, mint: mint, rule: RefreshRule(graceSeconds: settings.refreshGraceSeconds),
             outside: outsideRefresh(configuration, secret))
         let judge = TokenJudge(judging, sessions: sessions)
+        let limiter = limiter
+        let onlyShared = settings.rateLimitFailure == .closed && configuration.redis != nil
+        let proofs = DeviceProofs(
+            publicURL: settings.publicURL, skewSeconds: settings.clockSkewSeconds, clock: context.clock,
+            spend: { await limiter.spend($0, onlyShared: onlyShared) })
         let notices = context.notices.isEmpty ? nil : Notices(context: context, courier: courier, limiter: limiter, secret: secret)
         let services = ContractServices(
             passwords: PasswordAccounts(context: context, mint: mint, work: work, limiter: limiter),
@@ -161,10 +166,10 @@ struct AccountsAssembly: Sendable {
                     life.factors = Factors(context: context, sessions: sessions, limiter: limiter, secret: secret, issuer: issuer)
                 }
                 return life
-            }, judge: judge)
+            }, judge: judge, proofs: proofs)
         let oauth = OAuthEndpoints(
             sessions: sessions, revocation: TokenRevocation(sessions: sessions, limiter: limiter),
-            judge: judge,
+            judge: judge, proofs: proofs,
             refreshing: configuration.contracts.refreshingContracts)
         return MountedContracts(
             services: services, sessions: sessions, oauth: oauth, stores: stores, apple: apple, notices: notices)

@@ -88,7 +88,7 @@ extension MountTable {
 }
 
 extension SessionPolicies {
-    /// The lifetimes of `TOLLGATE_ACCESS_TTL_` and `TOLLGATE_REFRESH_TTL_`.
+    /// Those of `TOLLGATE_ACCESS_TTL_`, `TOLLGATE_REFRESH_TTL_` and `TOLLGATE_DEVICE_KEY_`.
     init(_ configuration: Configuration, _ findings: inout Findings) {
         self.init()
         for entry in configuration.accessLifetimes {
@@ -110,13 +110,22 @@ extension SessionPolicies {
             let why = "the access tokens of \(contract.name) and its document allow"
             if let seconds = Self.seconds(entry, bounds, why, &findings) { self[contract].idleSeconds = seconds }
         }
+        for entry in configuration.deviceKeys {
+            guard let contract = Self.contract(entry, .deviceKey, &findings) else { continue }
+            do throws(ParseError) {
+                let word = try TypedText.choice(entry.value, DeviceKeyUse.allCases.map(\.rawValue))
+                self[contract].deviceKey = DeviceKeyUse(rawValue: word) ?? .offered
+            } catch {
+                findings.fault(Finding(entry.origin, entry.name, "\(quoted(entry.value)) \(error.text)"))
+            }
+        }
     }
 
     private static func contract(_ entry: EnvEntry, _ setting: Setting, _ findings: inout Findings) -> ContractID? {
         let name = entry.name.dropFirst(setting.name.count).lowercased()
         if let contract = ContractID.allCases.first(where: { $0.name == name }) { return contract }
         let nearest = nearestName(to: name, in: ContractID.allCases.map(\.name)) ?? ""
-        let message = "is the lifetime of no contract, the nearest is \(setting.name)\(nearest.uppercased())"
+        let message = "is of no contract, the nearest is \(setting.name)\(nearest.uppercased())"
         findings.fault(Finding(entry.origin, entry.name, message))
         return nil
     }

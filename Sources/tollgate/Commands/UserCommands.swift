@@ -218,7 +218,9 @@ extension AccountDetails {
                 sessions.map { session in
                     [
                         session.id.text, session.contract.name, ISO8601.text(session.createdAt), ISO8601.text(session.usedAt),
-                        session.address?.text ?? "", visible(session.deviceName ?? session.device ?? ""),
+                        session.address?.text ?? "",
+                        visible(session.deviceName ?? session.device ?? "")
+                            + (session.deviceKey == nil ? "" : ", bound to its key"),
                     ]
                 })
     }

@@ -302,7 +302,7 @@ extension TokenRefreshOutcome {
     /// Refused only where the token cannot be refreshed for certain; otherwise it may be tried again.
     init(_ error: AccountError<RefreshTokenRefusal>) {
         switch error {
-        case .refused(.invalid), .refused(.expired), .failed(.banned): self = .refused
+        case .refused(.invalid), .refused(.expired), .refused(.unproven), .failed(.banned): self = .refused
         case .failed(.unavailable(let seconds)), .failed(.overloaded(let seconds)):
             self = .unavailable(retryAfterSeconds: UInt32(clamping: seconds))
         case .failed(.broken), .failed(.tooManyAttempts), .failed(.rejected): self = .unavailable(retryAfterSeconds: 1)

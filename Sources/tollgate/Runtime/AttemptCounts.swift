@@ -53,6 +53,12 @@ final class AttemptCounts: AttemptLimiter {
 
     func mark(_ bucket: AttemptBucket) async { _ = await verdict([bucket]) }
 
+    /// Whether a proof of a device key was not used before. While Redis is away each gateway knows its own; nil where that is not enough.
+    func spend(_ proof: UInt128, onlyShared: Bool) async -> Bool? {
+        guard case .admitted(let charges) = await verdict([AttemptBucket(.deviceProofs, String(proof, radix: 36))]) else { return false }
+        return onlyShared && charges[0].sharedAt == nil ? nil : true
+    }
+
     func refund(_ charges: [AttemptCharge]) {
         // The charges of one attempt share a time.
         for (sharedAt, charges) in Dictionary(grouping: charges, by: \.sharedAt) {
@@ -111,7 +117,8 @@ extension AttemptBucket.Kind {
     fileprivate var subject: SubjectKind {
         switch self {
         case .accountFailures, .accountNewcomers, .newcomerFailures, .familiarFailures, .recipientMessages, .passwordChanges,
-            .identitySignIns, .accountPurchases, .accountMerges, .accountChanges, .sessionFactors, .accountFactors:
+            .identitySignIns, .accountPurchases, .accountMerges, .accountChanges, .sessionFactors, .accountFactors,
+            .deviceProofs:
             .attemptName
         case .addressFailures, .addressUnjudged, .addressRevocations, .addressPurchases, .addressMessages, .addressOpenings,
             .adminFailures:

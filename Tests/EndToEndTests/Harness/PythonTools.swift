@@ -24,6 +24,10 @@ enum PythonTools {
     static let hasPasskeys = [inPackages("fido2"), inPackages("soft_webauthn.py")].allSatisfy { FileManager.default.fileExists(atPath: $0) }
 
     static let hasAuthenticator = FileManager.default.fileExists(atPath: inPackages("pyotp"))
+    static let hasProofMakers = [inPackages("joserfc"), inPackages("jwcrypto"), inPackages("requests")].allSatisfy {
+        FileManager.default.fileExists(atPath: $0)
+    }
+
     static let hasMCPClient = FileManager.default.fileExists(atPath: inPackages("mcp/client/auth"))
 
     /// Those of Kubernetes, and the one of Compose, which is installed after them: the network may be lost in between.
