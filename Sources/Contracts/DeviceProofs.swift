@@ -57,7 +57,8 @@ package struct DeviceProofs: Sendable {
     }
 
     private func verified(_ field: String, _ request: LocalRequest) throws(Refusal) -> DeviceProof {
-        let authority = request.value(of: "host") ?? ""
+        let named = request.isFromProxy ? request.fields.filter { $0.name.lowercased() == "x-forwarded-host" } : []
+        let authority = (named.count == 1 ? named[0].value : request.value(of: "host")) ?? ""
         let result = field.withRawBytes { proof in
             request.method.withRawBytes { method in
                 authority.withRawBytes { authority in

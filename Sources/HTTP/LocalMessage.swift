@@ -17,6 +17,8 @@ package struct LocalRequest: Sendable {
     package var requestID: String
     /// Whether it came over TLS, to the gateway or to a trusted proxy in front.
     package var isSecure: Bool
+    /// Whether it came from a trusted proxy, whose `X-Forwarded-Host` counts.
+    package var isFromProxy = false
     /// The caller, if the request had a valid token.
     package var caller: LocalCaller?
 

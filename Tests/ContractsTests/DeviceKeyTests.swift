@@ -125,6 +125,7 @@ struct Device {
             ["DPoP: x"], ["DPoP: \(String(repeating: "x", count: 5_000))"], [proof, proof], [proof + "A"],
             [try device.proof(app.opening, at: world.now - 70)], [try device.proof(app.opening, at: world.now + 70)],
             [try device.proof(app.opening + "x", at: world.now)], [try device.proof(app.opening, at: world.now, base: "http://other.test")],
+            ["X-Forwarded-Host: other.test", try device.proof(app.opening, at: world.now, base: "http://other.test")],
         ]
         for fields in faulty { #expect(try await open(app, "ada", fields).text == invalid, "\(fields)") }
         let opened = try await open(app, "ada", [proof])

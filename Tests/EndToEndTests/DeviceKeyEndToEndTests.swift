@@ -63,13 +63,20 @@ import Testing
 
     @Test func proofsOfOtherImplementationsBindSessions() throws {
         let gateway = try Gateway(
-            "\(Gateway.contracts)\nTOLLGATE_INTERNAL_SERVICE=key-sha256=\(try run("sha256sum", [], input: "key").output.prefix(64))")
+            """
+            \(Gateway.contracts)
+            \(Gateway.trustingProxies)
+            TOLLGATE_INTERNAL_SERVICE=key-sha256=\(try run("sha256sum", [], input: "key").output.prefix(64))
+            """)
         let lines = try script(
             """
             base = sys.argv[1]
             for number, (maker, alg) in enumerate((m, a) for m in (Joserfc, Jwcrypto) for a in ("ES256", "EdDSA", "RS256")):
                 device, thief = maker(alg), maker(alg)
-                opened = post(base, "/auth/signup", {"email": f"a{number}@example.org", "password": "correct horse"}, device).json()["session"]
+                # A proxy that is trusted names the host of the client.
+                named = {"DPoP": proof(device, "https://api.test", "/auth/signup"), "X-Forwarded-Host": "api.test", "X-Forwarded-Proto": "https"}
+                person = {"email": f"a{number}@example.org", "password": "correct horse"}
+                opened = requests.post(base + "/auth/signup", json=person, headers=named).json()["session"]
                 path, body = "/auth/token/refresh", {"refresh_token": opened["refresh_token"]}
                 assert jkt(opened["access_token"]) == device.thumbprint
                 assert said(post(base, path, body)) == "401 DEVICE_PROOF_REQUIRED"

@@ -15,12 +15,13 @@ extension Worker {
         // client address of a decision.
         let isUndecided = scratch.decision.routeIndex < 0
         exchanges[exchange].request.bodyLimit = isUndecided ? LocalService.adminBodyLimit : admission.bodyLimit(scratch.decision)
-        let request = LocalRequest(
+        var request = LocalRequest(
             scratch.request, bytes, from: isUndecided ? downstream.clients[client].peer.address : scratch.decision.client.address,
             requestID: exchanges[exchange].buffers.requestID.readable.text,
             isSecure: downstream.clients[client].peer.isTLS
                 || scratch.decision.client.peerIsTrusted && scratch.request.cameOverTLS(bytes),
             caller: LocalCaller(scratch.decision))
+        request.isFromProxy = scratch.decision.client.peerIsTrusted
         exchanges[exchange].makeRare().local = LocalExchange(handler: handler, kind: kind, executor: executor, request: request)
         exchanges[exchange].state.collect(isWhole: exchanges[exchange].request.isHeadAlone)
     }
