@@ -95,7 +95,7 @@ extension Catalogue {
         return switch why {
         case .missing: "Authentication credentials were not provided."
         case .token, .revoked: "Invalid or expired token"
-        case .signInTooOld, .noFactor, .caller, .key, .proof: nil
+        case .signInTooOld, .noFactor, .caller, .key, .keyMissing, .proof: nil
         }
     }
 
@@ -104,14 +104,15 @@ extension Catalogue {
         return switch why {
         case .missing: "Missing or invalid authorization header"
         case .token(let fault): fault.isExpired ? "Access token expired" : nil
-        case .revoked, .signInTooOld, .noFactor, .caller, .key, .proof: nil
+        case .revoked, .signInTooOld, .noFactor, .caller, .key, .keyMissing, .proof: nil
         }
     }
 
     @Sendable private static func anonymousSentence(_ refusal: Refusal) -> StaticString? {
         switch refusal.status {
         case 400: "Invalid request format"
-        case 401: refusal.isOfProof ? nil : "Authentication required or token invalid"
+        case 401 where refusal.isOfProof || refusal == .unauthorized(.key) || refusal == .unauthorized(.keyMissing): nil
+        case 401: "Authentication required or token invalid"
         case 403: refusal.code == .forbidden ? "Permission denied" : nil
         case 500: "Server error"
         default: nil

@@ -14,6 +14,11 @@ extension Admission {
     ) -> Bool? {
         // Without a place among the issuers the policy knows no keys.
         guard gate.takesKeys else { return gate.auth == .key ? refuse(.unauthorized(.key), .key, &decision) : nil }
+        // The proxy that asks would pass it on; it removes the field's own name alone.
+        if decision.check != nil, hasKeyLookAlike(head.fields, bytes) {
+            decision.refuse(.badRequest(.description(.lookAlike)))
+            return false
+        }
         let (bearer, offered) = (head.authorizationCount == 1 ? bearerToken(head, bytes) : nil, decision.handshake?.token)
         guard bearer == nil || offered == nil else {
             return refuse(.badRequest(.severalAuthorizations), .severalAuthorizations, &decision)
@@ -27,7 +32,7 @@ extension Admission {
         }
         guard let token else {
             guard gate.auth == .key else { return nil }
-            return refuse(.unauthorized(.missing), .missing, &decision)
+            return refuse(.unauthorized(.keyMissing), .missing, &decision)
         }
         return gate.auth == .key || APIKeyText.isMeant(bytes[token]) ? identify(by: bytes[token], gate, now, &decision) : nil
     }
@@ -45,6 +50,16 @@ extension Admission {
             found = .sole(fields[index].value)
         }
         return found
+    }
+
+    /// Whether a field has another spelling of the key field's name.
+    private func hasKeyLookAlike(_ fields: borrowing FieldTable, _ bytes: RawSpan) -> Bool {
+        let own = Self.keyField.rawBytes
+        for index in 0..<fields.count {
+            let name = bytes[fields[index].name]
+            if FoldedName.matches(name, own), !FoldedName.isSpelling(name, of: own) { return true }
+        }
+        return false
     }
 
     private func refuse(_ refusal: Refusal, _ reason: AuthReason, _ decision: inout Decision) -> Bool {

@@ -84,6 +84,8 @@ package enum Refusal: Equatable, Sendable {
         case key
         /// Possession of a device key is not proven.
         case proof(DeviceProofFault)
+        /// No API key was sent, where nothing else is taken.
+        case keyMissing
     }
 
     package enum Forbidden: Equatable, Sendable {
@@ -177,7 +179,8 @@ package enum Refusal: Equatable, Sendable {
     package var code: RefusalCode {
         switch self {
         case .badRequest: .badRequest
-        case .unauthorized(.missing), .unauthorized(.signInTooOld), .unauthorized(.noFactor), .unauthorized(.caller), .unauthorized(.key):
+        case .unauthorized(.missing), .unauthorized(.signInTooOld), .unauthorized(.noFactor), .unauthorized(.caller), .unauthorized(.key),
+            .unauthorized(.keyMissing):
             .unauthorized
         case .unauthorized(.token(let fault)): fault.isExpired ? .tokenExpired : .unauthorized
         case .unauthorized(.revoked): .tokenRevoked

@@ -43,7 +43,7 @@ extension Refusal {
 
     private static func challenge(_ why: Unauthorized) -> Challenge? {
         switch why {
-        case .missing, .caller: nil
+        case .missing, .caller, .keyMissing: nil
         case .signInTooOld: ("insufficient_user_authentication", "A more recent sign-in is required")
         case .noFactor: ("insufficient_user_authentication", "A second factor is required")
         case .token(let fault): ("invalid_token", fault.errorDescription)

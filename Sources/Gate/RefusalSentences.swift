@@ -23,6 +23,7 @@ extension Refusal {
         case .unauthorized(.proof(.missing)), .unauthorized(.proof(.unbound)): "A proof of the device's key is required."
         case .unauthorized(.proof(.replayed)): "The proof of the device's key was used before."
         case .unauthorized(.proof): "The proof of the device's key is not valid."
+        case .unauthorized(.keyMissing): "An API key is required."
         case .forbidden(.key): "The API key is not for this."
         case .forbidden(.claims): "The access token does not permit this."
         case .forbidden(.attributes): "The account does not permit this."

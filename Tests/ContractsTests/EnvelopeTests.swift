@@ -51,6 +51,10 @@ import Wire
                 .anonymous, .unauthorized(.missing),
                 #"{"error":{"code":"UNAUTHORIZED","message":"Authentication required or token invalid"}}"#
             ),
+            (.anonymous, .unauthorized(.keyMissing), #"{"error":{"code":"UNAUTHORIZED","message":"An API key is required."}}"#),
+            (.password, .unauthorized(.keyMissing), #"{"error":{"code":"UNAUTHORIZED","message":"An API key is required."}}"#),
+            (.provider, .unauthorized(.keyMissing), #"{"error":"An API key is required.","code":"UNAUTHORIZED"}"#),
+            (.dlauth, .unauthorized(.keyMissing), #"{"error":"unauthorized","message":"An API key is required."}"#),
             (.anonymous, .badRequest(.severalAuthorizations), #"{"error":{"code":"BAD_REQUEST","message":"Invalid request format"}}"#),
             (
                 .password, .unauthorized(.signInTooOld(maxAge: 5)),
@@ -73,6 +77,7 @@ import Wire
 
     private static let refusals: [Refusal] = [
         .badRequest(.http(.requestLine)), .badRequest(.severalAuthorizations), .badRequest(.grpcTimeout), .unauthorized(.missing),
+        .unauthorized(.keyMissing),
         .unauthorized(.token(.expired)), .unauthorized(.token(.malformed)), .unauthorized(.revoked), .unauthorized(.caller),
         .unauthorized(.signInTooOld(maxAge: 5)), .forbidden(.claims), .forbidden(.caller), .forbidden(.actor), .forbidden(.attributes),
         .forbidden(.preflight),

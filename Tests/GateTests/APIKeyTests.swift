@@ -105,7 +105,15 @@ import Wire
         #expect(judged.status == status && judged.reason == reason)
     }
 
-    @Test func theSentenceSaysThatAKeyIsTaken() { #expect("\(Refusal.unauthorized(.key).sentence)" == "A valid API key is required.") }
+    @Test func theAnswerSaysThatAKeyIsTaken() throws {
+        #expect("\(Refusal.unauthorized(.key).sentence)" == "A valid API key is required.")
+        for (path, sentence) in [("/key/x", "An API key is required."), ("/both/x", "An access token is required.")] {
+            let judged = try Self.harness().get(path)
+            #expect(judged.explanation.step("verdict") == "refused: 401 UNAUTHORIZED, \(sentence)")
+            // A client that sent nothing is told of no error (RFC 6750, 3.1).
+            #expect(judged.headers.filter { $0.hasPrefix("WWW-Authenticate") } == [#"WWW-Authenticate: Bearer realm="tollgate""#])
+        }
+    }
 
     @Test func neitherTheKeyNorItsFieldReachesTheUpstream() throws {
         for (path, fields) in [("/kept/x", "Authorization: Bearer \(Self.texts[0])"), ("/kept/x", Self.field(0))] {

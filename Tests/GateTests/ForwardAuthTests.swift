@@ -16,7 +16,9 @@ import Wire
         private var decision = Decision()
 
         init(_ rules: [RouteRule], proxies: [String] = [], internals: [InternalCaller] = [], cors: CORSRule? = nil) throws {
-            let trust = AdmissionHarness.trust(requirements: RouteRule.requirements(of: rules))
+            let takesKeys = rules.contains(where: \.auth.takesKeys)
+            let trust =
+                takesKeys ? Trust(issuers: [.apiKeys]) : AdmissionHarness.trust(requirements: RouteRule.requirements(of: rules))
             let policy = try Policy(
                 rules: rules, trust: trust, trustedProxies: proxies.compactMap { CIDR(parsing: $0) }, internals: internals, cors: cors)
             admission = Admission(policy: policy, limiter: limiter, cacheCapacity: 64)
@@ -186,6 +188,17 @@ import Wire
         for field in ["Remote-User: root", "x-original-uri: /x"] { #expect(try desk.get("/kept/a", field).route == "kept", "\(field)") }
         for field in ["Remote_User: root", "True-Client-IP: 192.0.2.7"] {
             #expect(try desk.get("/kept/a", field).status == 400, "\(field)")
+        }
+    }
+
+    /// The proxy removes the field of keys by its own name; another spelling would reach the upstream with the key in it.
+    @Test func anotherSpellingOfTheKeysFieldIsRefusedWhereKeysAreTaken() throws {
+        let desk = try Desk([Self.rule("key", "/key") { $0.auth = .key }, Self.rule("open", "/open") { $0.auth = .none }])
+        for (path, field, status) in [
+            ("/key", "X_Api_Key: x", 400), ("/key", "x.api-key: x", 400), ("/key", "X-Api-Key: x\nX_Api_Key: x", 400),
+            ("/key", "x-api-key: x", 401), ("/key", "X-Api-Keys: x", 401), ("/open", "X_Api_Key: x", 0),
+        ] as [(String, String, UInt16)] {
+            #expect(try desk.get(path, field).status == status, "\(path) \(field)")
         }
     }
 

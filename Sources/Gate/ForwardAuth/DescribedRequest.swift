@@ -12,7 +12,8 @@ package enum DescriptionFault: Error, CaseIterable, Sendable {
     case badScheme
     /// Two fields, or a field and the request line, describe different requests.
     case contradiction
-    /// The request has a field whose name servers read as an identity field's, like `X_User_Id`. The proxy would pass it on.
+    /// The request has a field whose name servers read as an identity field's, like `X_User_Id`, or on a route for API keys as
+    /// `X-Api-Key`. The proxy would pass it on.
     case lookAlike
     /// The request has one of `ProxyFields` that its route does not keep. The proxy would pass it on.
     case proxyField
@@ -41,7 +42,7 @@ package enum DescriptionFault: Error, CaseIterable, Sendable {
         case .badURI: "The URI that the check names is neither a path nor, in X-Original-URL, an http or https URL."
         case .badScheme: "X-Forwarded-Proto is neither http nor https."
         case .contradiction: "The check describes two different requests."
-        case .lookAlike: "The request has a field that an upstream may read as an identity field."
+        case .lookAlike: "The request has a field that an upstream may read as an identity field or an API key."
         case .proxyField:
             "The request has a field that can override the path, method, user or address for an upstream, and the route does not list it in keep=."
         }
