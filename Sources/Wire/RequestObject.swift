@@ -37,6 +37,13 @@ package struct RequestObject: Sendable {
     /// The names of its members, sorted.
     package var names: [String] { members.keys.sorted() }
 
+    /// Throws if it has another member than these.
+    package func allow(_ known: [String]) throws(Fault) {
+        guard let unknown = names.first(where: { !known.contains($0) }) else { return }
+        let right = known.dropLast().joined(separator: ", ") + (known.count > 1 ? " or " : "") + (known.last ?? "")
+        throw Fault(message: "There is no member \(unknown) here, use \(right)")
+    }
+
     /// The string value of a member; nil if it is missing or `null`. Throws for other types and for a string with a NUL.
     package func text(_ name: String) throws(Fault) -> String? {
         switch members[name] {

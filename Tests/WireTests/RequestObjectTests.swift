@@ -24,6 +24,14 @@ import Testing
         #expect(throws: RequestObject.Fault.notAnObject) { try object(text) }
     }
 
+    @Test func anUnknownMemberIsAFaultWhereOnlySomeAreAllowed() throws {
+        let body = try object(#"{"until":1,"rout":2}"#)
+        try body.allow(["rout", "until"])
+        #expect(throws: RequestObject.Fault(message: "There is no member rout here, use route, path or until")) {
+            try body.allow(["route", "path", "until"])
+        }
+    }
+
     @Test func depthIsBounded() throws {
         let nested = { (depth: Int) in "{\"a\":" + String(repeating: "[", count: depth) + String(repeating: "]", count: depth) + "}" }
         #expect(try object(nested(31)).has("a"))

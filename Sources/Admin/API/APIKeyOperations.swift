@@ -19,9 +19,7 @@ extension AdminOperation {
         ) { api, call in
             let body = try RequestObject(call.request.body)
             // A misspelt `routes` or `until` would make a key for more than is meant.
-            if let unknown = body.names.first(where: { !["name", "tier", "routes", "until", "limit"].contains($0) }) {
-                throw AdminRefusal(400, "BAD_REQUEST", "There is no member \(unknown) here, use name, tier, routes, until or limit")
-            }
+            try body.allow(["name", "tier", "routes", "until", "limit"])
             guard let name = try body.text("name"), let tier = try body.text("tier") else {
                 throw AdminRefusal(400, "BAD_REQUEST", "name and tier are required")
             }

@@ -38,9 +38,7 @@ extension CacheSelector {
     init(purging body: [UInt8]) throws {
         func refusal(_ message: String) -> AdminRefusal { AdminRefusal(400, "BAD_REQUEST", message) }
         let object = try RequestObject(body)
-        if let unknown = object.names.first(where: { !["route", "path", "tag", "all"].contains($0) }) {
-            throw refusal("There is no member \(unknown) here, use route, path, tag or all")
-        }
+        try object.allow(["route", "path", "tag", "all"])
         self.init(route: try object.text("route"), path: try object.text("path"), tag: try object.text("tag"))
         guard object.has("all") else {
             if self == CacheSelector() { throw refusal("route, path or tag must say which responses are removed, or all must be true") }

@@ -111,9 +111,7 @@ extension Maintenance {
     /// Reads the body of the admin API, or the text of a live switch, which has no `until`.
     init(reading body: [UInt8]) throws {
         let object = try RequestObject(body)
-        if let unknown = object.names.first(where: { !["until", "message", "allow"].contains($0) }) {
-            throw ParseError("There is no member \(unknown) here, use until, message or allow")
-        }
+        try object.allow(["until", "message", "allow"])
         let end = try object.text("until")
         try self.init(
             until: end.map { text throws(ParseError) in
