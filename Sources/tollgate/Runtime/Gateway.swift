@@ -39,6 +39,8 @@ struct Gateway {
     private var nextLook: MonotonicTime
     /// When the counts of apps are taken next.
     private var nextCensus: MonotonicTime
+    /// While the store is away the days of deprecations are not tried each second.
+    private let deprecationInterval = LogInterval(milliseconds: 10_000)
     private let addresses: [(address: SocketAddress, kind: ListenerKind)]
     private let listeners: [ListenerGroup]
 
@@ -197,7 +199,8 @@ struct Gateway {
         health.files(.networks, haveFaults: active.lookAtNetworks(now: moment.wall))
         lookForUnlabelled(moment.monotonic)
         guardSplits()
-        accounts.noteDeprecations(of: active.undatedSunsets(), log)
+        let undated = active.undatedSunsets()
+        if !undated.isEmpty, deprecationInterval.begins(at: moment.monotonic) { accounts.noteDeprecations(of: undated, log) }
         switchCopy?.write()
         countApps(moment)
     }

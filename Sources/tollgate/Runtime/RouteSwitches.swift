@@ -49,14 +49,15 @@ extension ActiveConfiguration {
 extension AccountsRuntime {
     /// Keeps when the lines of these routes, with `sunset=` and without `deprecated=`, were first adopted.
     func noteDeprecations(of routes: [String], _ log: ServerLog) {
-        for route in routes {
-            let value = ISO8601.text(EventLoop.now().wall)
-            // Nothing waits for it: it is tried again a second later.
-            Task {
+        let value = ISO8601.text(EventLoop.now().wall)
+        // Nothing waits for it: it is tried again later.
+        Task {
+            for route in routes {
                 do throws(AccountFailure) {
                     _ = try await set(SwitchBoard.name(RouteSwitches.deprecation, of: route), to: value, after: 0)
                 } catch {
-                    log.debug("the day of a deprecation cannot be kept", ("route", route), ("error", "\(error)"))
+                    // The store is away: the others would fail, too.
+                    return log.debug("the day of a deprecation cannot be kept", ("route", route), ("error", "\(error)"))
                 }
             }
         }
