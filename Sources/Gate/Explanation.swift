@@ -8,7 +8,8 @@ package struct Explanation: Sendable, Equatable {
     package struct Step: Sendable, Equatable {
         /// `client`, `path`, `route`, `address`, `cors`, `sunset`, `maintenance`, `app`, `caller`, `identity`, `proof`, `standing`,
         /// `refresh`, `tier`, `scope`, `attributes`, `sign-in`, `size`, `limit`, `split`, `cache`, `filter`, `compress`, `cause` or
-        /// `verdict`; `tollgate explain` adds more.
+        /// `verdict`; `tollgate explain` adds more, as
+        /// `redirect`.
         package let name: String
         package let text: String
 
@@ -45,6 +46,8 @@ package struct Explanation: Sendable, Equatable {
         if case .badRequest(.description) = refusal { return }
         let cors = Self.cors(note, policy)
         guard note.routeIndex >= 0 else {
+            // A plain address leads to HTTPS before routing.
+            if case .answer(status: 308) = note.verdict { return }
             let isPreflight = if case .answer = note.verdict { true } else { false }
             let isOther = refusal?.code == .methodNotAllowed
             add("route", isPreflight ? "none for the method that the preflight names" : isOther ? "none for this method" : "none")

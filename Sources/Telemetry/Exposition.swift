@@ -127,6 +127,10 @@ extension ExpositionWriter {
         }
         let apps = family(.appRequests)
         for app in process.apps { sample(apps, [("gate", app.gate), ("version", app.version)], Int64(clamping: app.requests)) }
+        let closed = family(.maintenance)
+        for scope in process.closed { sample(closed, [("scope", scope)], 1) }
+        let keys = family(.apiKeys)
+        if let count = process.apiKeys { sample(keys, [], Int64(count)) }
         write(process.events)
         write(process.spans)
         let active = family(.overloadActive)

@@ -13,6 +13,7 @@ enum ProcessFamily: CaseIterable {
     case events, eventsPending, outgoing, outgoingWaiting, outgoingOldest, signUpHook
     case overloadActive, overloadLimit
     case spansExported, spansDropped, spansQueued
+    case maintenance, apiKeys
 
     var description: ProcessFamilyDescription {
         switch self {
@@ -127,6 +128,11 @@ enum ProcessFamily: CaseIterable {
                 "Spans lost: a worker's buffer or the queue was full, the collector refused them or was away for too long, or the gateway ended."
             )
         case .spansQueued: .init("spans_queued", "gauge", [], "Spans that wait for the collector, those of the batch under way included.")
+        case .maintenance:
+            .init(
+                "maintenance", "gauge", ["scope"],
+                "1 while this is closed for maintenance: `all`, `contracts`, or `route/NAME` of a route of the configuration.")
+        case .apiKeys: .init("api_keys", "gauge", [], "API keys that are neither revoked nor past their end.")
         case .limitEvictions:
             .init(
                 "ratelimit_evictions_total", "counter", [],

@@ -97,6 +97,10 @@ package struct ProcessMetrics: Sendable {
     package var splitGuards: [String: UInt64] = [:]
     /// The versions of apps.
     package var apps: [AppCount] = []
+    /// The scopes that are closed for maintenance.
+    package var closed: [String] = []
+    /// Live API keys; nil until the store was read.
+    package var apiKeys: Int?
     package var events = EventMetrics()
     package var overload = Overload()
     package var spans = SpanCounts()

@@ -47,6 +47,7 @@ import Testing
         let text = made.output.trimmingCharacters(in: .whitespacesAndNewlines)
         #expect(made.code == 0 && text.wholeMatch(of: /tg_[0-9A-Za-z]{49}/) != nil && made.complaints.contains("not shown again"))
         try eventually("the gateway takes it") { try gateway.ask("GET /s/page", ["Authorization: Bearer \(text)"]).status == 200 }
+        #expect(try gateway.metric("tollgate_api_keys") == 1)
         let stream = try gateway.stream("/s/x", bearer: text)
         _ = try stream.take(through: "data: ")
         try eventually("its use is known", seconds: 60) {
@@ -60,6 +61,7 @@ import Testing
         #expect(try gateway.command(["key", "revoke", id]).output.hasPrefix("The key a script is revoked."))
         #expect(try stream.takeChunks().hasSuffix(": session_ended\n\n\r\n0\r\n\r\n"))
         #expect(try gateway.ask("GET /s/page", ["X-Api-Key: \(text)"]).status == 401)
+        #expect(try gateway.metric("tollgate_api_keys") == 0)
         #expect(gateway.process.output.now.allSatisfy { !$0.contains(text) })
         let wrong = try gateway.command(["key", "create", "--name", "x", "--tier", "gold", "--limit", "5"])
         #expect(wrong.code == 2 && wrong.complaints.contains("--tier"))

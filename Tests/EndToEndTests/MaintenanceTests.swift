@@ -28,7 +28,13 @@ import Testing
             #expect(answer["Access-Control-Allow-Origin"] == "https://app.test")
             #expect(try gateway.ask("GET /feed/x", ["X-Internal-Key: \(Self.key)"]).status == 200)
             #expect(try gateway.ask("GET /other").status == 200)
+            #expect(try gateway.metric("tollgate_maintenance", #"scope="route/feed""#) == 1)
         }
+        // Commands read the switches from the database.
+        let walk = try fleet[0].command(["explain", "GET", "/feed/x"]).output
+        #expect(walk.contains("maintenance") && walk.contains("503 MAINTENANCE, Zurück um zehn"), "\(walk)")
+        let found = try fleet[0].command(["doctor"]).output
+        #expect(found.contains("warn  maintenance of feed: closed until 2096-01-01T00:00:00.000Z"), "\(found)")
         #expect(try fleet.admin(1, "DELETE /admin/api/maintenance/feed").text == #"{"maintenance":[]}"#)
         try fleet.expect("it is open again") { try $0.ask("GET /feed/x").status == 200 }
 

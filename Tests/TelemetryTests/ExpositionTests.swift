@@ -91,6 +91,16 @@ import Wire
         #expect(!samples([], process).contains { $0.contains("aunt") })
     }
 
+    @Test func whatIsClosedAndTheKeysAreShown() {
+        var process = ProcessMetrics(build: BuildInfo(version: "1.2", commit: "0af", swift: "6.3.1"))
+        #expect(!samples([], process).contains { $0.hasPrefix("tollgate_maintenance") || $0.hasPrefix("tollgate_api_keys") })
+        (process.closed, process.apiKeys) = (["contracts", "route/feed"], 0)
+        let shown = samples([], process)
+        for line in [
+            #"tollgate_maintenance{scope="contracts"} 1"#, #"tollgate_maintenance{scope="route/feed"} 1"#, "tollgate_api_keys 0",
+        ] { #expect(shown.contains(line), "\(line)") }
+    }
+
     @Test func evictedCountsAreShown() {
         var process = ProcessMetrics(build: BuildInfo(version: "1.2", commit: "0af", swift: "6.3.1"))
         #expect(samples([], process).contains("tollgate_ratelimit_evictions_total 0"))

@@ -1,4 +1,5 @@
 import Accounts
+import Gate
 import MemoryStore
 import Testing
 import Wire
@@ -29,6 +30,30 @@ import Wire
         // A key may be for the sandbox alone.
         let sandbox = ScriptedStorefront(.apple) { $0.key.environment == .sandbox ? .success([]) : .success(nil) }
         #expect(StoreJudgements.credentials(.apple, StoreProbes.ask(sandbox, Self.now)).level == .ok)
+    }
+
+    @Test func switchesThatAreThrownAreNamed() {
+        var feed = RouteRule(name: "feed", path: "/", isPrefix: true, target: .upstream(0))
+        feed.split = RouteSplit(percent: 5, upstreamName: "next")
+        var guarded = feed
+        guarded.name = "guarded"
+        let until = LiveSwitch(name: "maintenance/route/feed", value: "{}", version: 1, expiresAt: Self.now)
+        let switches = [
+            LiveSwitch(name: "maintenance/all", value: #"{"allow":["192.0.2.0/24"]}"#, version: 2), until,
+            LiveSwitch(name: "maintenance/route/gone", value: "{}", version: 3), LiveSwitch(name: "split/feed", value: "10", version: 4),
+            LiveSwitch(name: "split/guarded", value: "0 guard", version: 5), LiveSwitch(name: "acme/lease", value: "x", version: 6),
+        ]
+        #expect(
+            StoreJudgements.switches(switches, [feed, guarded]) == [
+                .warn("maintenance of all", "closed until `tollgate maintenance off`, but for 192.0.2.0/24"),
+                .warn("maintenance of feed", "closed until 2027-01-15T08:00:00.000Z"),
+                .warn("maintenance of gone", "closed until `tollgate maintenance off`; no route has this name"),
+                .ok("split of feed", "10% of the requests of feed go to next: set by an operator; the line says 5%"),
+                .warn(
+                    "split of guarded",
+                    "0% of the requests of guarded go to next: set by split-guard=, because they failed there; the line says 5%"),
+            ])
+        #expect(StoreJudgements.switches([], [feed]) == [])
     }
 
     @Test func silenceAndUnsoldProductsAreNamed() {

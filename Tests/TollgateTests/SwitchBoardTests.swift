@@ -47,6 +47,27 @@ import Workbench
         #expect(last.all("maintenance", at: WallTime(seconds: 1)).isEmpty)
     }
 
+    /// `explain` without a gateway: while the database is away, the switches are those of the copy that have not ended.
+    @Test func aCommandReadsTheCopyWhileTheDatabaseIsAway() throws {
+        let folder = try TemporaryFolder()
+        let board = SwitchBoard(), copy = SwitchCopy(dataDirectory: folder.path)
+        copy.follow(board)
+        let closed = LiveSwitch(name: "maintenance/route/r", value: #"{"message":"Later."}"#, version: 1)
+        let over = LiveSwitch(name: "maintenance/all", value: "{}", version: 2, expiresAt: WallTime(seconds: 1_700_000_000))
+        board.read([closed, over], isAnew: true)
+        copy.write()
+        let now = Moment(monotonic: moment(0), wall: WallTime(seconds: 1_800_000_000))
+        func stored(_ url: String) throws -> (switches: RouteSwitches, problem: String?) {
+            let text = "TOLLGATE_DATA_DIR=\(folder.path)\nDATABASE_URL=\(url)\n"
+            return RouteSwitches.stored(try #require(load(text + oneRoute).configuration), at: now)
+        }
+        let away = try stored("postgres://127.0.0.1:1/tollgate")
+        #expect(away.switches == RouteSwitches([closed]))
+        #expect(away.problem?.hasSuffix("they are those of the copy in the data folder") == true)
+        let fresh = try stored("sqlite://\(folder.path)/none.db")
+        #expect(fresh.switches == RouteSwitches() && fresh.problem == nil)
+    }
+
     /// A route's own maintenance comes first; one that a later release has written closes its routes all the same.
     @Test func switchesChangeTheRulesOfTheirRoutes() throws {
         var switches = RouteSwitches()

@@ -87,7 +87,10 @@ struct AccountsAssembly: Sendable {
         cluster = try ClusterMember(
             try ClusterPlan(configuration, primary: primary, redisDiscovery, tierClient), context,
             ClusterEvents(
-                broadcast: { workers.post(WorkerMessage($0)) }, confirmed: { await workers.confirmed() },
+                broadcast: { update in
+                    if case .keys(let table) = update { health.read(table) }
+                    workers.post(WorkerMessage(update))
+                }, confirmed: { await workers.confirmed() },
                 secretsChanged: { readings?.changed() }, switched: { [switches] in switches.read($0, isAnew: $1) },
                 report: { health.report($0) }))
         commits.follow(cluster)

@@ -110,13 +110,14 @@ extension StoreLocation {
         }
     }
 
-    /// The configured database, else a file in the data folder, which is made if missing.
+    /// The configured database, else a file in the data folder.
+    static func configured(_ configuration: GatewayConfiguration) -> StoreLocation {
+        configuration.database ?? .sqlite(path: configuration.settings.dataDirectory + "/accounts.db")
+    }
+
+    /// The same; the data folder is made if the file is to be there.
     init(_ configuration: GatewayConfiguration) throws(SystemFault) {
-        if let database = configuration.database {
-            self = database
-        } else {
-            try FileBytes.makeDirectory(configuration.settings.dataDirectory, mode: 0o700)
-            self = .sqlite(path: configuration.settings.dataDirectory + "/accounts.db")
-        }
+        self = .configured(configuration)
+        if configuration.database == nil { try FileBytes.makeDirectory(configuration.settings.dataDirectory, mode: 0o700) }
     }
 }

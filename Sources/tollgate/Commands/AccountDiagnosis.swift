@@ -93,9 +93,9 @@ struct AccountDiagnosis: Sendable {
     }
 
     /// Without the file of the embedded database there are none; it is not created for the question.
-    fileprivate static func holdsAccounts(_ configuration: GatewayConfiguration) -> Bool {
+    static func holdsAccounts(_ configuration: GatewayConfiguration) -> Bool {
         do {
-            guard case .sqlite(let path) = try StoreLocation(configuration) else { return true }
+            guard case .sqlite(let path) = StoreLocation.configured(configuration) else { return true }
             _ = try FileBytes.stamp(path)
             return true
         } catch {

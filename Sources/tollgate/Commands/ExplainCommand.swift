@@ -11,6 +11,8 @@ enum ExplainCommand {
     struct Request {
         let head: [UInt8]
         let peer: Peer
+        /// The port of an `http://` URL; nil for another.
+        let plainPort: UInt16?
         /// As given, for the output.
         let method: String
         let url: String
@@ -43,6 +45,8 @@ enum ExplainCommand {
                 throw Self.fault("\(quoted(from ?? "")) is no address, write one like 192.0.2.1 or 2001:db8::1")
             }
             peer = Peer(address: address, isTLS: target.isTLS)
+            // The parser of the request says what is wrong with the host.
+            plainPort = url.hasPrefix("http://") ? (try? HostAndPort(target.host, defaultPort: 80))?.port : nil
         }
 
         private static func target(_ url: String) throws(UsageFault) -> (host: String, path: String, isTLS: Bool) {
@@ -69,8 +73,11 @@ enum ExplainCommand {
         do {
             let keys = try CurrentKeys.gather(IssuersPlan(configuration), at: call.now)
             let networks = try NetworkLists(configuration.settings).sets
-            let policy = try PolicyBuilder.policy(configuration, keys: keys, networks: networks, version: 1, now: call.now.wall)
-            let walk = ExplainedWalk(request, configuration, policy, at: call.now) { AddressDiagnosis.find(upstream: $0, configuration) }
+            let (switches, problem) = RouteSwitches.stored(configuration, at: call.now)
+            let policy = try PolicyBuilder.policy(
+                configuration, keys: keys, switches: switches, networks: networks, version: 1, now: call.now.wall)
+            var walk = ExplainedWalk(request, configuration, policy, at: call.now) { AddressDiagnosis.find(upstream: $0, configuration) }
+            if let problem { walk.add(Explanation.Step("switches", problem)) }
             return call.answer(walk.shown(request)) { walk.text }
         } catch let fault as KeyStoreFault {
             return .failed(fault.description)

@@ -29,6 +29,12 @@ struct ExplainedWalk {
             let limiter = SharedLimiter(capacity: 8)
             var admission = Admission(policy: policy, limiter: limiter, cacheCapacity: 1)
             var decision = Decision()
+            if let (listener, port) = configuration.settings.redirect(at: request.plainPort) {
+                admission.redirect(head, request.head.rawBytes, peer: request.peer, port: port, &decision)
+                note.record(decision, head, request.head.rawBytes, policyVersion: policy.version, at: now.wall)
+                found = [Explanation.Step("redirect", "\(listener) leads each request to HTTPS at port \(port), whatever its route")]
+                break
+            }
             admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, limiter: limiter, &decision)
             if decision.verdict == .lookUp, admission.asksSubject(decision) {
                 let diagnosis = SubjectDiagnosis.find(admission.tokenUser(decision), configuration, at: now)
@@ -78,6 +84,9 @@ struct ExplainedWalk {
         steps.append(Explanation.Step(verdict.name, Self.verdict(note, configuration) ?? verdict.text))
     }
 
+    /// Adds a step before the verdict.
+    mutating func add(_ step: Explanation.Step) { steps.insert(step, at: steps.count - 1) }
+
     /// The fate of `Authorization` before the upstream.
     private static func bearer(_ rule: RouteRule) -> String {
         if rule.auth == .none { return "Authorization passes to the upstream as it came: auth=none does not look at it" }
@@ -102,6 +111,16 @@ struct ExplainedWalk {
 
     func shown(_ request: ExplainCommand.Request) -> ShownWalk {
         ShownWalk(method: request.method, url: request.url, route: route, steps: steps, explanation)
+    }
+}
+
+extension Configuration {
+    /// The plain address at this port, if it leads requests to HTTPS, and the port there.
+    fileprivate func redirect(at port: UInt16?) -> (listener: String, port: UInt16)? {
+        let found = listeners.first { $0.address.port == port && $0.redirectPort != nil }
+        guard port != nil, let found, let chosen = found.redirectPort else { return nil }
+        let secure = chosen == 0 ? tlsListeners.lazy.compactMap(\.address.port).first : chosen
+        return secure.map { (found.text, $0) }
     }
 }
 

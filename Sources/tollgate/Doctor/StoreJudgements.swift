@@ -2,6 +2,7 @@ internal import Accounts
 internal import Acme
 internal import Admin
 internal import Credentials
+internal import Gate
 internal import Settings
 internal import Wire
 
@@ -101,6 +102,22 @@ enum StoreJudgements {
                 "sandbox",
                 "\(store.variable) has environments= with sandbox, and TOLLGATE_PUBLIC_URL is https: testers get tiers without paying")
         }
+    }
+
+    /// The live switches that change routes.
+    static func switches(_ switches: [LiveSwitch], _ rules: [RouteRule]) -> [Diagnosis] {
+        let closed = ShownMaintenances(switches).maintenance.map { shown -> Diagnosis in
+            var text = shown.extent
+            if case .route(let name) = shown.scope, !rules.contains(where: { $0.name == name }) { text += "; no route has this name" }
+            return .warn("maintenance of \(shown.scope.word)", text)
+        }
+        let shares = SplitShare.all(switches.filter { $0.name.hasPrefix(SplitShare.kind + "/") })
+        let splits = rules.compactMap { rule -> Diagnosis? in
+            guard let share = shares[rule.name], let shown = ShownSplit(rule, share) else { return nil }
+            return Diagnosis(
+                level: share.isGuards ? .warn : .ok, subject: "split of \(rule.name)", text: String(shown.sentence.dropLast(2)))
+        }
+        return closed + splits
     }
 
     /// A certificate that an authority issues.

@@ -15,8 +15,18 @@ struct StoreProbes {
     let now: WallTime
 
     /// One for each store, and one for the accounts; none where no store is set up. One for the services that are told of accounts, the
-    /// mails to users and Apple's tokens; one for the certificates that an authority issues.
-    var all: [ProbeRun.Probe] { purchases + outgoing + certificates }
+    /// mails to users and Apple's tokens; one for the certificates that an authority issues, and one for the live switches.
+    var all: [ProbeRun.Probe] { purchases + outgoing + certificates + switches }
+
+    private var switches: [ProbeRun.Probe] {
+        let settings = configuration.settings
+        guard settings.usesStore else { return [] }
+        return [
+            ProbeRun.Probe(name: "switches") {
+                lookIntoAccounts("switches") { StoreJudgements.switches(try await $0.switches(), settings.routes.map(\.rule)) }
+            }
+        ]
+    }
 
     private var outgoing: [ProbeRun.Probe] {
         let settings = configuration.settings
@@ -86,7 +96,7 @@ struct StoreProbes {
         _ subject: String, _ look: @escaping @Sendable (OfflineAccounts) async throws -> [Diagnosis]
     ) -> ProbeReport {
         do {
-            let found = try StoreInspection(of: try StoreLocation(configuration))
+            let found = try StoreInspection(of: .configured(configuration))
             guard found.version != nil else { return ProbeReport([]) }
             guard found.version == found.newest else {
                 return ProbeReport([.warn(subject, "cannot be looked at until `tollgate serve` has brought the tables up to date")])

@@ -49,6 +49,14 @@ extension AdminOperation {
 }
 
 extension OperatedGateway {
+    /// The scopes that are closed, of routes those that the configuration has.
+    var closedScopes: [MaintenanceScope] {
+        shownMaintenance.maintenance.map(\.scope).filter { scope in
+            guard case .route(let name) = scope else { return true }
+            return configuration.settings.routes.contains { $0.rule.name == name }
+        }
+    }
+
     fileprivate var shownMaintenance: ShownMaintenances { ShownMaintenances(switches(RouteSwitches.maintenance)) }
 
     fileprivate func scope(_ word: String) throws(AdminRefusal) -> MaintenanceScope {
@@ -79,10 +87,15 @@ struct ShownMaintenance: Recorded {
             case .contracts: "The contracts are"
             case .route(let name): "The route \(name) is"
             }
+        let message = maintenance.message.map { ": \($0)" } ?? "."
+        return "\(what) \(extent)\(message)\n"
+    }
+
+    /// Until when it is closed, and for whom not.
+    var extent: String {
         let end = maintenance.until.map { "until \(ISO8601.text($0))" } ?? "until `tollgate maintenance off`"
         let allowed = maintenance.allowed.isEmpty ? "" : ", but for \(maintenance.allowed.map(\.text).joined(separator: " "))"
-        let message = maintenance.message.map { ": \($0)" } ?? "."
-        return "\(what) closed \(end)\(allowed)\(message)\n"
+        return "closed \(end)\(allowed)"
     }
 }
 

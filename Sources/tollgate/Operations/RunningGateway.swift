@@ -59,6 +59,7 @@ struct RunningGateway: OperatedGateway {
     func process() -> ProcessMetrics {
         var metrics = health.process({ keyStatuses }, limitEvictions: limiter.evictions, spans: spans.counts, now: time)
         metrics.apps = accounts.apps.counts
+        metrics.closed = closedScopes.map(\.rawValue)
         return metrics
     }
     func readiness() -> Readiness { health.readiness(keyStatuses, configuration, at: EventLoop.now()) }

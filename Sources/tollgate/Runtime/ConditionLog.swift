@@ -22,6 +22,8 @@ final class ConditionLog: Sendable {
         var counts: ProcessCounts
         /// Addresses with `http2=on` that chose HTTP/1.1.
         var choseHTTP1: Set<String> = []
+        /// As the store had them last.
+        var apiKeys: APIKeyTable?
     }
 
     let log: ServerLog
@@ -245,6 +247,8 @@ final class ConditionLog: Sendable {
 
     func count(_ body: (inout EventMetrics) -> Void) { state.withLock { body(&$0.counts.metrics.events) } }
 
+    func read(_ keys: APIKeyTable) { state.withLock { $0.apiKeys = keys } }
+
     // MARK: purchases
 
     /// A report of purchases. What a stranger can cause is logged once a second; the metrics count all of it.
@@ -336,6 +340,7 @@ final class ConditionLog: Sendable {
             var metrics = state.counts.metrics
             metrics.limitEvictions = limitEvictions
             metrics.spans = spans
+            metrics.apiKeys = state.apiKeys?.keys.count { now.seconds < $0.expiresAt }
             return metrics
         }
     }

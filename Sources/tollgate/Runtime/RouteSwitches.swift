@@ -1,6 +1,7 @@
 internal import Accounts
 internal import Gate
 internal import Settings
+internal import Storage
 internal import Transport
 internal import Wire
 
@@ -13,6 +14,28 @@ struct RouteSwitches: Equatable, Sendable {
     private var shares: [String: SplitShare] = [:]
     private var closed: [String: Maintenance] = [:]
     private var deprecations: [String: WallTime] = [:]
+
+    init() {}
+
+    init(_ switches: [LiveSwitch]) {
+        for kind in Self.kinds { adopt(switches.filter { $0.name.hasPrefix(kind + "/") }, of: kind) }
+    }
+
+    /// For a command: those of the store or, while it does not answer, of the copy in the data folder, with the problem.
+    static func stored(_ configuration: GatewayConfiguration, at now: Moment) -> (switches: Self, problem: String?) {
+        guard configuration.settings.usesStore, AccountDiagnosis.holdsAccounts(configuration) else { return (Self(), nil) }
+        var reason: String
+        do {
+            let found = try StoreInspection(of: .configured(configuration))
+            guard let version = found.version else { return (Self(), nil) }
+            if version == found.newest { return (Self(try OfflineAccounts.ask(configuration, at: now) { try await $0.switches() }), nil) }
+            reason = "its tables are of another release"
+        } catch {
+            reason = (error as? AccountCommandFault)?.message ?? (error as? StoreInspection.Fault)?.reason ?? "\(error)"
+        }
+        let copy = SwitchCopy(dataDirectory: configuration.settings.dataDirectory).read().filter { !$0.hasEnded(at: now.wall) }
+        return (Self(copy), "the database cannot be read (\(reason)): they are those of the copy in the data folder")
+    }
 
     /// Takes over all switches of a kind.
     mutating func adopt(_ switches: [LiveSwitch], of kind: String) {

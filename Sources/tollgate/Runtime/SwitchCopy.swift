@@ -35,8 +35,8 @@ final class SwitchCopy: Sendable {
         if !kept.isEmpty { board.read(kept, isAnew: true) }
     }
 
-    /// None if they cannot be read: then the start waits for the database.
-    private func read() -> [LiveSwitch] {
+    /// Those that were kept last; none if they cannot be read: then the start waits for the database.
+    func read() -> [LiveSwitch] {
         // A gateway that starts for the first time has none.
         guard let bytes = try? FileBytes.read(path, limit: Self.largestFile) else { return [] }
         return String(decoding: bytes, as: UTF8.self).split(separator: "\n").compactMap { line in
