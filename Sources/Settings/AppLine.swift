@@ -18,7 +18,7 @@ extension VersionGateDeclaration: OptionTarget {
             "min", ifSet: \.gate.least, .version, "4.2", "the lowest version that may pass; lower ones get 426 `APP_UPDATE_REQUIRED`")
         LineOption("warn", ifSet: \.gate.warned, .version, "4.5", "lower versions pass, and their responses have `X-App-Update`")
         LineOption(
-            "url", ifSet: \.gate.url, .plain(TypedText.linkURL), "a URL", "the page of the update, which the 426 has beside its code")
+            "url", ifSet: \.gate.url, .published(TypedText.linkURL), "a URL", "the page of the update, which the 426 has beside its code")
         LineOption(
             "platform", ifSet: \.gate.platform, OptionForm(plain: platform) { OptionValue("\($0.field):\($0.value)") }, "FIELD:VALUE",
             "the gate is for requests with this field and value, in any case")
@@ -81,7 +81,7 @@ extension RouteDeclaration {
         LineOption(
             "deprecated", ifSet: \.rule.deprecated, .date, "2026-12-01",
             "the day for `Deprecation` (RFC 9745); with `sunset=` by default that on which the line was first adopted")
-        LineOption("sunset-link", ifSet: \.rule.sunsetLink, .plain(TypedText.webURL), "a URL", "a page about the end, for `Link`")
+        LineOption("sunset-link", ifSet: \.rule.sunsetLink, .published(TypedText.webURL), "a URL", "a page about the end, for `Link`")
     }
 
     static func checkApp(_ line: inout OptionLine, _ rule: RouteRule) {
@@ -106,6 +106,18 @@ extension ConfigurationReader {
         for gate in gates.dropFirst(VersionGate.capacity) { findings.fault(gate, "is one of more than \(VersionGate.capacity), remove it") }
         for route in configuration.routes where route.rule.app != .off && gates.isEmpty {
             findings.fault(route, "has app=\(route.rule.app) and there is no \(Setting.versionGate.shownName), add one")
+        }
+        for (index, gate) in gates.enumerated() {
+            // The first that is for a request decides.
+            let earlier = gates[..<index].first { other in
+                guard let platform = other.gate.platform else { return true }
+                guard let own = gate.gate.platform else { return false }
+                return [(platform.field, own.field), (platform.value, own.value)].allSatisfy { $0.lowercased() == $1.lowercased() }
+            }
+            guard let earlier else { continue }
+            let why =
+                earlier.gate.platform == nil ? "is for every request, give that one a platform= or put it behind" : "has the same platform="
+            findings.warn(gate, "matches no request, as \(earlier.variable) before it \(why)")
         }
         if let gate = gates.first, configuration.routes.allSatisfy({ $0.rule.app == .off }) {
             findings.warn(gate, "is used by no route, write app=optional or app=required on one")

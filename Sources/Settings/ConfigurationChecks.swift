@@ -89,6 +89,26 @@ extension ConfigurationReader {
         }
     }
 
+    /// Warns of lists that refuse everybody, and of networks whose host bits are ignored.
+    mutating func checkNetworks() {
+        for network in configuration.denyFrom?.networks ?? [] where network.isWholeFamily {
+            let family = network.isIPv4 ? "IPv4" : "IPv6"
+            warn(
+                .denyFrom,
+                "contains all of \(family) (\(network.text)), so every client that comes over it is refused: name the networks meant")
+        }
+        let entries =
+            [values.entry(.trustedProxies), values.entry(.denyFrom)] + (values.family(.route) + values.family(.internalCaller)).map(\.entry)
+        for entry in entries {
+            for word in entry.value.split(whereSeparator: { " \t,=\"".contains($0) }).map(String.init) {
+                guard let host = CIDR.hostWithBits(word), let network = CIDR(parsing: word) else { continue }
+                let message =
+                    "has \(word), which is \(network.text), as bits behind the /length are ignored: write that, or \(host.text) for the one address"
+                findings.warn(Finding(entry.origin, entry.name, message))
+            }
+        }
+    }
+
     mutating func checkSecrets() {
         if let token = configuration.adminToken { checkAdminToken(token) }
         checkScopedTokens()

@@ -42,6 +42,7 @@ struct ConfigurationReader {
         if configuration.issuer.isEmpty { configuration.issuer = configuration.publicURL }
         checkSecrets()
         checkProxies()
+        checkNetworks()
         checkListeners()
         checkStrictTransport()
         checkFactor()

@@ -19,7 +19,9 @@ extension SettingValues {
                 return [setting.effective(setting.name, nil, secret(setting)?.origin ?? .builtIn)]
             }
             let entries = setting.isFamily ? family(setting).map(\.entry) : [entry(setting)]
-            return entries.map { setting.effective($0.name, maskingURLSecrets($0.value), $0.origin) }
+            // The URL of a version gate is told to clients.
+            let mask = setting == .versionGate ? { $0 } : maskingURLSecrets
+            return entries.map { setting.effective($0.name, mask($0.value), $0.origin) }
         }
     }
 }

@@ -106,6 +106,11 @@ extension OptionForm where Value == String {
     /// The path of a file.
     static var path: Self { Self({ text, context throws(ParseError) in context.origin.path(text) }) { text, _ in OptionValue(text) } }
 
+    /// A text that all clients are told, so that no secret can be in it.
+    static func published(_ parse: @escaping @Sendable (String) throws(ParseError) -> String) -> Self {
+        Self(plain: parse) { OptionValue($0) }
+    }
+
     static func plain(_ parse: @escaping @Sendable (String) throws(ParseError) -> String) -> Self {
         Self(plain: parse) { OptionValue(maskingURLSecrets($0)) }
     }

@@ -88,10 +88,29 @@ extension ConfigurationReader {
                 )
             }
         }
+        for resource in configuration.resources { warnOfGaps(in: resource) }
         if let last = configuration.resources.last, configuration.resources.count > Trust.maximumResources {
             findings.fault(last, "brings the resources to \(configuration.resources.count), have at most \(Trust.maximumResources)")
         }
     }
+
+    /// Warns of a broader route without tokens that takes requests below a resource, where the resource's own routes do not match.
+    private mutating func warnOfGaps(in resource: ResourceDeclaration) {
+        let rules = configuration.routes.map(\.rule)
+        let whole = rules.filter { resource.holds($0) && $0.methods.isEmpty && $0.host == nil }
+        let isCovered = [resource.path, resource.path + "/"].allSatisfy { path in
+            whole.contains { $0.isPrefix ? path.hasPrefix($0.path) : $0.path == path && path == resource.path }
+        }
+        let open = configuration.routes.first { route in
+            route.rule.auth == .none && route.rule.isPrefix && !resource.holds(route.rule) && resource.path.hasPrefix(route.rule.path)
+        }
+        guard !isCovered, let open else { return }
+        findings.warn(
+            open,
+            "has auth=none and takes what no route of \(resource.variable) does at \(resource.path) and below, without a token: add a route for \(resource.path)*"
+        )
+    }
+
     /// Refuses routes below a resource that look at no token, and warns of those that need none.
     private mutating func checkCallers(of route: RouteDeclaration, below resource: ResourceDeclaration) {
         if route.rule.auth == .none {

@@ -27,6 +27,13 @@ package struct CIDR: Hashable, Sendable {
         self.prefix = prefix
     }
 
+    /// The address of a block that is written with host bits that are not zero; nil for another text.
+    package static func hostWithBits(_ text: String) -> IPAddress? {
+        guard let block = CIDR(parsing: text), let slash = text.firstIndex(of: "/") else { return nil }
+        let address = IPAddress(parsing: String(text[..<slash]))
+        return address == block.network ? nil : address
+    }
+
     /// Whether `address` is of the same family and in the block.
     package func contains(_ address: IPAddress) -> Bool {
         address.isIPv4 == isIPv4 && Self.masked(address, prefix) == network

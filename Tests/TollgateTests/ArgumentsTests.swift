@@ -35,6 +35,7 @@ import Testing
         ("chekc", #""chekc" is no command, the nearest is `check`"#),
         ("tokn mint", #""tokn mint" is no command, the nearest is `token mint`"#),
         ("keys", "`keys` needs list, rotate or jwks after it"),
+        ("key --env-file a.env", "`key` needs create, list or revoke after it"),
         (
             "user",
             "`user` needs list, show, create, import, set-tier, set-attributes, revoke, ban, unban, reset-factors, merge-done, remove-passkey or delete after it"

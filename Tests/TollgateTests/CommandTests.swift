@@ -212,6 +212,38 @@ import Workbench
     }
 
     /// A backend that verifies tokens itself must be told that the gateway removes them.
+    @Test func explainSaysWhereAPlainAddressLeads() throws {
+        let lines = "TOLLGATE_LISTEN=\"127.0.0.1:8080;redirect=8443 127.0.0.1:8081\"\nTOLLGATE_DENY_FROM=192.0.2.0/24\n" + oneRoute
+        try FileBytes.write(Array(lines.utf8), to: folder.path + "/b.env")
+        func walk(_ url: String, from: String = "127.0.0.1") -> String {
+            run("explain", "GET", url, "--from", from, "--env-file", folder.path + "/b.env").output
+        }
+        let led = walk("http://a.test:8080/r/x?y")
+        #expect(led.contains("redirect  127.0.0.1:8080;redirect=8443 leads each request to HTTPS at port 8443, whatever its route"))
+        #expect(led.contains("verdict   answered by the gateway itself: 308") && !led.contains("\nroute "))
+        #expect(walk("http://a.test:8080/r/x", from: "192.0.2.1").contains("refused: 403 ADDRESS_DENIED"))
+        for url in ["http://a.test:8081/r/x", "http://a.test/r/x", "https://a.test:8080/r/x", "/r/x"] {
+            #expect(walk(url).contains("refused: 401"), "\(url)")
+        }
+    }
+
+    @Test func anAPIKeyIsInspected() {
+        let key = APIKeyText.make(SecureRandom.bytes)
+        let right = run("token", "inspect", key), wrong = run("token", "inspect", key.dropLast() + (key.hasSuffix("a") ? "b" : "a"))
+        #expect(right.exitCode == 0 && right.output.contains("its checksum is right") && !right.output.contains(key))
+        #expect(wrong.exitCode == 1 && wrong.output.contains("its checksum is wrong"))
+        #expect(run("token", "inspect", key, "--json").output.contains(#"{"kind":"api_key","checksum_right":true}"#))
+    }
+
+    @Test func checkWarnsOfARouteThatIsPastItsSunset() throws {
+        for (day, isPast) in [("2027-01-15", true), ("2027-01-16", false)] {
+            let line = "TOLLGATE_UPSTREAM_U=http://127.0.0.1:9001\nTOLLGATE_ROUTE_R=\"/r upstream=u sunset=\(day)\"\n"
+            try FileBytes.write(Array(line.utf8), to: folder.path + "/b.env")
+            let said = run("check", "--env-file", folder.path + "/b.env").errorOutput
+            #expect(said.contains("has sunset=, which is past, so every request gets 410") == isPast, "\(day): \(said)")
+        }
+    }
+
     @Test func explainAndCheckSayWhetherTheUpstreamGetsTheBearer() throws {
         try FileBytes.write(Array("TOLLGATE_ROUTE_KEPT=\"/kept upstream=u forward=authorization\"".utf8), to: folder.path + "/b.env")
         let token = token("--sub", "ada")

@@ -115,6 +115,10 @@ enum MaterialCheck {
         }
         checkClientCertificate(configuration.settings, now: now, &findings)
         checkOrders(configuration.settings, &findings)
+        for route in configuration.settings.routes {
+            guard let sunset = route.rule.sunset, sunset <= now else { continue }
+            findings.warn(route, "has sunset=, which is past, so every request gets 410: remove the route, or write a later day")
+        }
         checkNetworks(configuration.settings, &findings)
         PurchaseStores.check(configuration.settings, &findings)
         AppleKeyPlan.check(configuration.settings, &findings)

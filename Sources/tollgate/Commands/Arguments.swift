@@ -55,8 +55,8 @@ extension Arguments {
         }
         // `token --help` explains the whole group.
         let group = Command.all.filter { $0.name.hasPrefix(first + " ") }
-        if !group.isEmpty, rest.first == nil || rest.first == "--help" || rest.first == "-h" {
-            if rest.first != nil {
+        if !group.isEmpty, rest.first?.hasPrefix("-") ?? true {
+            if rest.first == "--help" || rest.first == "-h" {
                 rest = [first]
                 return Command.named("help")!
             }

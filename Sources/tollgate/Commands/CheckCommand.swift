@@ -53,6 +53,10 @@ enum CheckCommand {
         json.lines("resources", settings.resources, settings.tiers)
         json.lines("internal_callers", settings.internals, settings.tiers)
         json.lines("version_gates", settings.versionGates, settings.tiers)
+        json.key("edge")
+        json.beginObject()
+        for (name, words) in settings.edge { json.array(name, words) { $0.string($1) } }
+        json.endObject()
         json.lines("admin_tokens", settings.scopedAdminTokens, settings.tiers)
         ShownRoutes.plain.writeMembers(ShownRoutes(configuration), &json)
         json.array("refused_spellings", configuration.routePairs) { json, pair in
@@ -78,6 +82,19 @@ extension GatewayConfiguration {
     /// The routes that refuse other spellings of stricter routes' paths.
     fileprivate var routePairs: [(rule: RouteRule, stricter: [RouteRule])] {
         FoldedRoutes.pairs(of: endpoints.map(\.rule) + settings.routes.map(\.rule))
+    }
+}
+
+extension Configuration {
+    /// The settings of the edge that hold for all routes.
+    fileprivate var edge: [(name: StaticString, words: [String])] {
+        let scopes = zip(tiers.names, tierScopes).filter { !$1.isEmpty }.map { "\($0)=\($1.joined(separator: ","))" }
+        let orders = acmeDirectory.map { [self.acmeChallenge.rawValue, maskingURLSecrets($0)] } ?? []
+        let all: [(name: StaticString, words: [String])] = [
+            ("certificates", acmeDirectory == nil ? [] : certificateNames), ("ordered_by", orders), ("hsts", strictTransport.list),
+            ("deny_from", denyFrom?.words ?? []), ("scopes", scopes),
+        ]
+        return all.filter { !$0.words.isEmpty }
     }
 }
 
@@ -116,6 +133,9 @@ enum CheckTable {
             + lines("INTERNAL CALLER", settings.internals, tiers)
             + lines("VERSION GATE", settings.versionGates, tiers)
             + lines("ADMIN TOKEN", settings.scopedAdminTokens, tiers)
+        if !settings.edge.isEmpty {
+            text += "\n" + table(["FOR ALL ROUTES", "IS"], settings.edge.map { ["\($0.name)", $0.words.joined(separator: " ")] })
+        }
         let routes = settings.routes.map { route($0, configuration) } + configuration.endpoints.map { endpoint($0, settings.corsRule) }
         text += "\n" + table(["ROUTE", "MATCHES", "UPSTREAM", "AUTH", "TIER", "LIMIT", "MORE"], routes)
         let taken = configuration.taken.map { [$0.route.rule.name, $0.owner, $0.paths.joined(separator: " ")] }

@@ -161,6 +161,7 @@ enum MintCommand {
 enum InspectCommand {
     static func run(_ text: String, _ configuration: GatewayConfiguration, json: Bool, at now: Moment) -> CommandResult {
         let bytes = Array(text.utf8.filter { !($0 == 10 || $0 == 13 || $0 == 32) })
+        if APIKeyText.isMeant(bytes.rawBytes) { return key(isWhole: APIKeyText.isWhole(bytes.rawBytes), json: json) }
         let keys: IssuerKeys
         do {
             keys = try CurrentKeys.gather(IssuersPlan(configuration), at: now)
@@ -180,6 +181,24 @@ enum InspectCommand {
         }
         let session = session(of: result, configuration, at: now)
         return json ? report(inspection, result, session, trust) : describe(inspection, result, session, trust, now: now.wall)
+    }
+
+    /// An API key is no token: the gateways know it by its digest.
+    private static func key(isWhole: Bool, json: Bool) -> CommandResult {
+        if json {
+            return .json(exitCode: isWhole ? 0 : 1) { json in
+                json.beginObject()
+                json.field("kind", "api_key")
+                json.field("checksum_right", isWhole)
+                json.endObject()
+            }
+        }
+        let sentence =
+            isWhole
+            ? "its checksum is right; `tollgate key list` shows which keys are in force"
+            : "its checksum is wrong: it was mistyped or cut off, and no gateway takes it"
+        return CommandResult(
+            output: CheckTable.table(["PART", "WHAT"], [["kind", "API key"], ["checksum", sentence]]), exitCode: isWhole ? 0 : 1)
     }
 
     /// The session of an own token, in words, and whether it has ended, so that gateways refuse the token.
