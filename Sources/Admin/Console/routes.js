@@ -6,7 +6,7 @@ import { counted, count, latency, percent } from "./format.js";
 import { table } from "./table.js";
 import { verdict, walk } from "./walk.js";
 
-const authKinds = { required: "neutral", optional: "neutral", none: "open" };
+const authKinds = { none: "open" };
 const hidden = new Set(["name", "methods", "path", "upstream", "auth", "counts", "tier", "limit", "mount"]);
 
 function ruleValue(json) {
@@ -19,6 +19,19 @@ function ruleValue(json) {
 function rules(route) {
   return Object.entries(route).filter(([name, json]) => !hidden.has(name) && json !== null && json !== false && json.length !== 0)
     .map(([name, json]) => `${name.replaceAll("_", "-")}=${ruleValue(json)}`);
+}
+
+const has = (list) => list !== undefined && list.length > 0;
+
+/// What a route asks of every caller. It is open only if it asks for nothing.
+function demands(route) {
+  const others = [
+    new Date(route.sunset) <= Date.now() && badge("retired", "bad"),
+    has(route.allow_from) && badge("some addresses"), has(route.deny_from) && badge("not all addresses"),
+    route.app && badge(`app ${route.app}`), has(route.scope) && badge(`scope ${route.scope.join(", ")}`),
+  ].filter(Boolean);
+  const auth = route.auth === "none" ? others.length === 0 && "open" : `auth ${route.auth}`;
+  return [auth && badge(auth, authKinds[route.auth]), ...others];
 }
 
 const countColumns = [
@@ -50,7 +63,7 @@ function routeTable() {
       {
         head: "Asks for", kind: "asks",
         cell: (route) => [
-          h("div", { class: "badges" }, badge(route.auth === "none" ? "open" : `auth ${route.auth}`, authKinds[route.auth]),
+          h("div", { class: "badges" }, demands(route),
             route.tier && badge(`tier ${route.tier}`, "accent"), route.limit && badge(`limit ${route.limit.replaceAll(",", ", ")}`),
             route.filter?.length > 0 && badge(`filter ${route.filter.join(", ")}`)),
           h("details", { class: "small" }, h("summary", {}, "All rules", h("span", { class: "unseen" }, ` of ${route.name}`)),
