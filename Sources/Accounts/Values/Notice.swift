@@ -77,9 +77,10 @@ package struct Notice: Sendable, Equatable {
     package static func recipient(_ kind: Kind, of account: Account) -> Recipient? {
         if let email = account.email, account.emailConfirmedAt != nil, account.mailStoppedAt == nil { return .email(email) }
         return switch kind {
-        case .newDevice, .emailChanged, .emailLeft: nil
-        case .passwordChanged, .identityLinked, .identityUnlinked, .phoneChanged, .factorAdded, .factorRemoved:
-            account.phone.map { .phone($0) }
+        case .newDevice, .emailChanged, .emailLeft, .deviceKeyRefused: nil
+        case .passwordChanged, .identityLinked, .identityUnlinked, .phoneChanged, .passkeyAdded, .passkeyRemoved, .passkeyCounterFell,
+            .factorAdded, .factorRemoved:
+            account.phoneConfirmedAt == nil ? nil : account.phone.map { .phone($0) }
         }
     }
 
