@@ -89,6 +89,14 @@ package struct CatalogueEndpoint: Sendable {
 
     package var methods: [String] { method == .get ? ["GET", "HEAD"] : [method.text.description] }
 
+    /// Whether it signs in or up, or sends or takes a code: for these an attestation of the app may be asked for.
+    package var signsIn: Bool {
+        switch owner {
+        case .contract, .account: method == .post && auth != .required && !isRefresh
+        case _: false
+        }
+    }
+
     /// Answers a request that the gate let through. Any thread.
     package func answer(_ request: LocalRequest, _ services: ContractServices) async -> LocalResponse {
         let contract = owner.isForAllContracts ? request.contract : nil

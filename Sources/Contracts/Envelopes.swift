@@ -72,6 +72,7 @@ extension Catalogue {
         case .addressDenied: "address_denied"
         case .deviceProofRequired: "device_proof_required"
         case .deviceProofInvalid: "device_proof_invalid"
+        case .attestationRequired: "attestation_required"
         }
     }
 
@@ -81,7 +82,7 @@ extension Catalogue {
         case .unauthorized: "invalid_client"
         case .deviceProofRequired, .deviceProofInvalid: "invalid_dpop_proof"
         case .tokenExpired, .tokenRevoked: "invalid_token"
-        case .forbidden, .premiumRequired, .addressDenied: "access_denied"
+        case .forbidden, .premiumRequired, .addressDenied, .attestationRequired: "access_denied"
         case .badRequest, .notFound, .methodNotAllowed, .requestTimeout, .payloadTooLarge, .uriTooLong, .expectationFailed,
             .upgradeRequired, .headersTooLarge, .gone, .appUpdateRequired, .notImplemented, .versionNotSupported:
             "invalid_request"

@@ -7,7 +7,7 @@ extension JSONMembers {
     func check(_ use: TokenUse) throws(TokenFault) {
         let isRefreshToken = declaresUse(Self.isRefresh)
         switch use {
-        case .access: if isRefreshToken || declaresUse(Self.isIdentity) { throw .notAnAccessToken }
+        case .access, .attestation: if isRefreshToken || declaresUse(Self.isIdentity) { throw .notAnAccessToken }
         case .refresh: if !isRefreshToken { throw .badClaim }
         case .identity: if isRefreshToken { throw .badClaim }
         }

@@ -25,9 +25,9 @@ package struct TokenVerifier: ~Copyable {
     package init() {}
 
     /// Verifies a token, which may be any bytes. With `takesExpired`, a token that is valid but for `exp` succeeds with
-    /// `isExpired` set.
+    /// `isExpired` set. An attestation counts only where it is asked for, by its issuer's index.
     package mutating func verify(
-        _ token: RawSpan, trust: Trust, now: WallTime, takesExpired: Bool = false
+        _ token: RawSpan, trust: Trust, now: WallTime, takesExpired: Bool = false, attestationBy attestor: Int? = nil
     ) -> Result<VerifiedToken, TokenFault> {
         if latestTrust !== trust {
             latestTrust = trust
@@ -35,7 +35,7 @@ package struct TokenVerifier: ~Copyable {
         }
         do throws(TokenFault) {
             let parts = try load(token)
-            return .success(try verifyByIssuers(token[parts.signed], trust, now, takesExpired))
+            return .success(try verifyByIssuers(token[parts.signed], trust, now, takesExpired, attestor))
         } catch {
             return .failure(error)
         }
@@ -80,10 +80,11 @@ package struct TokenVerifier: ~Copyable {
 
     /// Tries every trusted issuer with the token's `iss`; throws the fault of the issuer with which it got furthest.
     private mutating func verifyByIssuers(
-        _ signed: RawSpan, _ trust: Trust, _ now: WallTime, _ takesExpired: Bool
+        _ signed: RawSpan, _ trust: Trust, _ now: WallTime, _ takesExpired: Bool, _ attestor: Int?
     ) throws(TokenFault) -> VerifiedToken {
         var fault = TokenFault.wrongIssuer
         for index in trust.rules.indices where trust.rules[index].matchesIssuer(of: claims) {
+            guard attestor == (trust.rules[index].use == .attestation ? index : nil) else { continue }
             do throws(TokenFault) {
                 return try verify(signed, by: index, trust, now, takesExpired)
             } catch {

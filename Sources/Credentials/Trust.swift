@@ -8,6 +8,8 @@ package enum TokenUse: Sendable {
     case refresh
     /// An ID token (OpenID Connect Core §2).
     case identity
+    /// An attestation of the app, which never counts as a bearer.
+    case attestation
 }
 
 /// A trusted issuer and the rules for its tokens.

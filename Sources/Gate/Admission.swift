@@ -5,9 +5,10 @@ package import Wire
 /// Decides requests: client address, route, identity, authorisation, limits. One per worker; no locks but that of `OpenSockets`,
 /// and no allocation for a request whose token is cached.
 ///
-/// The order is fixed: client address, preflight, path, route, lists of addresses, sunset, maintenance, app version, origin, WebSocket
-/// handshake, `grpc-timeout`, `Authorization`, internal caller, token, proof of possession, actor, claims, tier, scopes, attributes, age of
-/// the sign-in, size, limit. A refusal ends it. The limit comes last, so a request refused for another reason is not charged.
+/// The order is fixed: client address, preflight, path, route, lists of addresses, sunset, maintenance, app version, attestation, origin,
+/// WebSocket handshake, `grpc-timeout`, `Authorization`, internal caller, token, proof of possession, actor, claims, tier, scopes,
+/// attributes, age of the sign-in, size, limit. A refusal ends it. The limit comes last, so a request refused for another reason is not
+/// charged.
 package struct Admission: ~Copyable {
     private let pin = AddressPin()
     package private(set) var policy: Policy
@@ -18,6 +19,7 @@ package struct Admission: ~Copyable {
     var verifier = TokenVerifier()
     private var cache: TokenCache
     private var refusedTokens: RefusedTokens
+    var attestations: Attestations
     /// Fields of the expired token during a refresh; scratch.
     var expiredLines = FieldEdits()
     var revoked = RevokedSessions()
@@ -45,6 +47,7 @@ package struct Admission: ~Copyable {
         limits = CompiledLimits.of(policy, hash)
         cache = TokenCache(capacity: cacheCapacity, hash: .random())
         refusedTokens = RefusedTokens(hash: .random())
+        attestations = Attestations(capacity: cacheCapacity)
         tierCache = TierCache(capacity: cacheCapacity)
         tierKeys = Self.tierKeys(policy, hash)
         subjects = SubjectCache(capacity: cacheCapacity)
@@ -55,8 +58,10 @@ package struct Admission: ~Copyable {
     /// Switches to `policy`. Cached tokens survive if their key does and the rules by which they were verified are the same.
     package mutating func adopt(_ policy: Policy) {
         let policy = Policy(unshared: policy)
-        if policy.readsTokens(like: self.policy) {
-            cache.drop(self.policy.liveKeys.subtracting(policy.liveKeys))
+        let ended = policy.readsTokens(like: self.policy) ? self.policy.liveKeys.subtracting(policy.liveKeys) : nil
+        attestations.adopt(ended)
+        if let ended {
+            cache.drop(ended)
         } else {
             cache.removeAll()
             forgetUsers()

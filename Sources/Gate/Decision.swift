@@ -162,6 +162,8 @@ package struct Decision: ~Copyable {
     /// With it: the version, and where the head has it; nil for none.
     package internal(set) var appVersion: AppVersion?
     var appField = Slice()
+    /// How the attestation was judged, `none` for one that holds; nil where the route asks for none.
+    package internal(set) var attestation: AuthReason?
 
     /// The side of the route's split.
     package internal(set) var splitSide = SplitSide.none
@@ -230,6 +232,7 @@ package struct Decision: ~Copyable {
         cors = .off
         self.corsNumber = corsNumber
         splitSide = .none
+        attestation = nil
         appGate = nil
         shadowed = []
         limit = LimitOutcome()

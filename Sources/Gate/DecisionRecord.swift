@@ -62,6 +62,8 @@ package struct DecisionRecord: ~Copyable {
     private(set) var hidesEmail = false
     /// `Decision.appGate`.
     private(set) var appGate: UInt8?
+    /// `Decision.attestation`.
+    private(set) var attestation: AuthReason?
     private(set) var routeIndex: Int32 = -1
     private(set) var internalCaller: Int32 = -1
     private(set) var issuerIndex: Int32 = -1
@@ -107,6 +109,7 @@ package struct DecisionRecord: ~Copyable {
         shadowed = decision.shadowed
         splitSide = decision.splitSide
         appGate = decision.appGate
+        attestation = decision.attestation
         pathIsVerbatim = decision.pathIsVerbatim
         limited(decision.limit, decision.limitVerdict)
         texts.removeAll()

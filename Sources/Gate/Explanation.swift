@@ -63,6 +63,11 @@ package struct Explanation: Sendable, Equatable {
         if case .addressDenied = refusal { return }
         addEdge(note, rule, policy)
         if [.maintenance, .gone, .appUpdateRequired].contains(refusal?.code) { return }
+        if let attestation = rule.attestation, let found = note.attestation {
+            let isShadowed = note.shadowed.contains(.attestation)
+            add("attest", "\(attestation.name), \(attestation.field): \(found.text)\(isShadowed ? ", shadow mode lets it pass" : "")")
+            if found != .none, !isShadowed { return }
+        }
         if refusal == .forbidden(.origin) || refusal == .forbidden(.preflight) { return }
         if rule.auth == .internal { add("caller", Self.caller(note, policy)) }
         if refusal != .forbidden(.caller), refusal != .unauthorized(.caller) { add("identity", Self.identity(note, policy)) }

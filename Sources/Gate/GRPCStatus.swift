@@ -22,7 +22,7 @@ package enum GRPCStatus: Int, Sendable {
             .badRequest(.handshake), .badRequest(.description), .upgradeRequired, .expectationFailed:
             self = .invalidArgument
         case .unauthorized: self = .unauthenticated
-        case .forbidden, .premiumRequired, .addressDenied: self = .permissionDenied
+        case .forbidden, .premiumRequired, .addressDenied, .attestationRequired: self = .permissionDenied
         // A retired method is one that the service does not have.
         case .notFound, .methodNotAllowed, .notImplemented, .versionNotSupported, .gone: self = .unimplemented
         case .payloadTooLarge, .uriTooLong, .headersTooLarge, .rateLimited: self = .resourceExhausted

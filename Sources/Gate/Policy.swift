@@ -146,7 +146,7 @@ package final class Policy: Sendable {
         hasCache = gates.contains(where: \.isCached)
         cachesStagedAnswers = gates.contains { $0.isCached && $0.hasStages }
         let table = attributes
-        plans = rules.map { RoutePlan($0, tiers: tiers, table, networks) }
+        plans = rules.map { RoutePlan($0, tiers: tiers, trust, table, networks) }
         tierLines = tiers.names.indices.map { tier in
             let lines = IdentityHeaders.tierFields(Tier(rawValue: UInt8(tier)), tiers)
             texts += lines

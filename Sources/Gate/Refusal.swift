@@ -11,6 +11,7 @@ package enum RefusalCode: UInt8, CaseIterable, Sendable {
     case maintenance, gone, appUpdateRequired
     case addressDenied
     case deviceProofRequired, deviceProofInvalid
+    case attestationRequired
 
     package var status: UInt16 { row.status }
     package var text: StaticString { row.text }
@@ -45,6 +46,7 @@ package enum RefusalCode: UInt8, CaseIterable, Sendable {
         case .addressDenied: (403, "ADDRESS_DENIED")
         case .deviceProofRequired: (401, "DEVICE_PROOF_REQUIRED")
         case .deviceProofInvalid: (401, "DEVICE_PROOF_INVALID")
+        case .attestationRequired: (403, "ATTESTATION_REQUIRED")
         }
     }
 }
@@ -160,6 +162,8 @@ package enum Refusal: Equatable, Sendable {
     case appUpdateRequired(gate: UInt8)
     /// Requests of the client's address are not taken.
     case addressDenied(Address)
+    /// The attestation of the app that the route asks for is missing, or does not hold.
+    case attestationRequired
 
     /// The refusal of a request that is not valid HTTP, or of an upstream's invalid answer.
     package init(_ fault: HTTPFault) {
@@ -208,6 +212,7 @@ package enum Refusal: Equatable, Sendable {
         case .gone: .gone
         case .appUpdateRequired: .appUpdateRequired
         case .addressDenied: .addressDenied
+        case .attestationRequired: .attestationRequired
         }
     }
 

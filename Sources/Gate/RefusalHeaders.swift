@@ -7,8 +7,10 @@ extension Refusal {
     /// 405, `Sec-WebSocket-Version` on 426; in `.grpc` also its status. Rate limit fields are in the decision. `route` is its index in the
     /// policy; -1 for none.
     package func addFields(_ policy: Policy, route: Int = -1, in dialect: Dialect, to edits: inout FieldEdits) {
-        // No token helps where the address is refused.
-        if code.status == 401 || code.status == 403, code != .addressDenied { addChallenge(policy, route, to: &edits) }
+        // No token helps where the address or the app is refused.
+        if code.status == 401 || code.status == 403, code != .addressDenied, code != .attestationRequired {
+            addChallenge(policy, route, to: &edits)
+        }
         if case .methodNotAllowed(let allowed) = self {
             var methods = ByteBuffer()
             policy.table.writeAllow(allowed, into: &methods)

@@ -57,6 +57,7 @@ extension Refusal {
         case .gone: "This part of the service has been retired."
         case .appUpdateRequired: "This version of the app is too old. Install the update."
         case .addressDenied: "Requests from this address are not accepted."
+        case .attestationRequired: "This needs an attestation that the app is genuine."
         }
     }
 }

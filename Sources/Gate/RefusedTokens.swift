@@ -18,7 +18,8 @@ struct RefusedTokens {
 
     var count: Int { algorithms.count }
 
-    func key(of token: RawSpan) -> LimitKey { hash.hash128(token, domain: 0) }
+    /// `asked`: tells apart those whose keys may differ.
+    func key(of token: RawSpan, asked: Int = 0) -> LimitKey { hash.hash128(token, domain: UInt64(truncatingIfNeeded: asked)) }
 
     /// The algorithm of a token that was refused; nil if it must be verified.
     mutating func find(_ key: LimitKey) -> SigningAlgorithm? { algorithms.find(key) }

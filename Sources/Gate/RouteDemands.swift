@@ -43,6 +43,7 @@ struct RouteDemands: Hashable, Sendable {
     private let filter: Filter?
     private let denyFrom: NetworkList?
     private let allowFrom: NetworkList?
+    private let attestation: AttestationRule?
 
     init(_ rule: RouteRule) {
         admitted = Self.admitted(rule.auth)
@@ -57,6 +58,7 @@ struct RouteDemands: Hashable, Sendable {
         limits = rule.shadow.contains(.limit) ? [] : rule.limits.map { Limit($0, by: rule.limitBy) }
         denyFrom = rule.denyFrom
         allowFrom = rule.allowFrom
+        attestation = rule.shadow.contains(.attestation) ? nil : rule.attestation
         let isFiltered = !rule.filters.isEmpty && !rule.shadow.contains(.filter)
         filter = isFiltered ? Filter(paths: rule.filters, isStrict: rule.filterIsStrict, unlabelled: rule.unlabelled) : nil
     }
@@ -78,6 +80,7 @@ struct RouteDemands: Hashable, Sendable {
         if factorSeconds < other.factorSeconds { return true }
         if let filter, filter != other.filter { return true }
         if denyFrom != nil && denyFrom != other.denyFrom || allowFrom != nil && allowFrom != other.allowFrom { return true }
+        if attestation != nil && attestation != other.attestation { return true }
         if !claims.allSatisfy(other.claims.contains) || !attributes.allSatisfy(other.attributes.contains) { return true }
         if proof.rawValue > other.proof.rawValue, proof == .required || admitted & 1 == 0 { return true }
         // Each takes tokens that the other refuses.

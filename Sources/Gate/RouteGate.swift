@@ -112,7 +112,7 @@ struct RouteGate: Sendable {
         forwardsName = rule.forwardsName
         // A proof goes with the token that it is for.
         keptFields = forwardsAuthorization ? rule.keptFields.union(.deviceProof) : rule.keptFields
-        changesFields = rule.auth.takesKeys || !rule.requestFields.isEmpty || !rule.allAnswerFields.isEmpty
+        changesFields = rule.auth.takesKeys || rule.attestation != nil || !rule.requestFields.isEmpty || !rule.allAnswerFields.isEmpty
         self.corsNumber = corsNumber
         encodedSlashPasses = rule.encodedSlashPasses
         upstreamSpeaksHTTP2 = rule.upstreamSpeaksHTTP2

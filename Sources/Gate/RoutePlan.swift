@@ -1,3 +1,5 @@
+import Credentials
+
 /// The compiled parts of a route for the requests and answers that it lets through. Each is nil on a route without it.
 struct RoutePlan: Sendable {
     let filter: FilterPlan?
@@ -8,15 +10,16 @@ struct RoutePlan: Sendable {
     let edge: EdgePlan?
     let addresses: AddressRule?
 
-    init(_ rule: RouteRule, tiers: TierList, _ attributes: AttributeTable, _ networks: [NetworkList: NetworkSet]) {
+    init(_ rule: RouteRule, tiers: TierList, _ trust: Trust, _ attributes: AttributeTable, _ networks: [NetworkList: NetworkSet]) {
         filter = FilterPlan(rule, tiers: tiers)
         var changes = rule.requestFields
         if rule.auth.takesKeys { changes.removed.append("\(Admission.keyField)") }
+        if let field = rule.attestation?.field { changes.removed.append(field) }
         requestFields = FieldPlan(changes, of: rule)
         answerFields = FieldPlan(rule.allAnswerFields, of: rule)
         compression = CompressionPlan(rule)
         split = SplitPlan(rule, attributes)
-        edge = EdgePlan(rule)
+        edge = EdgePlan(rule, trust)
         addresses = AddressRule(denying: rule.denyFrom, allowing: rule.allowFrom, networks)
     }
 }

@@ -55,6 +55,7 @@ package struct ShadowSet: OptionSet, Hashable, Sendable {
     package static let tier = Self(rawValue: 2)
     package static let filter = Self(rawValue: 4)
     package static let app = Self(rawValue: 8)
+    package static let attestation = Self(rawValue: 16)
 }
 
 /// One `TOLLGATE_ROUTE_<NAME>`: the requests it matches, their target and policy.
@@ -163,6 +164,7 @@ package struct RouteRule: Sendable {
     package var sunsetLink: String?
     package var app = AppMode.off
     package var proof = ProofMode.bound
+    package var attestation: AttestationRule?
 
     /// A rule with the defaults of the settings.
     package init(

@@ -33,7 +33,7 @@ extension VersionGateDeclaration: OptionTarget {
         }
     }
 
-    private static func field(_ text: String) throws(ParseError) -> String {
+    static func field(_ text: String) throws(ParseError) -> String {
         try FieldOwner.request.check(text, isSet: false)
         return text
     }

@@ -76,6 +76,8 @@ package struct Configuration: Sendable {
     package var account: AccountDeclaration?
     package var deletion: DeletionDeclaration?
     package var appleKey: AppleKeyDeclaration?
+    package var attestations: [AttestDeclaration] = []
+    package var attestedSignIn: AttestedSignInDeclaration?
     package var passkey: PasskeySettings?
     package var iosApps: [String] = []
     package var iosLinks: [String] = []

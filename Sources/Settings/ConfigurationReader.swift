@@ -59,6 +59,7 @@ struct ConfigurationReader {
         checkScopes()
         checkApps()
         checkPasskeys()
+        resolveAttestations()
     }
 }
 

@@ -123,9 +123,9 @@ extension RouteDeclaration: OptionTarget {
             "shadow",
             flags: [
                 ("limit", \.rule.shadow[.limit]), ("tier", \.rule.shadow[.tier]), ("filter", \.rule.shadow[.filter]),
-                ("app", \.rule.shadow[.app]),
+                ("app", \.rule.shadow[.app]), ("attest", \.rule.shadow[.attestation]),
             ],
-            "limit,tier,filter,app", "checks that are decided, counted and logged, but not enforced")
+            "limit,tier,filter,app,attest", "checks that are decided, counted and logged, but not enforced")
         LineOption(
             "stream-expiry", \.rule.streams.expiry, .choice(StreamExpiry.allCases) { "\($0)" },
             "the end of streams: with their token unless the session is refreshed (`extend`), with their token (`close`), or not before the upstream's or the client's (`keep`); but for `keep` also when their session ends or their tier falls"
@@ -157,6 +157,7 @@ extension RouteDeclaration: OptionTarget {
             varyName
         ).when(isCached)
         appOptions
+        attestOptions
         LineOption("websocket", \.rule.takesWebSockets, .flag(), "whether WebSocket handshakes are passed on")
         LineOption(
             "websocket-max", ifSet: \.rule.maxWebSockets, .count(1...1_000_000), "a number",

@@ -405,5 +405,5 @@ extension Setting {
             plain.smsBudget.row, smsDomain, smsAppHash, resetURL, mailTemplates, notices, tlsClientCA, tlsClientCRL,
             plain.hasConsoleOnMain.row,
             keySecret,
-        ] + certificates + traces + passkeys
+        ] + certificates + traces + passkeys + attestations
 }

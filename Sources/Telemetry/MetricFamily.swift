@@ -6,7 +6,7 @@ enum MetricFamily: Int, CaseIterable {
     case upstreamEjected, upstreamPanic, upstreamRefusals, upstreamInFlight
     case checks, mirrored
     case authDecisions, tokenVerifications, tokenVerificationDuration
-    case tokenCacheHits, tokenCacheMisses, tokenCacheEvictions, tokenCacheEntries, unknownKeyIDs
+    case tokenCacheHits, tokenCacheMisses, tokenCacheEvictions, tokenCacheEntries, unknownKeyIDs, attestations
     case filterItems, filterFailures
     case compressedAnswers, compressedBytesIn, compressedBytesOut, compressionSkips
     case cacheRequests, cacheEntries, cacheBytes, cacheEvictions, cachePurges
@@ -147,6 +147,10 @@ extension MetricFamily {
             .init("token_cache_entries", .gauge, [], "Verified tokens kept.")
         case .unknownKeyIDs:
             .init("jwks_unknown_kid_total", .counter, [.issuer], "Tokens that name a key which their issuer's set lacks.")
+        case .attestations:
+            .init(
+                "attestations_total", .counter, [.route, .authReason],
+                "Requests of routes that ask for an attestation of the app, by what it came to: ok where it holds.")
         case .filterItems:
             .init(
                 "filter_items_total", .counter, [.route, .filterAction],

@@ -213,6 +213,9 @@ extension WorkerMetrics {
     /// A token names a key that its issuer's set lacks.
     package mutating func unknownKeyID(issuer: LabelID) { add(1, .unknownKeyIDs, issuer.index) }
 
+    /// An attestation was judged, for this reason.
+    package mutating func attested(route: LabelID, reason: Int) { add(1, .attestations, route.index, reason) }
+
     /// A tier filter judged an answer; `unlabelled` and `droppedUnlabelled` elements are included in the other counts.
     package mutating func filtered(
         route: LabelID, kept: UInt64, dropped: UInt64, unlabelled: UInt64, droppedUnlabelled: UInt64, isShadow: Bool

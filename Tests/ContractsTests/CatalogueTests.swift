@@ -14,6 +14,17 @@ import Wire
         #expect(Set(contract.refusals.keys) == needed, "\(contract.id)")
     }
 
+    /// Those for which an attestation of the app may be asked for: sign-ins, sign-ups, and where codes are sent or taken.
+    @Test func refreshAndSignOutAreNoSignIns() {
+        let names = Catalogue.endpoints.filter { if case .contract = $0.owner { $0.signsIn } else { false } }.map(\.name)
+        #expect(
+            names == [
+                "password-register", "password-login", "provider-signin", "apple-register", "apple-login", "dlauth-sign-up",
+                "dlauth-sign-in", "dlauth-resend-otp", "dlauth-verify-otp", "dlauth-forgot-password", "dlauth-reset-password",
+                "anonymous-user", "anonymous-email-code", "anonymous-email-verify",
+            ])
+    }
+
     @Test func anAnswerThatDemandsARefreshTokenFailsWithoutOne() async throws {
         let world = try ContractWorld()
         for (value, status) in [(.refresh, 500), (.object([("tokens", .refresh)]), 500), (.refreshIfAny, 200)] as [(Contract.Value, Int)] {

@@ -20,7 +20,7 @@ let everyRefusal: [Refusal] =
         .unavailable(.upstream, retryAfterSeconds: 1), .unavailable(.overload, retryAfterSeconds: 1),
         .timeout, .versionNotSupported, .upstreamError(status: 410), .gone, .appUpdateRequired(gate: 0),
         .maintenance(route: 0, number: 0, retryAfterSeconds: 60),
-        .addressDenied(.denied), .unauthorized(.proof(.missing)), .unauthorized(.proof(.stale)),
+        .addressDenied(.denied), .unauthorized(.proof(.missing)), .unauthorized(.proof(.stale)), .attestationRequired,
     ]
 
 /// A path without a route has the format of the contract below whose base it is.
@@ -170,8 +170,8 @@ extension Dialect {
     @Test func challengesStandOn401And403Alone() throws {
         for refusal in everyRefusal {
             let text = try lines(refusal)
-            // No token helps where the address is refused.
-            let isChallenge = [401, 403].contains(refusal.status) && refusal.code != .addressDenied
+            // No token helps where the address or the app is refused.
+            let isChallenge = [401, 403].contains(refusal.status) && ![.addressDenied, .attestationRequired].contains(refusal.code)
             let isProof = [.deviceProofRequired, .deviceProofInvalid].contains(refusal.code)
             #expect(text.contains("WWW-Authenticate: \(isProof ? "DPoP" : "Bearer") realm=\"tollgate\"") == isChallenge)
             #expect(text.contains("Retry-After: ") == [429, 503].contains(refusal.status))

@@ -41,7 +41,7 @@ import Wire
             #expect(lines.contains { $0.hasPrefix("grpc-message: ") && $0.count > 20 })
             #expect(lines.contains { $0.hasPrefix("grpc-retry-pushback-ms: ") } == (refusal.retryAfterSeconds != nil))
             #expect(!lines.contains { $0.hasPrefix("Retry-After") })
-            let isChallenge = [401, 403].contains(refusal.status) && refusal.code != .addressDenied
+            let isChallenge = [401, 403].contains(refusal.status) && ![.addressDenied, .attestationRequired].contains(refusal.code)
             #expect(lines.contains { $0.hasPrefix("WWW-Authenticate: ") } == isChallenge)
         }
         #expect("\(Envelopes()[.grpc].contentType)" == "application/grpc")

@@ -8,7 +8,7 @@ import Wire
     private let rules = [rule("api", "/api/*")]
     private let hash = KeyedHash(first: 5, second: 6)
 
-    private func key(_ token: String, _ tokens: borrowing RefusedTokens) -> LimitKey { token.withRawBytes(tokens.key) }
+    private func key(_ token: String, _ tokens: borrowing RefusedTokens) -> LimitKey { token.withRawBytes { tokens.key(of: $0) } }
 
     @Test func aTokenIsFoundWithItsAlgorithmUntilTheCacheIsEmptied() {
         var tokens = RefusedTokens(hash: hash)

@@ -40,7 +40,7 @@ import Workbench
         ("sse-heartbeat=15s", #""sse_heartbeat":"15s""#), ("cors=https://a.test", #""cors":{"origins":"https://a.test""#),
         ("cors-credentials=on", #""credentials":true"#), ("cors-headers=X-A", #""headers":["X-A"]"#),
         ("cors-expose=X-B", #""expose":["X-B"]"#), ("cors-max-age=1h", #""max_age_s":3600"#),
-        ("app=required", #""app":"required""#), ("sunset=2027-03-01", #""sunset":"2027-03-01""#),
+        ("attest=a", #""attest":"a""#), ("app=required", #""app":"required""#), ("sunset=2027-03-01", #""sunset":"2027-03-01""#),
         ("deprecated=2026-12-01", #""deprecated":"2026-12-01""#),
         ("sunset-link=https://a.test/end", #""sunset_link":"https://a.test/end""#),
         ("", ""), ("websocket=on", #""websocket":true"#), ("websocket-max=7", #""websocket_max":7"#),
@@ -130,10 +130,16 @@ import Workbench
         ("url=https://a.test/update", #""url":"https://a.test/update""#), ("platform=X-Platform:ios", #""platform":"X-Platform:ios""#),
     ]
 
+    static let attestation: [(option: String, json: String)] = [
+        ("header=X-App-Check", #""header":"X-App-Check""#), ("issuer=https://a.test/1", #""issuer":"https://a.test/1""#),
+        ("audience=projects/1", #""audience":["projects/1"]"#), ("jwks=https://a.test/keys", #""jwks":"https://a.test/keys""#),
+    ]
+
     /// A line of each of these with all of its options.
     static var otherLines: String {
         [
-            ("INTERNAL_I", internalCaller), ("VERSION_GATE_G", versionGate), ("PROVIDER_P", provider), ("ADMIN_TOKEN_T", adminToken),
+            ("INTERNAL_I", internalCaller), ("VERSION_GATE_G", versionGate), ("ATTEST_A", attestation), ("PROVIDER_P", provider),
+            ("ADMIN_TOKEN_T", adminToken),
             ("PRODUCT_P", product),
             ("PURCHASES_APPLE", apple), ("PURCHASES_GOOGLE", google), ("PURCHASES_STRIPE", stripe), ("PURCHASES_REVENUECAT", revenueCat),
         ].map { name, samples in

@@ -1,24 +1,28 @@
+import Credentials
 import HTTP
 import Wire
 
-/// The conditions of a route that are checked before the caller is: it is not past its sunset, not in maintenance, and the app is new enough.
+/// The conditions of a route that are checked before the caller is: it is not past its sunset, not in maintenance, and the app is new enough
+/// and attested.
 final class EdgePlan: Sendable {
     let maintenance: [Maintenance]
     let sunset: WallTime?
     let app: AppMode
     let isAppShadowed: Bool
+    let attestation: AttestationPlan?
 
     /// nil for a route without any of these.
-    init?(_ rule: RouteRule) {
+    init?(_ rule: RouteRule, _ trust: Trust) {
         guard rule.hasEdge else { return nil }
         (maintenance, sunset, app) = (rule.maintenance, rule.sunset, rule.app)
         isAppShadowed = rule.shadow.contains(.app)
+        attestation = AttestationPlan(rule, trust)
     }
 }
 
 extension RouteRule {
     /// Whether it has an `EdgePlan`.
-    var hasEdge: Bool { !maintenance.isEmpty || sunset != nil || app != .off }
+    var hasEdge: Bool { !maintenance.isEmpty || sunset != nil || app != .off || attestation != nil }
 
     /// The changes of its answers, with those of its sunset, which take the place of the upstream's.
     var allAnswerFields: FieldChanges {
@@ -39,7 +43,7 @@ extension RouteRule {
     /// The request fields that it asks for, which pages of other origins may send.
     func askedFields(_ gates: [VersionGate]) -> [String] {
         let app = app == .off ? [] : gates.flatMap { [$0.field] + [$0.platform?.field].compactMap(\.self) }
-        return app + (auth.takesKeys ? ["\(Admission.keyField)"] : [])
+        return app + [attestation?.field].compactMap(\.self) + (auth.takesKeys ? ["\(Admission.keyField)"] : [])
     }
 
     /// The fields that pages of other origins may read beside those of its policy.
@@ -52,7 +56,7 @@ extension RouteRule {
 extension Admission {
     /// Whether the route takes requests of this client and this app now. Asked before the token: an app that is too old, or meets a closed
     /// service, may have none that is valid.
-    func isOpen(
+    mutating func isOpen(
         _ route: Int, _ gate: RouteGate, _ head: borrowing RequestHead, _ bytes: RawSpan, _ peer: Peer, _ now: WallTime,
         _ decision: inout Decision
     ) -> Bool {
@@ -72,7 +76,9 @@ extension Admission {
                     retryAfterSeconds: closed.retryAfterSeconds(at: now)))
             return false
         }
-        return plan.app == .off || admitsApp(plan, head, bytes, &decision)
+        guard plan.app == .off || admitsApp(plan, head, bytes, &decision) else { return false }
+        guard let attestation = plan.attestation else { return true }
+        return isAttested(attestation, head, bytes, now, &decision)
     }
 }
 

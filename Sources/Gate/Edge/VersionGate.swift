@@ -42,7 +42,7 @@ package struct VersionGate: Equatable, Sendable {
     var protocolText: String { least.map { "app/\($0.text)" } ?? "app" }
 
     /// The sole field of a name; nil for none and for several, of which the upstream may read another.
-    fileprivate static func sole(_ name: String, _ head: borrowing RequestHead, _ bytes: RawSpan) -> Slice? {
+    static func sole(_ name: String, _ head: borrowing RequestHead, _ bytes: RawSpan) -> Slice? {
         name.withRawBytes { name in
             var found: Slice?
             for index in 0..<head.fields.count where FoldedName.isSpelling(bytes[head.fields[index].name], of: name) {

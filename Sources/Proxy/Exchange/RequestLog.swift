@@ -160,6 +160,7 @@ extension WorkerTelemetry {
     fileprivate mutating func count(_ decision: borrowing Decision, _ route: LabelID, at now: MonotonicTime) {
         metrics.authDecision(route: route, outcome: Int(decision.auth.rawValue), reason: Int(decision.authReason.rawValue))
         countToken(decision, since: now)
+        if let attestation = decision.attestation { metrics.attested(route: route, reason: Int(attestation.rawValue)) }
         if let issuer = decision.effects.keysWanted { metrics.unknownKeyID(issuer: labels.issuers[issuer]) }
     }
 

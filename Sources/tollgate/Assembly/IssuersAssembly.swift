@@ -18,10 +18,13 @@ extension IssuersPlan {
         let providers = settings.providers.map(\.source).map {
             KeyHolder(name: $0.name, source: $0.keySource, algorithms: $0.algorithms, isProvider: true)
         }
+        let attestations = settings.attestations.map(\.source).map {
+            KeyHolder(name: $0.name, source: $0.keySource, algorithms: $0.algorithms)
+        }
         self.init(
             dataDirectory: settings.dataDirectory, ownSecret: settings.jwtSecret,
             algorithm: settings.signingAlgorithm, sharing: settings.jwtSecret == nil ? sharing : nil,
-            outside: issuers + providers)
+            outside: issuers + providers + attestations)
     }
 }
 

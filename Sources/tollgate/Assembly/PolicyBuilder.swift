@@ -47,12 +47,15 @@ enum PolicyBuilder {
     static func rules(
         _ configuration: GatewayConfiguration, _ switches: RouteSwitches = RouteSwitches()
     ) throws(RouteFault) -> [RouteRule] {
-        let cors = configuration.settings.corsRule
+        let (cors, attestation) = (configuration.settings.corsRule, configuration.settings.signInAttestation)
+        let isShadowed = configuration.settings.attestedSignIn?.isShadowed == true
         let endpoints = configuration.endpoints.map { place in
             var rule = place.rule
             guard !place.endpoint.isForServers else { return rule }
             rule.cors = cors
             rule.maintenance = switches.ofContracts
+            if place.endpoint.signsIn { rule.attestation = attestation }
+            if isShadowed { rule.shadow.insert(.attestation) }
             return rule
         }
         var routes = configuration.settings.routes.map(\.rule)
@@ -65,13 +68,19 @@ enum PolicyBuilder {
         return routes.map(switches.applied(to:)) + endpoints + own
     }
 
-    /// Outside issuers in the configuration's order, then the gateway's own tokens, and the place of API keys if a route takes any.
+    /// Outside issuers in the configuration's order, then the gateway's own tokens, the place of API keys if a route takes any, and those of
+    /// attestations.
     static func trust(
         _ configuration: GatewayConfiguration, keys: IssuerKeys, rules: [RouteRule], now: WallTime
     ) -> Trust {
         var issuers = configuration.settings.trusts.map { issuer($0, keys: keys.outside[$0.name]) }
         issuers.append(ownIssuer(configuration, keys: keys.own, now: now))
         if rules.contains(where: \.auth.takesKeys) { issuers.append(.apiKeys) }
+        issuers += configuration.settings.attestations.map(\.source).map { source in
+            var issuer = issuer(source, keys: keys.outside[source.name])
+            issuer.use = .attestation
+            return issuer
+        }
         return Trust(
             issuers: issuers, clockSkewSeconds: configuration.settings.clockSkewSeconds,
             requirements: RouteRule.requirements(of: rules), scopes: RouteRule.scopes(of: rules),

@@ -53,6 +53,7 @@ enum CheckCommand {
         json.lines("resources", settings.resources, settings.tiers)
         json.lines("internal_callers", settings.internals, settings.tiers)
         json.lines("version_gates", settings.versionGates, settings.tiers)
+        json.lines("attestations", settings.attestations, settings.tiers)
         json.key("edge")
         json.beginObject()
         for (name, words) in settings.edge { json.array(name, words) { $0.string($1) } }
@@ -132,6 +133,7 @@ enum CheckTable {
             + lines("RESOURCE", settings.resources, tiers)
             + lines("INTERNAL CALLER", settings.internals, tiers)
             + lines("VERSION GATE", settings.versionGates, tiers)
+            + lines("ATTESTATION", settings.attestations, tiers)
             + lines("ADMIN TOKEN", settings.scopedAdminTokens, tiers)
         if !settings.edge.isEmpty {
             text += "\n" + table(["FOR ALL ROUTES", "IS"], settings.edge.map { ["\($0.name)", $0.words.joined(separator: " ")] })

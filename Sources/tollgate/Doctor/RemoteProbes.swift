@@ -27,7 +27,7 @@ enum RemoteProbes {
             else { continue }
             probes.append(.init(name: "paths of upstream \(upstream.name)") { self.taken(taken, upstream, base) })
         }
-        for holder in settings.trusts + settings.providers.map(\.source) {
+        for holder in settings.trusts + settings.providers.map(\.source) + settings.attestations.map(\.source) {
             guard case .url(let url) = holder.keySource else { continue }
             probes.append(.init(name: "issuer \(holder.name)") { issuer(holder, url) })
         }

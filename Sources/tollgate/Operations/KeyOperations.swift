@@ -56,7 +56,7 @@ private struct ShownKeys: Sendable {
     init(_ gateway: some OperatedGateway) {
         let (settings, statuses) = (gateway.configuration.settings, gateway.keyStatuses)
         own = gateway.ring?.live(at: gateway.time) ?? []
-        issuers = (settings.trusts + settings.providers.map(\.source)).map { trust in
+        issuers = (settings.trusts + settings.providers.map(\.source) + settings.attestations.map(\.source)).map { trust in
             ShownIssuer(trust: trust, status: statuses.first { $0.name == trust.name } ?? KeyStatus(name: trust.name))
         }
     }

@@ -1,0 +1,95 @@
+import Credentials
+import HTTP
+import Wire
+
+/// The attestation that a route asks for (`attest=`): a token of another issuer, such as Firebase App Check, which says that the request
+/// comes from a genuine app.
+package struct AttestationRule: Hashable, Sendable {
+    /// That of its line, in lower case.
+    package var name: String
+    /// The request field that brings it, which no upstream gets.
+    package var field: String
+
+    package init(name: String, field: String = "") { (self.name, self.field) = (name, field) }
+
+    /// The name of its issuer in the trust.
+    package var issuerName: String { Self.issuerName(name) }
+    package static func issuerName(_ name: String) -> String { "attest-\(name)" }
+}
+
+/// The rule of a route with the place of its issuer in the trust; -1 for one that is not there, by which no request passes.
+struct AttestationPlan: Sendable {
+    let rule: AttestationRule
+    let issuer: Int
+    let isShadowed: Bool
+
+    init?(_ rule: RouteRule, _ trust: Trust) {
+        guard let attestation = rule.attestation else { return nil }
+        self.rule = attestation
+        issuer = trust.issuers.firstIndex { $0.use == .attestation && $0.name == attestation.issuerName } ?? -1
+        isShadowed = rule.shadow.contains(.attestation)
+    }
+}
+
+/// The attestations that hold, and those with a bad signature: apart from bearers, so that neither passes for the other.
+struct Attestations: ~Copyable {
+    private var cache: TokenCache
+    private var refused = RefusedTokens(hash: .random())
+    /// Scratch: the fields of an identity that no upstream gets.
+    private var lines = FieldEdits()
+
+    init(capacity: Int) { cache = TokenCache(capacity: capacity, hash: .random()) }
+
+    /// Another policy is in force; `ended`: the keys that it no longer has, nil if other rules hold.
+    mutating func adopt(_ ended: Set<IssuerKey>?) {
+        if let ended { cache.drop(ended) } else { cache.removeAll() }
+        refused.removeAll()
+    }
+
+    /// Verifies a token by the issuer with this index; nil if it holds.
+    mutating func fault(
+        of token: RawSpan, by issuer: Int, _ verifier: inout TokenVerifier, _ policy: Policy, _ hash: KeyedHash, at now: WallTime
+    ) -> TokenFault? {
+        let entry = cache.lookup(token, at: now.seconds)
+        if entry >= 0, Int(cache.identity(entry).issuerIndex) == issuer { return nil }
+        let key = refused.key(of: token, asked: issuer)
+        if refused.find(key) != nil { return .badSignature }
+        switch verifier.verify(token, trust: policy.trust, now: now, attestationBy: issuer) {
+        case .success(let verified):
+            lines.removeAll()
+            let identity = Identity(verified, token, trust: policy.trust, tiers: policy.tiers, hash: hash, edits: &lines)
+            guard let identity else { return .unsafeClaim }
+            cache.insert(token, identity, key: RawSpan(), fields: RawSpan(), at: now.seconds)
+            return nil
+        case .failure(let fault):
+            if fault == .badSignature, let algorithm = verifier.lastAlgorithm { refused.insert(key, algorithm) }
+            return fault
+        }
+    }
+}
+
+extension Admission {
+    /// Whether the request brings the attestation that the route asks for. A token whose issuer's keys were never fetched is 503, unless
+    /// shadow mode lets it pass.
+    mutating func isAttested(
+        _ plan: AttestationPlan, _ head: borrowing RequestHead, _ bytes: RawSpan, _ now: WallTime, _ decision: inout Decision
+    ) -> Bool {
+        var refusal = Refusal.attestationRequired
+        decision.attestation = .missing
+        if let slice = VersionGate.sole(plan.rule.field, head, bytes), !slice.isEmpty {
+            guard let fault = attestations.fault(of: bytes[slice], by: plan.issuer, &verifier, policy, hash, at: now) else {
+                decision.attestation = AuthReason.none
+                return true
+            }
+            decision.attestation = AuthReason(fault)
+            decision.effects.keysWanted = fault.issuerWithoutKeys ?? fault.issuerOfUnknownKey
+            if fault.issuerWithoutKeys != nil { refusal = .unavailable(.keys, retryAfterSeconds: Self.keysRetrySeconds) }
+        }
+        guard !plan.isShadowed else {
+            decision.shadowed.insert(.attestation)
+            return true
+        }
+        decision.refuse(refusal)
+        return false
+    }
+}
