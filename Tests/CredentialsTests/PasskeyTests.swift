@@ -32,6 +32,15 @@ func passkeyFault(_ credential: String, _ body: (JSONTree) throws(PasskeyFault) 
         let wanted = PasskeyAssertion(
             credentialID: device.id, userHandle: Array("user".utf8), challenge: device.challenge, signCount: 7, isBackedUp: true)
         #expect(signIn == wanted)
+        let damaged: [[UInt8]] = [[], [0x30], [UInt8](repeating: 0, count: 64), assertion.signature + [0], assertion.signature.dropLast()]
+        for signature in damaged {
+            let other = UnverifiedAssertion(
+                credentialID: device.id, userHandle: nil, challenge: [], data: assertion.data, signed: assertion.signed,
+                signature: signature)
+            #expect(throws: PasskeyFault("the signature is not valid")) {
+                try other.verified(by: made.publicKey, algorithm, isBackupEligible: true)
+            }
+        }
         #expect(throws: PasskeyFault("the signature is not valid")) {
             try assertion.verified(by: SoftAuthenticator(Keys.make(algorithm)).publicKey, algorithm, isBackupEligible: true)
         }
