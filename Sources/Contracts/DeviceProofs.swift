@@ -105,7 +105,7 @@ extension EndpointOwner {
     fileprivate var contract: ContractID? {
         switch self {
         case .contract(let contract): contract
-        case .page, .purchases, .account: nil
+        case .page, .purchases, .account, .passkeys: nil
         }
     }
 }
