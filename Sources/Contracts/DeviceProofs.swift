@@ -31,12 +31,15 @@ package struct DeviceProofs: Sendable {
     private let base: String
     private let skewSeconds: Int64
     private let clock: AccountClock
+    private let nonceSecret: [UInt8]?
     private let spend: Spend
 
-    package init(publicURL: String, skewSeconds: Int64, clock: AccountClock, spend: @escaping Spend) {
+    /// `nonceSecret`: that of the policy, nil where proofs need no nonce.
+    package init(publicURL: String, skewSeconds: Int64, clock: AccountClock, nonceSecret: [UInt8]?, spend: @escaping Spend) {
         base = publicURL.hasSuffix("/") ? String(publicURL.dropLast()) : publicURL
         self.skewSeconds = skewSeconds
         self.clock = clock
+        self.nonceSecret = nonceSecret
         self.spend = spend
     }
 
@@ -47,6 +50,10 @@ package struct DeviceProofs: Sendable {
         do throws(Refusal) {
             guard sent.count == 1 else { throw .fault(.repeated) }
             let proof = try verified(field, request)
+            if let nonceSecret {
+                var nonces = ProofNonces(secret: nonceSecret)
+                guard nonces.accepts(proof.nonce, at: clock.now().wall) else { throw .fault(.nonce) }
+            }
             guard let isFirst = await spend(proof.tokenIDDigest) else { throw .unavailable }
             guard isFirst else { throw .fault(.replayed) }
             return proof.thumbprint
@@ -54,6 +61,16 @@ package struct DeviceProofs: Sendable {
             if use == .off, case .fault = error { return nil }
             throw error
         }
+    }
+
+    /// The refusal of a request, with the nonce that the next proof needs.
+    func failure(_ fault: DeviceProofFault, at use: ProofUse) -> Failure {
+        var failure = Failure(fault, at: use)
+        if let nonceSecret {
+            var nonces = ProofNonces(secret: nonceSecret)
+            failure.nonce = nonces.current(at: clock.now().wall).text
+        }
+        return failure
     }
 
     private func verified(_ field: String, _ request: LocalRequest) throws(Refusal) -> DeviceProof {
@@ -93,7 +110,7 @@ extension ContractServices {
             return key
         } catch {
             switch error {
-            case .fault(let fault): throw Failure(fault, at: endpoint.proof)
+            case .fault(let fault): throw proofs.failure(fault, at: endpoint.proof)
             case .unavailable: throw Failure(AccountFailure.unavailable(retryAfterSeconds: 1), in: dialect)
             }
         }

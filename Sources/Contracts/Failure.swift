@@ -16,6 +16,8 @@ struct Failure: Error, Equatable, Sendable {
     var extras: [Envelope.Extra] = []
     /// The reason of a 401 or 403 in `WWW-Authenticate` (RFC 6750, 3; RFC 9470, 3).
     var challenge: Challenge?
+    /// `DPoP-Nonce`.
+    var nonce: String?
 
     struct Challenge: Equatable, Sendable {
         let error: String
@@ -101,6 +103,7 @@ struct Failure: Error, Equatable, Sendable {
         // A 401 must have a challenge (RFC 9110 §15.5.2).
         if status == 401 || challenge != nil { fields.append((name: "WWW-Authenticate", value: challengeText)) }
         if let retryAfterSeconds { fields.append((name: "Retry-After", value: String(max(1, retryAfterSeconds)))) }
+        if let nonce { fields.append((name: "DPoP-Nonce", value: nonce)) }
         return LocalResponse(
             status: Int(status), contentType: envelope.contentType.description, body: body.readable.array, fields: fields)
     }

@@ -52,7 +52,7 @@ final class ContractWorld: StoryWorld {
     /// `accounts` is a store in place of the one in memory.
     init(
         mounts: String = "password@/api/v1 provider@/whateat/api/v1 apple@/ dlauth@/ anonymous@/", accounts: (any AccountStore)? = nil,
-        notices: Set<NoticeTopic> = [], policies: SessionPolicies = SessionPolicies()
+        notices: Set<NoticeTopic> = [], policies: SessionPolicies = SessionPolicies(), nonceSecret: [UInt8]? = nil
     ) throws {
         let key = try SigningKey.generate(.ES256)
         self.key = key
@@ -95,7 +95,7 @@ final class ContractWorld: StoryWorld {
             keysWanted: { _ in }, now: { [clock] in clock.now.wall })
         let judge = TokenJudge(judging, sessions: sessions)
         let proofs = DeviceProofs(
-            publicURL: "https://public.test/api/", skewSeconds: 30, clock: clock.accountClock,
+            publicURL: "https://public.test/api/", skewSeconds: 30, clock: clock.accountClock, nonceSecret: nonceSecret,
             spend: { id in
                 switch await limiter.charge([AttemptBucket(.deviceProofs, "\(id)")]) {
                 case .admitted: true

@@ -18,7 +18,9 @@ struct Device {
     var thumbprint: String { RequiredMembers(key.verificationKey.material)?.thumbprint ?? "" }
 
     /// The field with a proof for a `POST` to this path.
-    func proof(_ path: String, at now: Int, id: String = Foundation.UUID().uuidString, base: String = "http://gate.test") throws -> String {
+    func proof(
+        _ path: String, at now: Int, id: String = Foundation.UUID().uuidString, base: String = "http://gate.test", nonce: String = ""
+    ) throws -> String {
         var header = JSONWriter()
         header.beginObject()
         header.field("typ", "dpop+jwt" as StaticString)
@@ -28,7 +30,7 @@ struct Device {
         RequiredMembers(key.verificationKey.material)?.write(to: &header)
         header.endObject()
         header.endObject()
-        let claims = Array(#"{"jti":"\#(id)","htm":"POST","htu":"\#(base)\#(path)","iat":\#(now)}"#.utf8)
+        let claims = Array(#"{"jti":"\#(id)","htm":"POST","htu":"\#(base)\#(path)","iat":\#(now),"nonce":"\#(nonce)"}"#.utf8)
         let head = header.finish()
         let signed = try key.sign(claims.rawBytes, header: head.readable)
         return "DPoP: " + signed.rawBytes.text
@@ -80,7 +82,7 @@ struct Device {
         App(contract: .anonymous, opening: "/auth/user", status: 400, refreshing: "/auth/refresh", member: "refreshToken"),
     ]
 
-    /// What an answer says: its status, and the code or the key of its access token.
+    /// An answer: its status, and the code or the key of its access token.
     private struct Outcome {
         let text: String
         let refresh: String
@@ -130,7 +132,7 @@ struct Device {
         for fields in faulty { #expect(try await open(app, "ada", fields).text == invalid, "\(fields)") }
         let opened = try await open(app, "ada", [proof])
         #expect(opened.text.replacing("201", with: "200") == bound)
-        // The proof is spent, whoever is signed in by it.
+        // The proof is spent, also for another user.
         let again = try await open(app, "bob", [proof])
         #expect(again.text == invalid && again.challenge.hasPrefix("DPoP realm=\"tollgate\", error=\"invalid_dpop_proof\""))
         let public_ = try await open(app, "bob", [try device.proof(app.opening, at: world.now, base: "https://public.test/api")])
@@ -210,6 +212,31 @@ struct Device {
         #expect(try await refresh(app, unbound.refresh, [try device.proof(path, at: lax.now)], lax).text == "200 unbound")
         #expect(try await refresh(app, bound, ["DPoP: x"], lax).text == "\(app.refreshStatus) DEVICE_PROOF_REQUIRED")
         #expect(try await refresh(app, bound, [try device.proof(path, at: lax.now)], lax).text == "200 \(device.thumbprint)")
+    }
+
+    /// A proof without the gateways' nonce gets it, and no session ends by that.
+    @Test(arguments: apps.filter { !$0.refreshing.isEmpty })
+    private func aProofWithoutTheNonceIsToldTheNonce(_ app: App) async throws {
+        let world = try ContractWorld(accounts: store, nonceSecret: [1])
+        func refused(_ path: String, _ body: String, _ nonce: String = "") async throws -> (String, String) {
+            let answer = try await world.ask("POST", path, [try device.proof(path, at: world.now, nonce: nonce)], Array(body.utf8))
+            let outcome = try Outcome(answer)
+            #expect(outcome.challenge.contains("use_dpop_nonce"))
+            return (outcome.text, answer.fields.first { $0.name == "DPoP-Nonce" }?.value ?? "")
+        }
+        let (opening, nonce) = try await refused(app.opening, try await app.body(world, "ada"))
+        #expect(opening == "\(app.status) DEVICE_PROOF_INVALID")
+        let token = try await open(app, "ada", [try device.proof(app.opening, at: world.now, nonce: nonce)], world).refresh
+        try await world.wait(seconds: 660)
+        let (refresh, next) = try await refused(app.refreshing, #"{"\#(app.member)":"\#(token)"}"#, nonce)
+        #expect(refresh == "400 DEVICE_PROOF_INVALID" && next != nonce)
+        let fresh = [try device.proof(app.refreshing, at: world.now, nonce: next)]
+        #expect(try await self.refresh(app, token, fresh, world).text == "200 \(device.thumbprint)")
+        let oauth = try await world.ask(
+            "POST", "/oauth/token", [try device.proof("/oauth/token", at: world.now)],
+            Array("grant_type=refresh_token&refresh_token=x".utf8))
+        #expect(oauth.status == 400 && oauth.body.rawBytes.text.contains("use_dpop_nonce"))
+        #expect(oauth.fields.contains { $0.name == "DPoP-Nonce" && $0.value == next })
     }
 
     private func policies(_ use: DeviceKeyUse) -> SessionPolicies {

@@ -38,7 +38,7 @@ package struct OAuthEndpoints: Sendable {
                 switch error {
                 case .refused(.invalid), .refused(.expired):
                     throw Failure(400, "invalid_grant", "The refresh token is invalid, spent or expired.")
-                case .refused(.unproven(let fault)): throw Self.refusal(fault)
+                case .refused(.unproven(let fault)): throw refusal(fault)
                 case .failed(let failure): throw Failure(failure, in: OAuthForm.dialect)
                 }
             }
@@ -50,7 +50,7 @@ package struct OAuthEndpoints: Sendable {
         var caller = Caller(request)
         do throws(DeviceProofs.Refusal) { caller.deviceKey = try await proofs.key(of: request, use) } catch {
             switch error {
-            case .fault(let fault): throw Self.refusal(fault)
+            case .fault(let fault): throw refusal(fault)
             case .unavailable: throw Failure(.unavailable(retryAfterSeconds: 1), in: OAuthForm.dialect)
             }
         }
@@ -58,9 +58,9 @@ package struct OAuthEndpoints: Sendable {
     }
 
     /// RFC 9449 §5.
-    private static func refusal(_ fault: DeviceProofFault) -> Failure {
-        var failure = Failure(fault, at: .refresh(400))
-        failure.code = fault.errorCode.description == "use_dpop_nonce" ? "use_dpop_nonce" : "invalid_dpop_proof"
+    private func refusal(_ fault: DeviceProofFault) -> Failure {
+        var failure = proofs.failure(fault, at: .refresh(400))
+        failure.code = fault == .nonce ? "use_dpop_nonce" : "invalid_dpop_proof"
         return failure
     }
 
@@ -96,7 +96,7 @@ package struct OAuthEndpoints: Sendable {
                 return .json {
                     $0.beginObject(); $0.endObject()
                 }
-            case .unproven: throw Self.refusal(caller.deviceKey == nil ? .missing : .otherKey)
+            case .unproven: throw refusal(caller.deviceKey == nil ? .missing : .otherKey)
             case .unsupported:
                 throw Failure(400, "unsupported_token_type", "The token belongs to no session here that it could end.")
             }

@@ -30,7 +30,13 @@ enum PolicyBuilder {
             versionGates: settings.versionGates.map(\.gate),
             appHash: KeyedHash(derivedFrom: (Array("apps".utf8) + (settings.keySecret ?? settings.jwtSecret ?? [])).rawBytes),
             denyFrom: settings.denyFrom, networks: networks,
-            nonceSecret: settings.asksForNonces ? settings.keySecret ?? settings.jwtSecret ?? processSecret : nil)
+            nonceSecret: nonceSecret(configuration))
+    }
+
+    /// That from which the nonces of proofs are made; nil where proofs need none.
+    static func nonceSecret(_ configuration: GatewayConfiguration) -> [UInt8]? {
+        let settings = configuration.settings
+        return settings.asksForNonces ? settings.keySecret ?? settings.jwtSecret ?? processSecret : nil
     }
 
     /// Of a gateway that shares no secret with others.
