@@ -320,8 +320,7 @@ extension Setting {
     )
     package static let deviceKey = Setting(
         "TOLLGATE_DEVICE_KEY_", .entries(\.deviceKeys), shown: "`offered`",
-        "Whether sessions of a contract are bound to keys of devices, like `TOLLGATE_DEVICE_KEY_DLAUTH=required`: `offered` binds those whose sign-in or refresh brings a proof; `required` refuses both without one; `off` binds none, and a session that is bound stays so. See [sessions](sessions.md#sessions-of-a-device)."
-    )
+        "Whether sessions of a contract belong to [keys of devices](sessions.md#sessions-of-a-device): `offered`, `required` or `off`.")
     package static let maxSessions = Setting(
         "TOLLGATE_MAX_SESSIONS", .maxSessions, default: "100",
         "The maximum number of sessions of one account, or by tier like `free:5,premium:20`; a sign-in beyond it ends the one that was not used for longest. A tier that is left out has the number of the nearest lower one."
