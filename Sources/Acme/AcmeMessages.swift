@@ -88,14 +88,17 @@ package struct AcmeFailure: Error, Equatable, Sendable {
         // The server's word is for people, and is bounded like any other text from outside.
         let type = problem["type"].text.map { Self.bounded($0.split(separator: ":").last ?? "") } ?? ""
         let detail = problem["detail"].text.map { ": " + Self.bounded($0) } ?? ""
-        let cause = Self.cause(type, status)
+        let cause = Self.cause(type, detail, status)
         let about = cause.about.map { "\($0) " } ?? ""
         let said = type.isEmpty ? status.map { " (status \($0))" } ?? "" : " (\(type))"
         self.init(cause, "\(about)\(doing)\(said)\(detail)")
     }
 
-    private static func cause(_ type: String, _ status: Int?) -> Cause {
+    private static func cause(_ type: String, _ detail: String, _ status: Int?) -> Cause {
         switch type {
+        // Older pebbles call every failure of these challenges so.
+        case "unauthorized" where detail.contains("Failed to connect to"): .port
+        case "unauthorized" where detail.contains("Error retrieving TXT records"): .dns
         case "dns": .dns
         case "caa": .caa
         case "connection": .port

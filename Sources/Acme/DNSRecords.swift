@@ -60,8 +60,8 @@ package enum DNSRecords: Hashable, Sendable {
             sent += count
         }
         guard let size = try read(descriptor, 2) else { return nil }
-        // The header says all; the rest is not waited for.
-        return try read(descriptor, min(12, Int(size[0]) << 8 | Int(size[1])))
+        // A longer one than names and a signature make is cut, and then it is none.
+        return try read(descriptor, min(1_024, Int(size[0]) << 8 | Int(size[1])))
     }
 
     /// A connection whose calls block for a bounded time.

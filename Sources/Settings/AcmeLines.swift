@@ -164,7 +164,8 @@ extension TypedText {
 }
 
 extension Configuration {
-    /// The names that certificates are ordered for: those of the setting, or the hosts of the public URL and of routes.
+    /// The names that certificates are ordered for: those of the setting, or the hosts of the public URL and of routes, but for those that a
+    /// certificate of a file has.
     package var certificateNames: [String] {
         if !acmeNames.isEmpty { return acmeNames }
         let authority = self.publicURL.split(separator: "/", omittingEmptySubsequences: false).dropFirst(2).first ?? ""
@@ -173,6 +174,8 @@ extension Configuration {
         for host in [host] + routes.compactMap(\.rule.host) {
             // A host without a public name, like localhost, has no certificate.
             guard let name = try? TypedText.certificateName(host), IPAddress(parsing: name) == nil, !names.contains(name) else { continue }
+            let parent = name.drop { $0 != "." }
+            guard !fileNames.contains(name), !fileNames.contains("*\(parent)") else { continue }
             if !name.hasPrefix("*.") { names.append(name) }
         }
         return names

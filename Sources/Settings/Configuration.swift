@@ -21,6 +21,8 @@ package struct Configuration: Sendable {
     package var tlsClientAuthority: String?
     /// The directory of the authority that issues certificates; nil for none.
     package var acmeDirectory: String?
+    /// The host names of the certificates in files, in lower case, as they were when the configuration was read.
+    package var fileNames: Set<String> = []
     /// `TOLLGATE_ACME_NAMES`; see `certificateNames`.
     var acmeNames: [String] = []
     package var acmeEmail: String?

@@ -169,9 +169,9 @@ import Wire
     private struct Unexpected: Error {}
 
     @Test func failuresAreNamed() throws {
-        func invalid(_ type: String) -> AcmeResponse {
+        func invalid(_ type: String, _ detail: String = "why") -> AcmeResponse {
             Authority.json(
-                #"{"status":"invalid","challenges":[{"type":"http-01","error":{"type":"urn:ietf:params:acme:error:\#(type)","detail":"why"}}]}"#
+                #"{"status":"invalid","challenges":[{"type":"http-01","error":{"type":"urn:ietf:params:acme:error:\#(type)","detail":"\#(detail)"}}]}"#
             )
         }
         var late = Authority.problem("rateLimited", "too many", 429)
@@ -184,6 +184,8 @@ import Wire
         let cases: [(String, AcmeResponse, AcmeFailure.Cause, String, Bool)] = [
             ("auth", invalid("dns"), .dns, "why", true), ("auth", invalid("caa"), .caa, "CAA", true),
             ("auth", invalid("connection"), .port, "cannot connect", true), ("auth", invalid("unauthorized"), .challenge, "why", true),
+            ("auth", invalid("unauthorized", "Failed to connect to a:1 for the tls-alpn-01 challenge"), .port, "cannot connect", true),
+            ("auth", invalid("unauthorized", "Error retrieving TXT records for DNS challenge"), .dns, "not found in DNS", true),
             ("order", late, .rateLimit, "too many", false),
             ("account", Authority.problem("userActionRequired", "new terms", 403), .account, "new terms", false),
             ("account", Authority.problem("externalAccountRequired", "bind", 403), .account, "bind", false),

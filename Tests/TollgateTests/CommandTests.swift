@@ -80,6 +80,40 @@ import Workbench
         #expect(result.errorOutput == "\(path): cannot be read (it is longer than 16777216 bytes), give the path of an env file\n")
     }
 
+    private func writeCertificateSettings(_ more: String) throws {
+        try FileBytes.write(Array(PinFixtures.leaf.utf8), to: folder.path + "/a.crt")
+        try FileBytes.write(Array(PinFixtures.leafKey.utf8), to: folder.path + "/a.key")
+        let lines = """
+            TOLLGATE_DATA_DIR=\(folder.path)
+            TOLLGATE_LISTEN_TLS=127.0.0.1:8443
+            TOLLGATE_TLS_CERT=\(folder.path)/a.crt
+            TOLLGATE_TLS_KEY=\(folder.path)/a.key
+            TOLLGATE_ACME=https://ca.test/dir
+            TOLLGATE_PUBLIC_URL=https://API.example.com
+            TOLLGATE_UPSTREAM_U=http://127.0.0.1:9001
+            TOLLGATE_ROUTE_A="www.example.com/a upstream=u"
+            TOLLGATE_ROUTE_B="a.b.example.com/b upstream=u"
+            \(more)
+            """
+        try FileBytes.write(Array(lines.utf8), to: folder.path + "/b.env")
+    }
+
+    /// Only where the names are not written out.
+    @Test func namesThatAFilesCertificateHasAreNotOrdered() throws {
+        for (more, names) in [("", "a.b.example.com"), ("TOLLGATE_ACME_NAMES=api.example.com", "api.example.com")] {
+            try writeCertificateSettings(more)
+            let shown = run("check", "--env-file", folder.path + "/b.env")
+            #expect(shown.output.contains("certificates    \(names)\n"), "\(shown)")
+        }
+    }
+
+    @Test func anOrderIsNotedWhereNoGatewayRuns() throws {
+        try writeCertificateSettings("")
+        let result = run("certificates", "renew", "a.b.example.com", "--env-file", folder.path + "/b.env")
+        #expect(
+            result.exitCode == 0 && result.output == "It is noted.\n" && result.errorOutput.contains("no gateway of this database runs"))
+    }
+
     @Test func unusableCertificatesAreFaultsWithTheirLine() throws {
         let text = "TOLLGATE_LISTEN_TLS=127.0.0.1:8443\nTOLLGATE_TLS_CERT=\(folder.path)/c\nTOLLGATE_TLS_KEY=\(folder.path)/k"
         try FileBytes.write(Array(text.utf8), to: folder.path + "/b.env")

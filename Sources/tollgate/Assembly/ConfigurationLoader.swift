@@ -75,6 +75,13 @@ struct ConfigurationLoader: Sendable {
     private func load(_ files: [(name: String, bytes: [UInt8])], now: WallTime) -> LoadedConfiguration {
         var loaded = LoadedConfiguration(SettingSources(files: files, environment: environment) { Self.readText($0) })
         MaterialCheck.check(loaded.partial, now: now, &loaded.findings)
+        for pair in loaded.partial.settings.tlsPairs where loaded.partial.settings.acmeDirectory != nil {
+            // One that cannot be read is a fault already.
+            guard let text = try? FileBytes.read(pair.certificate, limit: EnvFile.maximumBytes),
+                let leaf = try? PublicKeyPin.all(in: text.rawBytes).first?.certificate
+            else { continue }
+            loaded.partial.settings.fileNames.formUnion(leaf.hostNames.map { $0.lowercased() })
+        }
         return loaded
     }
 

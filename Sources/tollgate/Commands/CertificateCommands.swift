@@ -38,8 +38,7 @@ extension Command {
                         return .failed("no certificate is ordered for \(quoted(name)), \(known)", exitCode: 2)
                     }
                     if let reason = one.refusal(at: call.now.wall) { return .failed(reason) }
-                    return CertificateCommands.wish(for: name, configuration, call)
-                        ?? call.answer(one) { "A gateway orders it now; `tollgate certificates list` shows how that ends.\n" }
+                    return CertificateCommands.wish(for: one, configuration, call)
                 }
             }
         },
@@ -65,13 +64,18 @@ private enum CertificateCommands {
         }
     }
 
-    /// Tells the gateways; returns a failure, if that fails.
-    static func wish(for name: String, _ configuration: GatewayConfiguration, _ call: CommandCall) -> CommandResult? {
+    /// Tells the gateways.
+    static func wish(for one: ShownCertificate, _ configuration: GatewayConfiguration, _ call: CommandCall) -> CommandResult {
         do throws(AccountCommandFault) {
-            try OfflineAccounts.ask(configuration, at: call.now) { accounts in
-                try await accounts.set(AcmeBoard.Subject.wish(name).name, to: ISO8601.text(call.now.wall))
+            let isServed = try OfflineAccounts.ask(configuration, at: call.now) { accounts in
+                try await accounts.set(AcmeBoard.Subject.wish(one.name).name, to: ISO8601.text(call.now.wall))
+                return try await accounts.hasGateway()
             }
-            return nil
+            var result = call.answer(one) {
+                isServed ? "A gateway orders it now; `tollgate certificates list` shows how that ends.\n" : "It is noted.\n"
+            }
+            if !isServed { result.errorOutput += "note: no gateway of this database runs; the first that does orders it\n" }
+            return result
         } catch {
             return .failed(error.message, exitCode: error.exitCode)
         }

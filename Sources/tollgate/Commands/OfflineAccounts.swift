@@ -107,6 +107,9 @@ struct OfflineAccounts: Sendable {
 
     func switches() async throws(AccountFailure) -> [LiveSwitch] { try await directory.switches() }
 
+    /// Whether a gateway of the store runs.
+    func hasGateway() async throws(StoreFault) -> Bool { try await !store.gateways(besides: UUID(high: 0, low: 0)).isEmpty }
+
     func set(_ name: String, to value: String?, until: WallTime? = nil) async throws(AccountFailure) {
         _ = try await directory.set(name, to: value, until: until, after: nil)
     }
