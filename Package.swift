@@ -208,7 +208,7 @@ let package = Package(
         .testTarget(name: "TidyTests", swiftSettings: tests),
         .testTarget(
             name: "EndToEndTests", dependencies: ["HTTP2Cases", "Stories", "TestServers", "TestThreads"],
-            exclude: ["Django", "GRPC", "Package", "RequestCost", "SignedIdentity"],
+            exclude: ["Django", "GRPC", "Package", "Passkeys", "RequestCost", "SignedIdentity"],
             swiftSettings: tests),
     ]
 )

@@ -124,7 +124,7 @@ import Wire
         #expect(stored.passkeys == 1 && stored.entitlement.version > before && !GuestRule.isGuest(stored, hasIdentities: false))
         #expect(
             try await store.open(new, with: passkey("b", of: user), spending: proof("2"), session: newSession(), at(12))
-                == .failure(.sessionEnded), "it is a guest no more")
+                == .failure(.challenge), "it is a guest no more")
         let taker = try await store.opened("a@x")
         let merging = Merging(
             guest: caller.session, refresh: nil, into: taker.account.id, by: try self.caller(taker).session, TierOrder(["free"]))

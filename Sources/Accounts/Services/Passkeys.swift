@@ -132,7 +132,7 @@ package struct Passkeys: Sendable {
             guard words.count == 4, words[0] == contract.name, let user = UUID(parsing: words[1]) else { throw .refused(.challenge) }
             var account = NewAccount(id: user, openedBy: contract)
             if !words[2].isEmpty {
-                guard let guest, guest.user == user, guest.session.text == words[2] else { throw .refused(.sessionEnded) }
+                guard let guest, guest.user == user, guest.session.text == words[2] else { throw .refused(.challenge) }
                 account.guest = guest
             }
             let attempts = try await failing { () throws(AccountFailure) in

@@ -32,7 +32,8 @@ extension SQLStore {
     ) async throws(StoreFault) -> Result<SignIn, PasskeyRefusal> {
         try await database.write(locking: .account(new.id)) { sql throws(SQLFault) in
             let guest = try sql.guest(new.guest, at: audit.now)
-            guard guest?.id == (new.guest == nil ? nil : new.id) else { return .failure(.sessionEnded) }
+            // Something signs in to the guest's account since, or its session has ended.
+            guard guest?.id == (new.guest == nil ? nil : new.id) else { return .failure(.challenge) }
             var account = guest ?? new.account(now: audit.now)
             if let refusal = try sql.refusal(of: passkey, on: account, spending: proof) { return .failure(refusal) }
             if guest != nil {
