@@ -30,6 +30,7 @@ function showSignedOut(text) {
   clearAccount();
   const id = location.hash === "#register" ? "register" : "sign-in";
   show(id, { moving: text !== undefined });
+  offerPasskeys();
 }
 
 /// Shows the sign-in and its reason, and keeps the session.
@@ -37,6 +38,7 @@ function showSignInAgain(reason) {
   clearAccount();
   show("sign-in");
   find("sign-in").querySelector(".message").textContent = reason;
+  offerPasskeys();
 }
 
 /// `end`: until when a sign-in opens the account again; null if it is gone.
@@ -122,11 +124,65 @@ function prepare(view, ask) {
   });
 }
 
+// MARK: passkeys
+
+/// The request for a passkey that waits for the user.
+let asked = new AbortController();
+let offerTimer;
+
+function endAsking() {
+  asked.abort();
+  clearTimeout(offerTimer);
+}
+
+/// Has the browser offer passkeys where the email is filled in. A challenge ends after five minutes.
+async function offerPasskeys() {
+  endAsking();
+  const { signal } = asked = new AbortController();
+  if (!session.hasPasskeys || !await PublicKeyCredential.isConditionalMediationAvailable?.() || signal.aborted) return;
+  offerTimer = setTimeout(offerPasskeys, 240_000);
+  await signInByPasskey({ mediation: "conditional", signal });
+}
+
+async function usePasskey() {
+  endAsking();
+  const { signal } = asked = new AbortController();
+  find("sign-in").querySelector(".message").textContent = "";
+  await signInByPasskey({ signal });
+  if (!signal.aborted && find("account").hidden) offerPasskeys();
+}
+
+async function signInByPasskey(how) {
+  try {
+    await session.signInByPasskey(how);
+    await enter();
+  } catch (fault) {
+    // Another request has taken its place, or the user has closed the browser's dialog.
+    if (how.signal.aborted || fault.name === "NotAllowedError") return;
+    find("sign-in").querySelector(".message").textContent = fault.message;
+  }
+}
+
+async function addPasskey() {
+  try {
+    await session.addPasskey();
+  } catch (fault) {
+    if (fault.name === "NotAllowedError") return;
+    if (fault.name === "InvalidStateError") return tell("This device has a passkey of the account already.");
+    throw fault;
+  }
+  showWays(await session.details());
+  showSessions(await session.sessions());
+  find("ways-title").focus();
+  tell("You can sign in with this passkey from now on.");
+}
+
 // MARK: account
 
 /// Shows the account. `moving`: the user has just signed in.
 async function enter({ moving = true } = {}) {
   // If the user has to sign in again, show the sign-in form.
+  endAsking();
   history.replaceState(null, "", location.pathname);
   clearAccount();
   find("account").setAttribute("aria-busy", "true");
@@ -175,6 +231,7 @@ function clearAccount() {
   find("email").hidden = false;
   find("tier").classList.remove("premium");
   providers = [];
+  hasPasskeys = false;
   for (const id of ["sessions", "identities"]) find(id).replaceChildren();
   for (const id of ["sign-out-everywhere", "end-others", "ways"]) find(id).hidden = true;
 }
@@ -186,15 +243,17 @@ const titles = { apple: "Apple", google: "Google", microsoft: "Microsoft", faceb
 const title = (provider) => titles[provider] ?? provider;
 /// The names of those that sign in to the account.
 let providers = [];
+let hasPasskeys = false;
 
-/// One way to sign in; `unlink` is called by its button, which is there for providers.
-function way(name, text, unlink) {
+/// One way to sign in; `unlink` is called by its button, which is there for providers and passkeys.
+function way(name, text, unlink, verb = "Unlink") {
   const item = find("identity").content.firstElementChild.cloneNode(true);
   item.querySelector(".name").textContent = name;
   item.querySelector(".quiet").textContent = text;
   const button = item.querySelector("button");
   button.hidden = !unlink;
-  button.setAttribute("aria-label", `Unlink ${name}`);
+  button.textContent = verb;
+  button.setAttribute("aria-label", `${verb} ${name}`);
   if (unlink) prepareCall(button, unlink);
   return item;
 }
@@ -205,6 +264,7 @@ function showWays(account) {
     ...(account.email ? [way("Email", `${account.email} · ${proven}`)] : []), ...(account.phone ? [way("Phone", account.phone)] : []),
   ];
   providers = account.identities.map(({ provider }) => title(provider));
+  hasPasskeys = account.passkeys.length > 0;
   const identities = account.identities.map(({ provider, linked_at: linked }) => {
     const name = title(provider);
     return way(name, `Since ${shortDate.format(new Date(linked))}`, async () => {
@@ -215,7 +275,16 @@ function showWays(account) {
       tell(`Unlinked: ${name}. All other sessions have ended.`);
     });
   });
-  find("identities").replaceChildren(...contacts, ...identities);
+  const passkeys = account.passkeys.map(({ id, name, created_at: created }) =>
+    way(name, `Passkey · since ${shortDate.format(new Date(created))}`, async () => {
+      await session.removePasskey(id);
+      showWays(await session.details());
+      showSessions(await session.sessions());
+      find("ways-title").focus();
+      tell(`Removed: ${name}. All other sessions have ended.`);
+    }, "Remove"));
+  find("identities").replaceChildren(...contacts, ...identities, ...passkeys);
+  find("add-passkey").hidden = !session.hasPasskeys;
   find("ways").hidden = false;
 }
 
@@ -242,10 +311,10 @@ async function remove() {
 const ways = { password: ", with a password", dlauth: ", with a password", apple: ", with Apple", anonymous: ", as a guest" };
 const either = new Intl.ListFormat("en", { type: "disjunction" });
 
-/// How the user of a session signed in. A session does not say by which of the account's providers.
+/// How the user of a session signed in. A session does not say by which of the account's providers and passkeys.
 function how(contract) {
-  if (contract !== "provider") return ways[contract] ?? "";
-  return providers.length > 0 ? `, with ${either.format(providers)}` : "";
+  const usual = contract === "provider" ? providers.length > 0 && `, with ${either.format(providers)}` : ways[contract];
+  return usual ? usual + (hasPasskeys ? " or a passkey" : "") : "";
 }
 
 const units = [["day", 86_400], ["hour", 3_600], ["minute", 60]];
@@ -353,6 +422,9 @@ prepare(find("register"), session.register);
 prepareSignOut(find("sign-out"), session.signOut, "You are signed out.");
 prepareSignOut(find("sign-out-everywhere"), session.signOutEverywhere, "You are signed out everywhere.");
 prepareCall(find("end-others"), endOthers);
+prepareCall(find("add-passkey"), addPasskey);
+find("passkey-sign-in").hidden = !session.hasPasskeys;
+find("passkey-sign-in").addEventListener("click", usePasskey);
 prepareCall(find("export"), save);
 find("delete").addEventListener("click", () => find("delete-dialog").showModal());
 find("delete-cancel").addEventListener("click", () => find("delete-dialog").close());

@@ -37,14 +37,47 @@ export class SignedOut extends Error {}
 export class SignInTooOld extends Error {}
 
 export const isSignedIn = () => storage.getItem(key) !== null;
-export const signIn = (credentials) => open("/login", credentials);
-export const register = (person) => open("/register", person);
+export const signIn = (credentials) => open(`${auth}/login`, credentials);
+export const register = (person) => open(`${auth}/register`, person);
 export const account = async () => read(await authorized("GET", "api/account"));
 export const sessions = async () => (await read(await authorized("GET", "api/sessions"))).sessions;
 
 /// Whether the account can be shown with its ways to sign in, and exported.
 export const isDetailed = own !== "";
-export const details = async () => read(await authorized("GET", own));
+export async function details() {
+  const [account, passkeys] = await Promise.all([
+    authorized("GET", own).then(read), offersPasskeys ? authorized("GET", `${own}/passkeys`).then(read) : { passkeys: [] },
+  ]);
+  return { ...account, ...passkeys };
+}
+
+const offersPasskeys = own !== "" && document.querySelector("meta[name=passkeys]").content === "on";
+/// Whether the browser can make and use them.
+export const hasPasskeys = offersPasskeys && window.PublicKeyCredential?.parseCreationOptionsFromJSON !== undefined;
+
+/// Signs in by a passkey that the user chooses; with `mediation` "conditional", among what the browser fills in.
+export async function signInByPasskey({ mediation, signal } = {}) {
+  const path = (step) => `${own}/passkeys/authentication/${step}?contract=password`;
+  const options = await read(await send("POST", path("options"), { body: {} }));
+  const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options);
+  const credential = await navigator.credentials.get({ publicKey, mediation, signal });
+  try {
+    await open(path("verify"), credential.toJSON());
+  } catch (fault) {
+    // The account has removed it.
+    if (fault.status === 401) await PublicKeyCredential.signalUnknownCredential?.({ rpId: options.rpId, credentialId: credential.id });
+    throw fault;
+  }
+}
+
+export async function addPasskey() {
+  const path = `${own}/passkeys/registration`;
+  const options = await read(await authorized("POST", `${path}/options`, {}));
+  const credential = await navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(options) });
+  return read(await authorized("POST", `${path}/verify`, credential.toJSON()));
+}
+
+export const removePasskey = async (id) => read(await authorized("DELETE", `${own}/passkeys/${id}`));
 export const unlink = async (provider) => read(await authorized("DELETE", `${own}/identities/${encodeURIComponent(provider)}`));
 export const endOthers = async () => read(await authorized("DELETE", `${own}/sessions`));
 
@@ -81,7 +114,7 @@ async function leave(path) {
 }
 
 async function open(path, body) {
-  const { tokens } = await read(await send("POST", auth + path, { body }));
+  const { tokens } = await read(await send("POST", path, { body }));
   access = tokens.access;
   storage.setItem(key, tokens.refresh);
 }
@@ -92,15 +125,15 @@ function forget() {
 }
 
 /// Sends a request with the access token. After a 401, refreshes the token and retries once.
-async function authorized(method, path) {
+async function authorized(method, path, body) {
   if (access === null) await refresh();
   const used = access;
-  const answer = await send(method, path, { token: used });
+  const answer = await send(method, path, { token: used, body });
   if (answer.status !== 401) return answer;
   refuseOldSignIn(answer);
   // Another request may have refreshed it meanwhile.
   if (access === used || access === null) await refresh();
-  const again = await send(method, path, { token: access });
+  const again = await send(method, path, { token: access, body });
   if (again.status !== 401) return again;
   refuseOldSignIn(again);
   forget();
