@@ -84,6 +84,19 @@ import Wire
         }
     }
 
+    /// Over all gateways; while Redis is away at each, or not at all.
+    @Test func aProofOfADeviceKeyCountsOnce() async {
+        let (redis, away) = (PretendRedis(), PretendRedis(losesEach: 1))
+        let gateways = [gateway(redis), gateway(redis), gateway(away), gateway(away), gateway()]
+        let spends: [(gateway: Int, proof: UInt128, onlyShared: Bool)] = [
+            (0, 7, true), (1, 7, true), (0, 7, true), (1, 8, false), (2, 9, false), (2, 9, false), (3, 9, true), (4, 9, false),
+            (4, 9, false),
+        ]
+        var seen: [Bool?] = []
+        for spend in spends { seen.append(await gateways[spend.gateway].spend(spend.proof, onlyShared: spend.onlyShared)) }
+        #expect(seen == [true, false, false, true, true, false, nil, true, false])
+    }
+
     @Test(arguments: AttemptBucket.Kind.allCases)
     func ofManyAtOnceTheBurstPasses(_ kind: AttemptBucket.Kind) async {
         let burst = Int(Self.rates[kind].burst)
