@@ -23,6 +23,12 @@ package enum EndpointOwner: Hashable, Sendable {
         }
     }
 
+    /// nil for endpoints of all contracts.
+    fileprivate var contract: ContractID? {
+        guard case .contract(let contract) = self else { return nil }
+        return contract
+    }
+
     fileprivate var name: String {
         switch self {
         case .contract(let contract): contract.name
@@ -103,7 +109,7 @@ package struct CatalogueEndpoint: Sendable {
         let dialect = contract.map(Dialect.init) ?? dialect
         do throws(Failure) {
             var called = try ContractRequest(request, in: dialect, readsBody: !isForServers)
-            if proof != .none { called.caller.deviceKey = try await services.deviceKey(of: request, at: self, in: dialect) }
+            if proof != .none { called.caller.deviceKey = try await services.deviceKey(of: request, proof, owner.contract, in: dialect) }
             return try await handler(services, called)
         } catch {
             return error.response(in: dialect, requestID: request.requestID)

@@ -99,30 +99,20 @@ package struct DeviceProofs: Sendable {
 }
 
 extension ContractServices {
-    /// The key of which a request at `endpoint` has a proof. Throws for a proof that does not count, and for none where sign-ins need one.
+    /// The key of which a request has a proof. Throws for a proof that does not count, and for none where sign-ins of the contract need one.
     func deviceKey(
-        of request: LocalRequest, at endpoint: CatalogueEndpoint, in dialect: Dialect
+        of request: LocalRequest, _ use: ProofUse, _ contract: ContractID?, in dialect: Dialect
     ) async throws(Failure) -> KeyThumbprint? {
-        let use = endpoint.owner.contract.map { sessions.deviceKeyUse(of: $0) } ?? .offered
+        let policy = contract.map { sessions.deviceKeyUse(of: $0) } ?? .offered
         do throws(DeviceProofs.Refusal) {
-            let key = try await proofs.key(of: request, use)
-            if key == nil, use == .required, case .signIn = endpoint.proof { throw .fault(.missing) }
+            let key = try await proofs.key(of: request, policy)
+            if key == nil, policy == .required, case .signIn = use { throw .fault(.missing) }
             return key
         } catch {
             switch error {
-            case .fault(let fault): throw proofs.failure(fault, at: endpoint.proof)
+            case .fault(let fault): throw proofs.failure(fault, at: use)
             case .unavailable: throw Failure(AccountFailure.unavailable(retryAfterSeconds: 1), in: dialect)
             }
-        }
-    }
-}
-
-extension EndpointOwner {
-    /// nil for one of all contracts.
-    fileprivate var contract: ContractID? {
-        switch self {
-        case .contract(let contract): contract
-        case .page, .purchases, .account, .passkeys: nil
         }
     }
 }
