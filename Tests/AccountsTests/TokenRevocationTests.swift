@@ -11,9 +11,11 @@ import Wire
 
     init() throws { office = try AccountsFixture() }
 
-    private func revoke(_ token: String, _ accessToken: RevokedAccessToken = .none, sessions: Sessions? = nil) async throws -> Revocation {
+    private func revoke(
+        _ token: String, _ accessToken: RevokedAccessToken = .none, sessions: Sessions? = nil, caller: Caller? = nil
+    ) async throws -> Revocation {
         let revocation = TokenRevocation(sessions: sessions ?? office.sessions, limiter: office.limiter)
-        return try await revocation.revoke(token, caller: office.caller) { _ in accessToken }
+        return try await revocation.revoke(token, caller: caller ?? office.caller) { _ in accessToken }
     }
 
     private func isOpen(_ signedIn: SignedIn) async throws -> Bool { try await office.sessions.open(signedIn.callerSession) != nil }
@@ -41,6 +43,24 @@ import Wire
         #expect(try await revoke(first) == .ended)
         #expect(try await !isOpen(ada))
         #expect(await office.recorder.ended.map(\.reason) == [.signOut])
+    }
+
+    /// A thief of both tokens does not sign the owner out.
+    @Test func aSessionOfADeviceIsEndedByItsKeyAlone() async throws {
+        let ada = try await office.signUp("ada@x.org", contract: .password)
+        let refresh = try #require(ada.grant?.tokens.refresh)
+        var (device, thief) = (office.caller, office.caller)
+        (device.deviceKey, thief.deviceKey) = (
+            KeyThumbprint(bytes: .init(repeating: 1, count: 32)), KeyThumbprint(bytes: .init(repeating: 2, count: 32))
+        )
+        _ = try await office.sessions.refresh(refresh, contract: .password, caller: device)
+        for caller in [office.caller, thief] {
+            #expect(try await revoke(refresh, caller: caller) == .unproven)
+            #expect(try await revoke("a", .ofSession(ada.callerSession), caller: caller) == .unproven)
+        }
+        #expect(try await isOpen(ada))
+        #expect(try await revoke(refresh, caller: device) == .ended)
+        #expect(try await !isOpen(ada))
     }
 
     @Test func anAccessTokenEndsItsSession() async throws {

@@ -46,8 +46,9 @@ package struct TokenRevocation: Sendable {
         let attempt = try await Attempts(limiter, caller.address.bucket(.addressRevocations))
         return try await attempt.make { () async throws(AccountFailure) -> Revocation in
             guard let session = try await sessions.session(ofOutsideRefreshToken: token) else { return .unknown }
+            let outcome = try await sessions.end(session, caller)
             attempt.refund()
-            return try await sessions.end(session, caller)
+            return outcome
         }
     }
 }
