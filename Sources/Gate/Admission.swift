@@ -326,8 +326,8 @@ package struct Admission: ~Copyable {
         return false
     }
 
-    /// Whether the caller meets the route's claims, tier and scopes, and has signed in and proven a factor lately enough. Anonymous callers get 401, because a
-    /// token may help.
+    /// Whether the caller meets the route's claims, tier and scopes, and has signed in and proven a factor lately enough. Anonymous callers
+    /// get 401, because a token may help.
     private mutating func authorise(_ gate: RouteGate, _ now: WallTime, _ decision: inout Decision) -> Bool {
         if gate.claims != 0 {
             guard let identity = decision.identity else { return refuseAnonymous(&decision) }

@@ -84,8 +84,8 @@ package struct IdentitySigner: Sendable {
 }
 
 extension Admission {
-    /// Whether the sign-in is at most `maxAge` seconds old (RFC 9470); true for 0. Looked at after claims and tier: a caller that lacks those is
-    /// not asked to sign in first. A token that does not say when its user signed in, or names a time in the future, is refused.
+    /// Whether the sign-in is at most `maxAge` seconds old (RFC 9470); true for 0. Looked at after claims and tier: a caller that lacks those
+    /// is not asked to sign in first. A token that does not say when its user signed in, or names a time in the future, is refused.
     func hasSignedInLately(_ maxAge: UInt32, _ now: Int64, _ decision: inout Decision) -> Bool {
         guard maxAge != 0 else { return true }
         guard let identity = decision.identity else { return refuseAnonymous(&decision) }

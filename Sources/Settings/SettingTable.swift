@@ -364,12 +364,10 @@ extension Setting {
     package static let smsAppHash = Setting(
         "TOLLGATE_SMS_APP_HASH", .value(ifSet: \.smsAppHash, .plain(TypedText.appHash)),
         "The hash of the Android app, 11 characters, by which the SMS Retriever hands SMS with codes to it.")
-
     package static let notices = Setting(
         "TOLLGATE_NOTICES", .words(\.notices, allowingCommas: true, TypedText.noticeTopic).emptyIsNone,
         "The changes of an account of which its user is told by mail, separated by commas or spaces: `new-device` (a sign-in on a device that the account was not used on before), `password` (also a provider that is linked or unlinked), `email` (also a phone; also to the address before, with a way back for 72 h, which needs `TOLLGATE_ACCOUNT`), `passkey` (added, removed, or perhaps copied), `factor` (a [second factor](second-factor.md) that is set up or removed). See [accounts](accounts.md#notices)."
     )
-
     package static let compressionTypes = Setting(
         "TOLLGATE_COMPRESS_TYPES", .words(\.compressionTypes, TypedText.mediaType).emptyIsNone,
         "Further media types of responses to compress, such as `application/wasm`, separated by spaces.")

@@ -32,7 +32,7 @@ import Wire
             let logged = news.compactMap { change -> WireID? in
                 switch change {
                 case .account(let user, _), .accountDeleted(let user): user
-                case .ended, .secrets, .switches, .apiKeys, .identity, .fence: nil
+                case .ended, .secrets, .switches, .apiKeys, .factor, .identity, .fence: nil
                 }
             }
             let accounts: [WireID] = told.flatMap { $0 }

@@ -279,7 +279,7 @@ import Workbench
         #expect(keys(Self.stripe) == Set(StripeStoreDeclaration.options.map(\.key)))
         #expect(keys(Self.revenueCat) == Set(RevenueCatStoreDeclaration.options.map(\.key)))
         let text =
-            "TOLLGATE_UPSTREAM_U=http://h\nTOLLGATE_UPSTREAM_V=http://v\n"
+            "TOLLGATE_UPSTREAM_U=http://h\nTOLLGATE_UPSTREAM_V=http://v\nTOLLGATE_ACCOUNT=/account\nTOLLGATE_FACTOR=offered\n"
             + lines("ROUTE", "/a", Array(Self.route.prefix { $0.option != "" }))
             + "TOLLGATE_ROUTE_W=\"/w upstream=u websocket=on websocket-max=7\"\n"
             + "TOLLGATE_ROUTE_X=\"/x upstream=u cache=90s cache-by=tier cache-stale=45s cache-on-error=2m cache-vary=X-A,Cookie\"\n"

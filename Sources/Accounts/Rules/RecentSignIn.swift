@@ -13,8 +13,8 @@ extension Session {
     /// How old the sign-in of a session may be that changes what signs in to its account, in seconds.
     package static let recentSeconds: Int64 = 600
 
-    /// Whether its user signed in within the last `seconds`. False for a session whose sign-in time is unknown, as after a refresh at an outside
-    /// issuer.
+    /// Whether its user signed in within the last `seconds`. False for a session whose sign-in time is unknown, as after a
+    /// refresh at an outside issuer.
     package func isRecent(_ seconds: Int64 = recentSeconds, at now: WallTime) -> Bool {
         signedInAt.map { now < $0.advanced(seconds: seconds) } ?? false
     }
