@@ -51,6 +51,13 @@ extension AccountCalls {
         return session
     }
 
+    /// The caller's session, if it has proven the account's second factor lately, or there is none.
+    func requireFactor(_ request: ContractRequest, _ services: ContractServices) async throws(Failure) -> CallerSession {
+        let session = try request.requiredSession()
+        try await call(await services.sessions.requireFactor(session)) { (refused: RecencyRefusal) in Failure(refused, in: dialect) }
+        return session
+    }
+
     /// A value parsed from a text; `fault` if the text is malformed.
     func parse<Value>(
         _ value: @autoclosure () throws(MalformedText) -> Value, or fault: @autoclosure () -> Failure

@@ -128,6 +128,10 @@ import Wire
         let password = try await world.ask(
             "PUT", "/auth/password/update", ["Authorization: Bearer \(thief)"], Array(#"{"new_password":"of the thief"}"#.utf8))
         #expect(password.status == 401, "nor is a password set without it")
+        for (method, path) in [("DELETE", "/account"), ("POST", "/account/identities"), ("DELETE", "/account/identities/google")] {
+            let answer = try await world.ask(method, path, ["Authorization: Bearer \(thief)"], Array("{}".utf8))
+            #expect(answer.status == 401, "\(method) \(path)")
+        }
         try await world.wait(seconds: 60)
         #expect(try await send(code(secret), by: thief).status == 200)
         #expect(try await ask("DELETE", "/totp", by: thief).status == 204)

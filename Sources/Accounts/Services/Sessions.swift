@@ -177,25 +177,26 @@ package struct Sessions: Sendable {
         return signIn?.account.id == caller.user && signIn?.session != nil ? signIn : nil
     }
 
-    /// Throws unless the caller's user has signed in within `Session.recentSeconds`, and proven the second factor, if the account has one. A
-    /// user who has no way to sign in again, as a guest, need not.
+    /// Throws unless the caller's user has signed in within `Session.recentSeconds`, and proven the second factor, if the account has
+    /// one. A user who has no way to sign in again, as a guest, need not.
     package func requireRecentSignIn(_ caller: CallerSession) async throws(AccountError<RecencyRefusal>) {
-        let now = context.storeTime
-        let (isProven, isAllowed) = try await context.value(orRefuse: RecencyRefusal.sessionEnded) {
-            () throws(AccountFailure) -> (Bool, Bool)? in
+        try await requireFactor(caller)
+        let isAllowed = try await context.value(orRefuse: RecencyRefusal.sessionEnded) { () throws(AccountFailure) -> Bool? in
             guard let signIn = try await open(caller), let session = signIn.session else { return nil }
-            let hasFactor = try await hasFactor(caller.user)
-            let isProven = !hasFactor || session.hasFactor(at: now)
-            if session.isRecent(at: now) { return (isProven, true) }
-            return (isProven, !signIn.account.hasSignIn(try await context.ask(await context.store.identities(of: caller.user))))
+            if session.isRecent(at: context.storeTime) { return true }
+            return !signIn.account.hasSignIn(try await context.ask(await context.store.identities(of: caller.user)))
         }
-        guard isProven else { throw .refused(.noFactor(maxAge: KeptFactor.recentSeconds)) }
         guard isAllowed else { throw .refused(.notRecent(maxAge: Session.recentSeconds)) }
     }
 
-    private func hasFactor(_ user: UUID) async throws(AccountFailure) -> Bool {
-        guard context.offersFactor else { return false }
-        return try await context.ask(await context.store.factor(of: user))?.confirmedAt != nil
+    /// Throws unless the session has proven the second factor within `KeptFactor.recentSeconds`, if the account has one.
+    package func requireFactor(_ caller: CallerSession) async throws(AccountError<RecencyRefusal>) {
+        let isProven = try await context.value(orRefuse: RecencyRefusal.sessionEnded) { () throws(AccountFailure) -> Bool? in
+            guard let session = try await open(caller)?.session else { return nil }
+            guard context.offersFactor, !session.hasFactor(at: context.storeTime) else { return true }
+            return try await context.ask(await context.store.factor(of: session.user))?.confirmedAt == nil
+        }
+        guard isProven else { throw .refused(.noFactor(maxAge: KeptFactor.recentSeconds)) }
     }
 
     /// Runs `body` if the caller's session is open.

@@ -123,7 +123,7 @@ struct AccountEndpoints: AccountCalls {
     // MARK: identities
 
     private func link() async throws(Failure) -> LocalResponse {
-        let session = try request.requiredSession()
+        let session = try await requireFactor(request, services)
         try await call(await life.own.charge(session.user))
         let (name, token) = (try required("provider"), try required("id_token"))
         guard let provider = Provider(rawValue: name) else {
@@ -145,7 +145,7 @@ struct AccountEndpoints: AccountCalls {
     }
 
     private func unlink() async throws(Failure) -> LocalResponse {
-        let session = try request.requiredSession()
+        let session = try await requireFactor(request, services)
         try await call(await life.own.charge(session.user))
         let missing = Failure(404, "NOT_FOUND", "The account has no identity of this provider.")
         guard let provider = request.segment(below: Self.identitiesPath).flatMap(Provider.init(rawValue:)) else { throw missing }

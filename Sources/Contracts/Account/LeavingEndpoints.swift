@@ -15,7 +15,7 @@ extension AccountEndpoints {
 
     /// Erases the account, or closes it until a time. A token of an outside issuer does not delete: its sign-in is not ours.
     private func leave() async throws(Failure) -> LocalResponse {
-        let session = try request.requiredSession()
+        let session = try await requireFactor(request, services)
         let end = try await call(await life.leaving.leave(session, caller: request.caller)) { (refused: RecencyRefusal) in
             Failure(refused, in: dialect)
         }
