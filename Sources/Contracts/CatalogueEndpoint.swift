@@ -98,7 +98,7 @@ package struct CatalogueEndpoint: Sendable {
     /// Whether it signs in or up, or sends or takes a code: for these an attestation of the app may be asked for.
     package var signsIn: Bool {
         switch owner {
-        case .contract, .account: method == .post && auth != .required && !isRefresh
+        case .contract, .account, .passkeys: method == .post && auth != .required && !isRefresh
         case _: false
         }
     }

@@ -10,9 +10,12 @@ struct PasskeyEndpoints: AccountCalls {
         row("list", .get, path, auth: .required, list), row("rename", .patch, path, isPrefix: true, auth: .required, rename),
         row("remove", .delete, path, isPrefix: true, auth: .required, remove),
         row("registration-options", .post, "\(path)/registration/options", auth: .optional, registrationOptions),
-        row("registration-verify", .post, "\(path)/registration/verify", auth: .optional, register),
+        row("registration-verify", .post, "\(path)/registration/verify", auth: .optional, session: { $0.contract }, register),
         row("authentication-options", .post, "\(path)/authentication/options", authenticationOptions),
-        row("authentication-verify", .post, "\(path)/authentication/verify", signIn),
+        row(
+            "authentication-verify", .post, "\(path)/authentication/verify",
+            session: { call throws(Failure) in try call.requiredContract() },
+            signIn),
     ]
 
     private static let path = "/passkeys"
@@ -21,8 +24,10 @@ struct PasskeyEndpoints: AccountCalls {
     /// COSE's numbers of ES256, EdDSA and RS256 (RFC 9053, RFC 8812), the preferred first.
     private static let algorithms = [-7, -8, -257]
 
+    /// `session`: the contract of the session that the endpoint opens, by whose setting it belongs to the key of the device.
     private static func row(
         _ name: String, _ method: HTTP.Method, _ path: String, isPrefix: Bool = false, auth: AuthMode = .none,
+        session: @escaping @Sendable (Self) throws(Failure) -> ContractID? = { _ in nil },
         _ answer: @escaping @Sendable (Self) -> () async throws(Failure) -> LocalResponse
     ) -> CatalogueEndpoint {
         CatalogueEndpoint(
@@ -35,7 +40,13 @@ struct PasskeyEndpoints: AccountCalls {
             var call = Self(
                 services: services, life: life, passkeys: passkeys, request: request, contract: try passkeys.contract(of: request))
             if let contract = call.contract { call.request = try ContractRequest(request.sent, in: Dialect(contract)) }
-            do throws(Failure) { return try await answer(call)() } catch {
+            do throws(Failure) {
+                if let contract = try session(call) {
+                    call.request.caller.deviceKey = try await services.deviceKey(
+                        of: request.sent, .signIn(401), contract, in: call.dialect)
+                }
+                return try await answer(call)()
+            } catch {
                 return error.response(in: call.dialect, requestID: request.sent.requestID)
             }
         }
