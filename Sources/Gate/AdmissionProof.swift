@@ -42,7 +42,7 @@ extension Admission {
                 return true
             }
         }
-        // It has not reached its owner for sure.
+        // Another than its owner may have sent it.
         decision.effects.deliveredToken = nil
         addNonce(now, &decision)
         refuseProof(fault, &decision)
@@ -52,6 +52,7 @@ extension Admission {
     private mutating func verify(
         _ proof: RawSpan, _ head: borrowing RequestHead, _ bytes: RawSpan, _ peer: Peer, _ now: WallTime, _ decision: borrowing Decision
     ) -> Result<DeviceProof, DeviceProofFault> {
+        guard let owner = decision.owner else { return .failure(.otherKey) }
         let believesProxy = decision.check != nil || decision.client.peerIsTrusted
         let token = decision.handshake?.token ?? bearerToken(head, bytes) ?? Slice()
         let own = policy.ownOrigin
@@ -59,7 +60,7 @@ extension Admission {
             scheme: head.scheme(bytes, peer, believesProxy: believesProxy), authority: bytes[head.authority(believesProxy: believesProxy)],
             path: bytes[head.path], alternative: own.rawBytes)
         return proofs.verify(
-            proof, method: bytes[head.methodText], url: url, accessToken: bytes[token], owner: decision.owner, now: now,
+            proof, method: bytes[head.methodText], url: url, accessToken: bytes[token], owner: owner, now: now,
             skewSeconds: policy.trust.clockSkewSeconds)
     }
 

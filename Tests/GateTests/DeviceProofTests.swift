@@ -299,6 +299,22 @@ struct BoundDevice {
             }
         }
     }
+
+    /// Redis is asked each time: proofs would take the places of keys that come again.
+    @Test func aProofIsNotKeptAmongRefusedKeys() throws {
+        var client = SharedLimitClient(SharedLimitClient.Settings(), limiter: SharedLimiter(capacity: 64))
+        let now = AdmissionHarness.now.monotonic
+        client.storeRecovered()
+        for granted in [1, 0, 0] as [UInt32] {
+            var charge = LimitCharge(), verdict = LimitVerdict(), command = LimitCommand()
+            charge.append(LimitCharge.Item(key: LimitKey(high: 1, low: 2), rate: .proof, subject: .proof))
+            #expect(client.charge(&charge, ticket: 1, now: now, into: &verdict) != nil && client.nextCommand(now, into: &command))
+            var reply = GCRAReply()
+            (reply.granted, reply.at, reply.tats[0]) = (granted, 1_000_000, 121_000_000)
+            client.answered(command.id, &reply, now: now)
+            #expect(client.nextVerdict(into: &verdict) == 1 && verdict.takeReplay() == (granted == 0))
+        }
+    }
 }
 
 extension RouteRule {
