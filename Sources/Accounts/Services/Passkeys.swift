@@ -184,7 +184,10 @@ package struct Passkeys: Sendable {
                 try await Attempts(limiter, [AttemptBucket(.identitySignIns, "passkey \(used.id)")])
             }
             let (audit, passkey) = (context.audit(caller), used)
-            let session = context.newSession(contract, caller, audit.now)
+            var proven = context.newSession(contract, caller, audit.now)
+            // The authenticator is one factor, and it has verified the user by another.
+            if context.offersFactor { proven.factorAt = audit.now }
+            let session = proven
             return try await granted(
                 try await stored(await context.store.signIn(passkey, spending: proof, session: session, audit)))
         }
