@@ -110,7 +110,7 @@ struct AnswerPipe {
     /// The form of a stored answer in which it is sent.
     private var prepared: PreparedForm? { if case .stored(let reading) = source { reading.prepared } else { nil } }
 
-    /// What the filter has counted, and whether the content is compressed.
+    /// The counts of the filter, and whether the content is compressed.
     var filterCounts: FilterCounts? { stages?.filter.counts ?? prepared?.filtered }
     var compressionOutcome: CompressionOutcome? { stages?.compression.outcome ?? prepared?.compressed }
 

@@ -3,8 +3,8 @@ import HTTP
 import Telemetry
 import Wire
 
-/// What the stages have made of stored answers, by tier and coding, so that a later hit goes through none. Each worker has its own, beside its
-/// part of the entries. Room is made by second chance: answers of which a form was used since the last look stay for another round.
+/// Stored answers as the stages have handed them on, by tier and coding, so that a later hit goes through none. Each worker has its own,
+/// beside its part of the entries. Room is made by second chance: answers of which a form was used since the last look stay for another round.
 struct PreparedForms {
     /// A stored answer: its key's hash, and its number in the store of the key's home.
     struct Answer: Hashable {
@@ -73,7 +73,7 @@ final class PreparedForm {
     let choice: PreparedForms.Choice
     let head: CacheHead
     let content: [UInt8]
-    /// What is counted for each answer in this form.
+    /// The counts of each answer in this form.
     let filtered: FilterCounts?
     let compressed: CompressionOutcome?
 

@@ -23,7 +23,7 @@ final class StoredReading {
     private var taken = 0
     /// The form of an entry in which it is sent, if that was prepared before.
     private(set) var prepared: PreparedForm?
-    /// What the stages make of the entry, to be kept as a form.
+    /// The entry as the stages hand it on, to be kept as a form.
     private var draft: FormDraft?
 
     /// Bytes that are sent at a time.

@@ -8,7 +8,7 @@ struct WorkerCache {
     private(set) var generation: Int
     private var index: [LimitKey: [CacheEntry]] = [:]
     var store: CacheStore
-    /// What stages have made of entries; nothing where no route with stages is cached.
+    /// Entries as stages have handed them on; empty where no route with stages is cached.
     var forms: PreparedForms
     /// The fetches under way, by number.
     private(set) var flights: [UInt64: CacheFlight] = [:]
