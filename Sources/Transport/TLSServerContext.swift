@@ -26,35 +26,48 @@ package final class TLSServerContext: Sendable {
     package var revocationLists: [TLSRevocationList] { clients?.lists ?? [] }
     /// Trust anchors for client certificates; nil if none are requested.
     private let clients: TLSClientAuthority?
+    /// Why the files for client certificates are not those in force; nil if they are.
+    package let clientFault: TLSFault?
 
     /// The first pair is the default if no pair matches the client's SNI. `protocols` are offered by ALPN, best first. With
     /// a `clientAuthority`, a PEM file, client certificates are requested, and looked up in `revocationLists`. With `previous`, its
     /// sessions can be resumed, unless it verified client certificates differently. With `refusesOtherNames`, handshakes for names that no
-    /// certificate has are refused, and there may be no pair. `ticketKeys` are those that gateways share.
+    /// certificate has are refused, and there may be no pair. `ticketKeys` are those that gateways share. With `keepsClients`, files for client
+    /// certificates that cannot be used leave those of `previous` in force.
     package convenience init(
         pairs: [TLSCertificatePair], clientAuthority: String? = nil, revocationLists: [String] = [], protocols: [String] = ["http/1.1"],
-        now: WallTime, refusesOtherNames: Bool = false, resuming previous: TLSServerContext? = nil, ticketKeys: [[UInt8]] = []
+        now: WallTime, refusesOtherNames: Bool = false, resuming previous: TLSServerContext? = nil, ticketKeys: [[UInt8]] = [],
+        keepsClients: Bool = false
     ) throws(TLSFault) {
         guard !pairs.isEmpty || refusesOtherNames else { throw TLSFault("TLS needs a certificate and its key") }
-        let clients: TLSClientAuthority? =
-            if let clientAuthority { try TLSClientAuthority(clientAuthority, lists: revocationLists) } else { nil }
+        var (clients, clientFault): (TLSClientAuthority?, TLSFault?) = (nil, nil)
+        if let clientAuthority {
+            do throws(TLSFault) {
+                clients = try TLSClientAuthority(clientAuthority, lists: revocationLists)
+            } catch {
+                guard keepsClients, let former = previous?.clients else { throw error }
+                (clients, clientFault) = (former, error)
+            }
+        }
         let resumes = previous.map { $0.clients?.fingerprint == clients?.fingerprint } ?? false
         var files: [TLSServerEntry] = []
         for pair in pairs { files.append(try TLSServerEntry(pair, clients, now: now)) }
         let tickets = if resumes, let previous { previous.tickets } else { try TLSTicketKeys() }
         let beginning = if let first = files.first { first } else { try TLSServerEntry(bareFor: clients) }
         unsafe self.init(
-            files: files, clients: clients, protocols: TLSProtocols.encode(protocols), refusesOtherNames: refusesOtherNames,
+            files: files, clients: clients, clientFault: clientFault, protocols: TLSProtocols.encode(protocols),
+            refusesOtherNames: refusesOtherNames,
             tickets: tickets.sharing(clients == nil ? ticketKeys : []), beginning: beginning)
     }
 
     /// Takes ownership of `protocols`.
     @unsafe private init(
         files: [TLSServerEntry], issued: [TLSServerEntry] = [], challenges: [String: TLSServerEntry] = [:], clients: TLSClientAuthority?,
-        protocols: UnsafeMutableBufferPointer<UInt8>, refusesOtherNames: Bool, tickets: TLSTicketKeys, beginning: TLSServerEntry
+        clientFault: TLSFault?, protocols: UnsafeMutableBufferPointer<UInt8>, refusesOtherNames: Bool, tickets: TLSTicketKeys,
+        beginning: TLSServerEntry
     ) {
         (self.files, self.issued, self.challenges, self.clients) = (files, issued, challenges, clients)
-        (self.refusesOtherNames, self.tickets) = (refusesOtherNames, tickets)
+        (self.refusesOtherNames, self.tickets, self.clientFault) = (refusesOtherNames, tickets, clientFault)
         unsafe self.protocols = unsafe protocols
         certificates = issued.filter(\.isForAddress) + files + issued.filter { !$0.isForAddress }
         self.beginning = certificates.first ?? beginning
@@ -68,7 +81,8 @@ package final class TLSServerContext: Sendable {
         let protocols = unsafe UnsafeMutableBufferPointer<UInt8>.allocate(capacity: self.protocols.count)
         _ = unsafe protocols.initialize(fromContentsOf: self.protocols)
         return unsafe TLSServerContext(
-            files: files, issued: issued ?? self.issued, challenges: challenges ?? self.challenges, clients: clients, protocols: protocols,
+            files: files, issued: issued ?? self.issued, challenges: challenges ?? self.challenges, clients: clients,
+            clientFault: clientFault, protocols: protocols,
             refusesOtherNames: refusesOtherNames, tickets: tickets ?? self.tickets, beginning: beginning ?? self.beginning)
     }
 

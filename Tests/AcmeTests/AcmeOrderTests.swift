@@ -14,6 +14,8 @@ import Wire
         var plan = AcmePlan(directory: "https://a/dir", name: "one.example", challenge: .http)
         /// In place of the usual response to an address, once for each call.
         var instead: [String: [AcmeResponse]] = [:]
+        /// Damages bodies of responses; nil: none.
+        var damage: SplitMix64?
         var sent: [(url: String, payload: String, header: String)] = []
         var presented: [AcmeChallenge] = []
         var pauses: [UInt64] = []
@@ -51,10 +53,20 @@ import Wire
                 }
                 sent.append((request.url, parts[0], parts[1]))
             }
-            var response = try usual(request.url)
+            // A damaged response may name any address.
+            var response = damage == nil ? try usual(request.url) : (try? usual(request.url)) ?? AcmeResponse(status: 404)
             if var others = instead[request.url], !others.isEmpty {
                 response = others.removeFirst()
                 instead[request.url] = others
+            }
+            if var source = damage, !response.body.isEmpty {
+                for _ in 0..<source.next() % 3 {
+                    let at = Int(source.next() % UInt64(response.body.count))
+                    response.body[at] = UInt8(truncatingIfNeeded: source.next())
+                    if source.next() % 4 == 0 { response.body.removeSubrange(at..<min(at + 9, response.body.count)) }
+                    if response.body.isEmpty { break }
+                }
+                damage = source
             }
             nonces += 1
             response.nonce = "n\(nonces)"
@@ -231,6 +243,8 @@ import Wire
                 response.links = ["<>", "<x;rel=alternate", ";", #"<https://a/cert/1>; rel="alternate""#]
                 authority.instead["https://a/\(path)"] = [response]
             }
+            // And a usual response, damaged.
+            authority.damage = random.next() % 2 == 0 ? SplitMix64(seed: random.next()) : nil
             _ = try authority.run()
             #expect(authority.pauses.allSatisfy { 1_000...30_000 ~= $0 })
         }

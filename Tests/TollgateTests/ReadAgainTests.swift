@@ -89,4 +89,37 @@ import Workbench
         try FileBytes.write(broken(key), to: path("a.key"))
         #expect([first, look(), look()] == ["fault", "fault", "-"])
     }
+
+    /// Each part is adopted by itself: a broken CA of clients, or a broken list, does not keep a renewed certificate from serving.
+    @Test func aBrokenFileForClientsLeavesTheRestAlone() throws {
+        let files = ["a.crt": PinFixtures.leaf, "a.key": PinFixtures.leafKey, "ca.pem": PinFixtures.leaf].mapValues { Array($0.utf8) }
+        for (name, bytes) in files { try FileBytes.write(bytes, to: path(name)) }
+        let text = """
+            TOLLGATE_DATA_DIR=\(folder.path)
+            TOLLGATE_LISTEN_TLS=127.0.0.1:0
+            TOLLGATE_TLS_CERT=\(path("a.crt"))
+            TOLLGATE_TLS_KEY=\(path("a.key"))
+            TOLLGATE_TLS_CLIENT_CA=\(path("ca.pem"))
+            """
+        let configuration = try #require(load(text).configuration)
+        let now = EventLoop.now()
+        let certificates = try Certificates(configuration, at: now)
+        /// Whether another context serves now.
+        func adopts() -> Bool {
+            let former = certificates.context
+            _ = certificates.changed(now: now.wall)
+            return certificates.context !== former
+        }
+        func faults() -> [String] { certificates.faults(now: now.wall) { _ in } }
+        try FileBytes.write(broken(files["ca.pem"]!), to: path("ca.pem"))
+        #expect([adopts(), adopts(), adopts()] == [true, false, false])
+        #expect(faults().count == 1 && faults()[0].contains("ca.pem") && certificates.context?.clientFault != nil)
+        for (name, bytes) in files where name != "ca.pem" { try FileBytes.write(bytes, to: path(name)) }
+        #expect([adopts(), adopts()] == [true, false] && faults().count == 1)
+        try FileBytes.write(files["ca.pem"]!, to: path("ca.pem"))
+        #expect([adopts(), adopts()] == [true, false] && faults().isEmpty && certificates.context?.clientFault == nil)
+        // A reload does not take it.
+        try FileBytes.write(broken(files["ca.pem"]!), to: path("ca.pem"))
+        #expect(throws: TLSFault.self) { try certificates.load(configuration, now: now.wall) }
+    }
 }

@@ -91,7 +91,9 @@ final class Certificates: Sendable {
     }
 
     /// Reads the files that `named` names.
-    private static func load(_ named: Loaded, resuming context: TLSServerContext?, now: WallTime) throws(TLSFault) -> Loaded {
+    private static func load(
+        _ named: Loaded, resuming context: TLSServerContext?, now: WallTime, keepsClients: Bool = false
+    ) throws(TLSFault) -> Loaded {
         var loaded = named
         // Before the files: one that changes while it is read is read again.
         loaded.stamps = stamps(loaded)
@@ -100,13 +102,14 @@ final class Certificates: Sendable {
         loaded.context = try TLSServerContext(
             pairs: loaded.pairs, clientAuthority: loaded.clientAuthority, revocationLists: loaded.revocationLists, protocols: protocols,
             now: now, refusesOtherNames: loaded.refusesOtherNames, resuming: context,
-            ticketKeys: SharedTicketKeys.keys(loaded.keySecret, on: SharedTicketKeys.day(at: now)))
+            ticketKeys: SharedTicketKeys.keys(loaded.keySecret, on: SharedTicketKeys.day(at: now)), keepsClients: keepsClients)
         return loaded
     }
 
-    /// Reads the files again if one has changed, and adopts them; nil if none has. A certificate and key that do not match, as while they
-    /// are being replaced, are tried again with each call: the reason may pass without another change, as a lack of descriptors does. The
-    /// same fault is returned once.
+    /// Reads the files again if one has changed, and adopts them; nil if none has. Files for client certificates that cannot be used do not
+    /// keep renewed certificates from being adopted: the former ones stay in force (`clientFault`). A certificate and key that do not match,
+    /// as while they are being replaced, are tried again with each call: the reason may pass without another change, as a lack of
+    /// descriptors does. The same fault is returned once.
     func changed(now: WallTime) -> Result<TLSServerContext, TLSFault>? {
         state.withLock { state -> Result<TLSServerContext, TLSFault>? in
             let stamps = Self.stamps(state.loaded)
@@ -114,7 +117,12 @@ final class Certificates: Sendable {
             let reported = stamps == state.loaded.stamps ? state.fault : nil
             state.loaded.stamps = stamps
             do throws(TLSFault) {
-                state.adopt(try Self.load(state.loaded, resuming: context, now: now), now: now)
+                if reported != nil, context.clientFault == reported, let authority = state.loaded.clientAuthority {
+                    // The rest is in force: each further try would make another context.
+                    _ = try TLSServerContext.revocationLists(state.loaded.revocationLists, of: authority)
+                }
+                state.adopt(try Self.load(state.loaded, resuming: context, now: now, keepsClients: true), now: now)
+                state.fault = state.context?.clientFault
                 return state.context.map { .success($0) }
             } catch {
                 state.fault = error

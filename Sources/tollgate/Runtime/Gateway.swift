@@ -187,8 +187,9 @@ struct Gateway {
         }
         switch certificates.changed(now: moment.wall) {
         case .none: break
-        case .some(.success):
+        case .some(.success(let context)):
             log.info("certificates changed")
+            if let fault = context.clientFault { log.error("certificates not adopted", ("error", fault.description)) }
             health.adopt(certificates, log)
         case .some(.failure(let fault)):
             log.error("certificates not adopted", ("error", fault.description))
