@@ -41,12 +41,16 @@ package struct AndroidApp: Hashable, Sendable {
 }
 
 extension Configuration {
-    /// The origins from which passkeys count: the page of the domain, those of the line, and Android apps by their certificates.
+    /// The origins from which passkeys count: the page of the domain, the account page where it is at the domain or below, those of the line,
+    /// and Android apps by their certificates.
     package var passkeyOrigins: Set<String> {
         guard let passkey else { return [] }
         let apps = androidApps.flatMap(\.fingerprints).map { "android:apk-key-hash:" + Base64URL.encode($0.rawBytes) }
-        return Set(["https://\(passkey.rpID)"] + passkey.origins + apps)
+        return Set(
+            ["https://\(passkey.rpID)"] + passkey.origins + apps
+                + (passkey.covers(self.publicURL) ? [OriginPattern.origin(ofURL: self.publicURL)].compactMap(\.self) : []))
     }
+
 }
 
 extension PasskeySettings: OptionTarget {
@@ -70,11 +74,19 @@ extension PasskeySettings: OptionTarget {
         line.read(into: &self)
         line.require("rp-id", "rp-id=example.org, the domain of the app")
         for page in origins where !rpID.isEmpty {
-            let host = page.split(separator: "/").last.map { String($0.prefix { $0 != ":" }) } ?? ""
-            if host != rpID, !host.hasSuffix("." + rpID) {
+            if !covers(page) {
                 line.fault("origins= names \(quoted(page)), which browsers refuse for \(rpID), write pages at \(rpID) or below")
             }
         }
+    }
+
+    /// Whether browsers let a page at this address use the passkeys.
+    fileprivate func covers(_ page: String) -> Bool {
+        let parts = page.split(separator: "/", maxSplits: 2)
+        guard parts.count > 1, let host = parts[1].split(separator: ":").first, page.hasPrefix("https://") || host == "localhost" else {
+            return false
+        }
+        return host == rpID || host.hasSuffix("." + rpID)
     }
 
     private static func rpID(_ text: String) throws(ParseError) -> String {
@@ -149,6 +161,9 @@ extension ConfigurationReader {
     mutating func checkPasskeys() {
         let name = configuration.appName
         if configuration.passkey?.rpName.isEmpty == true { configuration.passkey?.rpName = name }
+        if configuration.passkey?.rpID.isEmpty == false, configuration.account == nil {
+            warn(.passkey, "has no endpoints, set \(Setting.account.name) to a path like /account")
+        }
         if !configuration.iosLinks.isEmpty, configuration.iosApps.isEmpty {
             fault(.iosLinks, "is used by no app, set \(Setting.iosApps.name)")
         }

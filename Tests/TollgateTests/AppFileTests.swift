@@ -48,6 +48,15 @@ import Workbench
         let hashes = [10, 255].map { "android:apk-key-hash:" + Base64URL.encode([UInt8](repeating: $0, count: 32).rawBytes) }
         #expect(made.passkeyOrigins == Set(["https://example.org", "https://app.example.org"] + hashes))
         #expect(made.passkey?.rpName == "Example")
+        let pages = [
+            ("https://app.example.org/", "https://app.example.org"), ("https://example.org:8443", "https://example.org:8443"),
+            ("http://a.example.org", nil), ("https://badexample.org", nil), ("https://example.org.evil.test", nil),
+        ]
+        for (url, origin) in pages {
+            let own = try settings("TOLLGATE_ACCOUNT=/account\nTOLLGATE_PASSKEY=rp-id=example.org\nTOLLGATE_PUBLIC_URL=\(url)\n")
+                .passkeyOrigins
+            #expect(own == Set(["https://example.org", origin].compactMap(\.self)), "\(url)")
+        }
         #expect(try settings("TOLLGATE_CONTRACTS=\n").passkeyOrigins.isEmpty)
     }
 

@@ -68,11 +68,19 @@ package struct Passkeys: Sendable {
     }
 
     /// Asks for a passkey with which an account is opened, or a guest becomes one.
-    package func invite(_ contract: ContractID, _ caller: CallerSession?, name: String?) async throws(AccountFailure) -> PasskeyInvitation {
+    package func invite(
+        _ contract: ContractID, _ caller: CallerSession?, name: String?
+    ) async throws(AccountError<PasskeyRefusal>) -> PasskeyInvitation {
         var guest: Account?
-        if let caller, let account = try await context.ask(await context.store.account(caller.user)),
-            GuestRule.isGuest(account, hasIdentities: try await context.ask(await !context.store.identities(of: account.id).isEmpty))
-        {
+        if let caller {
+            let (account, identities) = try await failing { () throws(AccountFailure) in
+                (
+                    try await context.ask(await context.store.account(caller.user)),
+                    try await context.ask(await context.store.identities(of: caller.user))
+                )
+            }
+            guard let account else { throw .refused(.sessionEnded) }
+            guard GuestRule.isGuest(account, hasIdentities: !identities.isEmpty) else { throw .refused(.notGuest) }
             guest = account
         }
         let (user, session) = (guest?.id ?? context.newID(context.storeTime), guest.flatMap { _ in caller?.session.text } ?? "")
@@ -143,7 +151,7 @@ package struct Passkeys: Sendable {
             }
             let (audit, opened) = (context.audit(caller), account)
             let passkey = Passkey(new, of: user, name: named(name, words[3], caller), at: audit.now)
-            let session = context.newSession(contract, caller, audit.now)
+            let session = proven(context.newSession(contract, caller, audit.now), at: audit.now)
             let signIn: SignIn
             do throws(AccountError<PasskeyRefusal>) {
                 signIn = try await stored(
@@ -184,13 +192,17 @@ package struct Passkeys: Sendable {
                 try await Attempts(limiter, [AttemptBucket(.identitySignIns, "passkey \(used.id)")])
             }
             let (audit, passkey) = (context.audit(caller), used)
-            var proven = context.newSession(contract, caller, audit.now)
-            // The authenticator is one factor, and it has verified the user by another.
-            if context.offersFactor { proven.factorAt = audit.now }
-            let session = proven
+            let session = proven(context.newSession(contract, caller, audit.now), at: audit.now)
             return try await granted(
                 try await stored(await context.store.signIn(passkey, spending: proof, session: session, audit)))
         }
+    }
+
+    /// The session of a user by whom two factors were proven: the authenticator is one, and it has verified the user by another.
+    private func proven(_ session: NewSession, at now: WallTime) -> NewSession {
+        var session = session
+        if context.offersFactor { session.factorAt = now }
+        return session
     }
 
     private func registration(_ credential: [UInt8]) throws(AccountError<PasskeyRefusal>) -> NewPasskey {

@@ -52,5 +52,7 @@ package enum PasskeyRefusal: Error, Sendable, Equatable {
     case unknown
     /// The user could not sign in any more.
     case last
+    /// A sign-up by the session of an account that has something to sign in with.
+    case notGuest
     case sessionEnded
 }

@@ -10,12 +10,9 @@ struct PasskeyEndpoints: AccountCalls {
         row("list", .get, path, auth: .required, list), row("rename", .patch, path, isPrefix: true, auth: .required, rename),
         row("remove", .delete, path, isPrefix: true, auth: .required, remove),
         row("registration-options", .post, "\(path)/registration/options", auth: .optional, registrationOptions),
-        row("registration-verify", .post, "\(path)/registration/verify", auth: .optional, session: { $0.contract }, register),
-        row("authentication-options", .post, "\(path)/authentication/options", authenticationOptions),
-        row(
-            "authentication-verify", .post, "\(path)/authentication/verify",
-            session: { call throws(Failure) in try call.requiredContract() },
-            signIn),
+        row("registration-verify", .post, "\(path)/registration/verify", auth: .optional, opensSession: true, register),
+        row("authentication-options", .post, "\(path)/authentication/options", isSignIn: true, authenticationOptions),
+        row("authentication-verify", .post, "\(path)/authentication/verify", isSignIn: true, opensSession: true, signIn),
     ]
 
     private static let path = "/passkeys"
@@ -24,10 +21,11 @@ struct PasskeyEndpoints: AccountCalls {
     /// COSE's numbers of ES256, EdDSA and RS256 (RFC 9053, RFC 8812), the preferred first.
     private static let algorithms = [-7, -8, -257]
 
-    /// `session`: the contract of the session that the endpoint opens, by whose setting it belongs to the key of the device.
+    /// With `isSignIn` the only contract need not be named. With `opensSession` its setting decides whether the session belongs to the key of
+    /// the device.
     private static func row(
         _ name: String, _ method: HTTP.Method, _ path: String, isPrefix: Bool = false, auth: AuthMode = .none,
-        session: @escaping @Sendable (Self) throws(Failure) -> ContractID? = { _ in nil },
+        isSignIn: Bool = false, opensSession: Bool = false,
         _ answer: @escaping @Sendable (Self) -> () async throws(Failure) -> LocalResponse
     ) -> CatalogueEndpoint {
         CatalogueEndpoint(
@@ -37,11 +35,12 @@ struct PasskeyEndpoints: AccountCalls {
             guard let life = services.life, let passkeys = life.passkeys else {
                 throw Failure(AccountFailure.unavailable(retryAfterSeconds: 1), in: request.dialect)
             }
-            var call = Self(
-                services: services, life: life, passkeys: passkeys, request: request, contract: try passkeys.contract(of: request))
+            let only = isSignIn && passkeys.contracts.count == 1 ? passkeys.contracts.first : nil
+            let contract = try passkeys.contract(of: request) ?? only
+            var call = Self(services: services, life: life, passkeys: passkeys, request: request, contract: contract)
             if let contract = call.contract { call.request = try ContractRequest(request.sent, in: Dialect(contract)) }
             do throws(Failure) {
-                if let contract = try session(call) {
+                if opensSession, let contract {
                     call.request.caller.deviceKey = try await services.deviceKey(
                         of: request.sent, .signIn(401), contract, in: call.dialect)
                 }
@@ -68,7 +67,7 @@ struct PasskeyEndpoints: AccountCalls {
         let invitation: PasskeyInvitation
         if let contract {
             let caller = try request.session()
-            invitation = try await call(await passkeys.invite(contract, caller, name: name))
+            invitation = try await call(await passkeys.invite(contract, caller, name: name), refused: refusal)
         } else {
             let session = try await requireRecentSignIn(request, services)
             invitation = try await call(await passkeys.invite(session, name: name), refused: refusal)
@@ -116,9 +115,7 @@ struct PasskeyEndpoints: AccountCalls {
     }
 
     private func requiredContract() throws(Failure) -> ContractID {
-        guard let contract = contract ?? (passkeys.contracts.count == 1 ? passkeys.contracts.first : nil) else {
-            throw passkeys.unknownContract(in: dialect)
-        }
+        guard let contract else { throw passkeys.unknownContract(in: dialect) }
         return contract
     }
 
@@ -144,7 +141,7 @@ struct PasskeyEndpoints: AccountCalls {
     }
 
     private func remove() async throws(Failure) -> LocalResponse {
-        let session = try request.requiredSession()
+        let session = try await requireRecentSignIn(request, services)
         try await call(await life.own.charge(session.user))
         let id = try credentialID()
         try await call(await passkeys.remove(id, from: session, caller: request.caller)) { (refused: PasskeyRefusal) in
@@ -179,7 +176,12 @@ struct PasskeyEndpoints: AccountCalls {
         case .registered: invalid("This passkey is registered already.")
         case .full: invalid("An account may have \(Passkey.most) passkeys: remove one first.")
         case .unknown: Failure(401, "PASSKEY_UNKNOWN", "No account has this passkey.")
-        case .last: Failure(409, "LAST_IDENTITY", "Nothing else is left to sign in with. Add an email, a password or a provider first.")
+        case .last:
+            Failure(
+                409, "LAST_IDENTITY", "Nothing else is left to sign in with. Add another passkey, an email, a password or a provider first."
+            )
+        case .notGuest:
+            Failure(409, "NOT_A_GUEST", "The account is no guest: leave out contract to add a passkey to it, or the token to sign up.")
         case .sessionEnded: Failure(.unauthorized(.revoked), in: dialect)
         }
     }
