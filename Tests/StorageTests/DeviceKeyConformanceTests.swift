@@ -88,6 +88,18 @@ import Wire
         #expect(try await store.refresh(refresh(session.id, second, nil, contract), audit(5, from: nil)) == .refused(.unproven(.missing)))
         let kinds = try await store.auditEvents(of: user, before: nil, limit: 100).map(\.kind)
         #expect(kinds.filter { $0 == .deviceKeyBound }.count == 1 && kinds.filter { $0 == .deviceKeyRefused }.count == 1)
+        // A thief bound it: the owner's token from before shows that there are two, as a spent one always does.
+        let stolen = try await opened(store, nil, contract, email: "c@x").session
+        guard case .issued = try await store.refresh(refresh(stolen.id, first, Self.other, contract), audit(7)) else {
+            throw Fault("refused")
+        }
+        if let second {
+            guard case .issued = try await store.refresh(refresh(stolen.id, second, Self.other, contract), audit(8)) else {
+                throw Fault("refused")
+            }
+            guard case .reused = try await store.refresh(refresh(stolen.id, first, nil, contract), audit(60)) else { throw Fault("kept") }
+            #expect(try await store.session(stolen.id)?.session == nil)
+        }
         let off = try await opened(bench.another(), nil, contract, email: "b@x").session
         guard case .issued = try await store.refresh(refresh(off.id, first, Self.key, contract, .off), audit(6)) else {
             throw Fault("refused")

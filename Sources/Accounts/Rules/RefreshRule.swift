@@ -64,13 +64,15 @@ package struct RefreshRule: Sendable, Equatable {
 }
 
 extension RefreshRequest {
-    /// The verdict of the rule, for the holder of the session's key alone: what a thief without it sends ends nothing, spent or not.
+    /// The verdict of the rule, for the holder of the session's key alone: what a thief without it sends ends nothing, spent or not. A token
+    /// from before a refresh bound the session is judged as ever: a thief may have bound it, and the owner, who has no key, finds out.
     package func verdict(on session: Session, now: WallTime) -> RefreshVerdict {
-        if session.contract == contract, now < session.deadline {
-            if deviceKey == nil, session.deviceKey != nil || keyUse == .required { return .refuse(.unproven(.missing)) }
-            if let bound = session.deviceKey, bound != deviceKey { return .refuse(.unproven(.otherKey)) }
-        }
-        return rule.verdict(counter: counter, contract: contract, session: session, now: now)
+        let found = rule.verdict(counter: counter, contract: contract, session: session, now: now)
+        guard session.contract == contract, now < session.deadline else { return found }
+        if found == .reuse, let counter, let bound = session.boundCounter, counter < bound { return .reuse }
+        if deviceKey == nil, session.deviceKey != nil || keyUse == .required { return .refuse(.unproven(.missing)) }
+        if let key = session.deviceKey, key != deviceKey { return .refuse(.unproven(.otherKey)) }
+        return found
     }
 
     /// The key of `session` after this refresh: one that is bound to none takes the key of the proof.

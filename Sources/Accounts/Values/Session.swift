@@ -14,6 +14,8 @@ package struct Session: Sendable, Equatable {
     package var address: IPAddress?
     /// The key that a refresh must prove; nil while it is bound to none.
     package var deviceKey: KeyThumbprint?
+    /// The counter of its first pair that was bound, if a refresh did so; nil if all were, and without a key.
+    package var boundCounter: UInt64?
     package let createdAt: WallTime
     /// When its user signed in; nil if that is not known.
     package var signedInAt: WallTime?

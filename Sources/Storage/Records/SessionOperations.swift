@@ -107,7 +107,10 @@ extension SQLTransaction {
         // A request whose token the gateway refreshes itself is the caller's server's.
         next.address = audit.address ?? session.address
         next.deviceKey = request.key(of: session)
-        if next.deviceKey != session.deviceKey { try log(.deviceKeyBound, session.user, audit, session: session.id) }
+        if next.deviceKey != session.deviceKey {
+            next.boundCounter = next.counter
+            try log(.deviceKeyBound, session.user, audit, session: session.id)
+        }
         if let name = request.deviceName, name != session.deviceName {
             next.deviceName = name
             _ = try meet(name, of: session.user, at: audit.now)

@@ -6,7 +6,7 @@ internal import Wire
 extension SQLTransaction {
     private static let selectSession = """
         SELECT id, account, contract, device, created_at, last_used_at, idle_deadline, max_deadline, counter, \
-        is_confirmed, rotated_at, steps_since, steps, signed_in_at, address, device_name, seen_at, factor_at, key_thumbprint FROM sessions
+        is_confirmed, rotated_at, steps_since, steps, signed_in_at, address, device_name, seen_at, factor_at, key_thumbprint, key_counter FROM sessions
         """ + " "
 
     /// An open session and its account, locked until the transaction ends.
@@ -41,6 +41,7 @@ extension SQLTransaction {
         session.seenAt = try row.optionalTime()
         session.factorAt = try row.optionalTime()
         session.deviceKey = try row.optionalThumbprint()
+        session.boundCounter = try row.optionalInteger().map { UInt64(clamping: $0) }
         return session
     }
 
@@ -110,13 +111,14 @@ extension SQLTransaction {
             """
             UPDATE sessions SET last_used_at = $3, idle_deadline = \(Self.noEarlierThanSweep("$4", after: "$10")), counter = $5,
                 is_confirmed = $6, rotated_at = $7, steps_since = $8, steps = $9, address = $11, device_name = $12,
-                key_thumbprint = $13 WHERE id = $1 AND counter = $2
+                key_thumbprint = $13, key_counter = $14 WHERE id = $1 AND counter = $2
             """,
             [
                 .id(session.id), .counter(counter), .time(session.lastUsedAt), .time(session.idleDeadline),
                 .counter(session.counter), .flag(session.isConfirmed), .time(session.rotatedAt),
                 .time(session.stepsSince), .integer(session.steps), idleSeconds.map { .integer($0 * 1_000_000) } ?? .null,
                 .text(session.address?.text), .text(session.deviceName), .thumbprint(session.deviceKey),
+                session.boundCounter.map { .counter($0) } ?? .null,
             ])
     }
 

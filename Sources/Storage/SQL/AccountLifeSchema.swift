@@ -119,6 +119,7 @@ extension Schema {
     /// The key that a session is bound to, and when a refresh without it was last noted.
     static let deviceKeys = [
         "ALTER TABLE sessions ADD COLUMN key_thumbprint BYTEA", "ALTER TABLE sessions ADD COLUMN key_refused_at BIGINT",
+        "ALTER TABLE sessions ADD COLUMN key_counter BIGINT",
     ]
 
     /// `KnownDevice`, and when a session's access token was last seen.
