@@ -95,10 +95,11 @@ package struct CatalogueEndpoint: Sendable {
 
     package var methods: [String] { method == .get ? ["GET", "HEAD"] : [method.text.description] }
 
-    /// Whether it signs in or up, or sends or takes a code: for these an attestation of the app may be asked for.
+    /// Whether it signs in or up, or sends or takes a code: for these an attestation of the app may be asked for. No endpoint of accounts does:
+    /// the ones without a token are for the browser of a user who has followed a link.
     package var signsIn: Bool {
         switch owner {
-        case .contract, .account, .passkeys: method == .post && auth != .required && !isRefresh
+        case .contract, .passkeys: method == .post && auth != .required && !isRefresh
         case _: false
         }
     }

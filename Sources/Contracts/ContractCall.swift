@@ -136,8 +136,19 @@ struct ContractCall: AccountCalls {
         return Outcome(account: account)
     }
 
+    /// The code gives the caller's account another email. The contract's document has no answer for an old sign-in, so its own sessions only
+    /// need the second factor, if the account has one; those of other contracts need what they need there.
+    private func requireStepUp() async throws(Failure) {
+        if request.sent.caller?.contract == contract.id.rawValue {
+            try await requireFactor(request, services)
+        } else {
+            try await requireRecentSignIn(request, services)
+        }
+    }
+
     private func verifyCode() async throws(Failure) -> Outcome {
         let session = try request.session()
+        if session != nil { try await requireStepUp() }
         let (email, code) = (try email(), try required("code"))
         return Outcome(
             try await call(

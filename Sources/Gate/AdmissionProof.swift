@@ -55,7 +55,7 @@ extension Admission {
         guard let owner = decision.owner else { return .failure(.otherKey) }
         let believesProxy = decision.check != nil || decision.client.peerIsTrusted
         let token = decision.handshake?.token ?? bearerToken(head, bytes) ?? Slice()
-        let own = policy.ownOrigin
+        let own = policy.publicURL
         let url = ProofURL(
             scheme: head.scheme(bytes, peer, believesProxy: believesProxy), authority: bytes[head.authority(believesProxy: believesProxy)],
             path: bytes[head.path], alternative: own.rawBytes)
@@ -99,8 +99,9 @@ extension Admission {
 }
 
 extension LimitRate {
-    /// Once in two minutes: a proof counts for as long as it may be old and as clocks may differ, each a minute at most.
-    static let proof = LimitRate(count: 30, windowSeconds: 3_600, burst: 1) ?? .nothing
+    /// Once in three minutes: a proof counts for as long as it may be old and as clocks may differ, each a minute at most, and the clocks of
+    /// gateways differ, too.
+    static let proof = LimitRate(count: 20, windowSeconds: 3_600, burst: 1) ?? .nothing
 }
 
 extension RouteGate {

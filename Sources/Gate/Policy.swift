@@ -54,6 +54,8 @@ package final class Policy: Sendable {
     let defaultCORS: Int
     /// The origin of `TOLLGATE_PUBLIC_URL`; empty if unknown.
     let ownOrigin: [UInt8]
+    /// `TOLLGATE_PUBLIC_URL` without a slash at its end; empty if unknown.
+    let publicURL: [UInt8]
 
     /// The base paths of contracts, the longest first.
     let contractBases: [ContractBase]
@@ -87,7 +89,9 @@ package final class Policy: Sendable {
         dialect: Dialect = .problem, hasAccounts: Bool = false, refreshers: Set<String> = [],
         tierSources: [String: TierSource] = [:], identitySigner: IdentitySigner? = nil, cors: CORSRule? = nil,
         ownOrigin: String? = nil, contractBases: [ContractBase] = [], tierScopes: [[String]] = [], versionGates: [VersionGate] = [],
-        appHash: KeyedHash = .random(), denyFrom: NetworkList? = nil, networks: [NetworkList: NetworkSet] = [:], nonceSecret: [UInt8]? = nil
+        appHash: KeyedHash = .random(), denyFrom: NetworkList? = nil, networks: [NetworkList: NetworkSet] = [:],
+        nonceSecret: [UInt8]? = nil,
+        publicURL: String = ""
     ) throws(RouteFault) {
         self.version = version
         self.contractBases = contractBases.sorted { $0.path.count > $1.path.count }
@@ -142,6 +146,7 @@ package final class Policy: Sendable {
         }
         self.cors = policies.map(CORSGate.init)
         self.ownOrigin = Array((ownOrigin ?? "").utf8)
+        self.publicURL = Array((publicURL.hasSuffix("/") ? publicURL.dropLast() : publicURL[...]).utf8)
         self.gates = gates
         hasCache = gates.contains(where: \.isCached)
         cachesStagedAnswers = gates.contains { $0.isCached && $0.hasStages }
@@ -188,6 +193,7 @@ package final class Policy: Sendable {
         cors = other.cors
         defaultCORS = other.defaultCORS
         ownOrigin = other.ownOrigin
+        publicURL = other.publicURL
         self.limits = limits
         original = other
         gates = other.gates
@@ -233,7 +239,8 @@ package final class Policy: Sendable {
             refreshers: refreshers, tierSources: Dictionary(sources) { first, _ in first }, identitySigner: identitySigner,
             cors: defaultCORS < 0 ? nil : self.cors[defaultCORS].rule,
             ownOrigin: String(decoding: ownOrigin, as: UTF8.self), contractBases: contractBases, tierScopes: tierScopes,
-            versionGates: versionGates, appHash: appHash, denyFrom: denyFrom, networks: networks, nonceSecret: nonceSecret)
+            versionGates: versionGates, appHash: appHash, denyFrom: denyFrom, networks: networks, nonceSecret: nonceSecret,
+            publicURL: String(decoding: publicURL, as: UTF8.self))
     }
 
     /// Whether any route is cached.

@@ -57,6 +57,17 @@ extension ConfigurationReader {
         }
     }
 
+    /// Refuses routes that no caller can use: an API key is bound to no device. Warns of nonces that each gateway would make for itself.
+    mutating func checkProofs() {
+        for route in configuration.routes where route.rule.proof == .required && route.rule.auth == .key {
+            findings.fault(route, "has proof=required, which no API key can satisfy, remove it or auth=key")
+        }
+        let isShared = configuration.keySecret != nil || configuration.jwtSecret != nil
+        if configuration.asksForNonces, !isShared, !values.entry(.redisURL).value.isEmpty {
+            warn(.keySecret, "is not set, so each gateway has nonces of its own that no other takes: set it alike at all of them")
+        }
+    }
+
     /// Refuses routes that would make a second `Strict-Transport-Security`.
     mutating func checkStrictTransport() {
         guard configuration.strictTransport != nil else { return }

@@ -46,6 +46,7 @@ struct ConfigurationReader {
         checkListeners()
         checkStrictTransport()
         checkFactor()
+        checkProofs()
         checkRevocationLists()
         checkInternals()
         checkIssuers()

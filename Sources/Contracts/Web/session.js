@@ -22,11 +22,12 @@ function openStorage() {
   }
 }
 
-/// An error response, with a message for people.
+/// An error response, with a message for people, and its code.
 export class Refusal extends Error {
-  constructor(status, message) {
+  constructor(status, message, code) {
     super(message);
     this.status = status;
+    this.code = code;
   }
 }
 
@@ -65,7 +66,7 @@ export async function signInByPasskey({ mediation, signal } = {}) {
     await open(path("verify"), credential.toJSON());
   } catch (fault) {
     // The account has removed it.
-    if (fault.status === 401) await PublicKeyCredential.signalUnknownCredential?.({ rpId: options.rpId, credentialId: credential.id });
+    if (fault.code === "PASSKEY_UNKNOWN") await PublicKeyCredential.signalUnknownCredential?.({ rpId: options.rpId, credentialId: credential.id });
     throw fault;
   }
 }
@@ -180,7 +181,7 @@ async function send(method, path, { token, body } = {}) {
 async function read(answer) {
   const value = answer.status === 204 ? {} : await answer.json().catch(() => null);
   if (answer.ok && value !== null) return value;
-  throw new Refusal(answer.status, sentence(answer, value));
+  throw new Refusal(answer.status, sentence(answer, value), value?.error?.code);
 }
 
 function sentence(answer, value) {

@@ -15,7 +15,7 @@ package enum SubjectKind: UInt8, CaseIterable, Sendable {
     case attemptAddress
     /// Name or recipient of sign-in attempts, whether or not it has an account.
     case attemptName
-    /// Proof of possession, which counts once. Only holders of bound tokens can make one.
+    /// Proof of possession, which counts once.
     case proof
     /// The whole deployment: a single subject, never evicted.
     case deployment

@@ -30,7 +30,7 @@ enum PolicyBuilder {
             versionGates: settings.versionGates.map(\.gate),
             appHash: KeyedHash(derivedFrom: (Array("apps".utf8) + (settings.keySecret ?? settings.jwtSecret ?? [])).rawBytes),
             denyFrom: settings.denyFrom, networks: networks,
-            nonceSecret: nonceSecret(configuration))
+            nonceSecret: nonceSecret(configuration), publicURL: settings.publicURL)
     }
 
     /// That from which the nonces of proofs are made; nil where proofs need none.

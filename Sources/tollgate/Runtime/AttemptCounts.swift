@@ -117,9 +117,10 @@ extension AttemptBucket.Kind {
     fileprivate var subject: SubjectKind {
         switch self {
         case .accountFailures, .accountNewcomers, .newcomerFailures, .familiarFailures, .recipientMessages, .passwordChanges,
-            .identitySignIns, .accountPurchases, .accountMerges, .accountChanges, .sessionFactors, .accountFactors,
-            .deviceProofs:
+            .identitySignIns, .accountPurchases, .accountMerges, .accountChanges, .sessionFactors, .accountFactors:
             .attemptName
+        // Anyone can make proofs: many of them must not drive out the counts of guesses.
+        case .deviceProofs: .proof
         case .addressFailures, .addressUnjudged, .addressRevocations, .addressPurchases, .addressMessages, .addressOpenings,
             .adminFailures:
             .attemptAddress
