@@ -55,7 +55,7 @@ extension AttestDeclaration: OptionTarget {
         line.refuseWords("header=X-Firebase-AppCheck issuer=… audience=… jwks=URL")
         line.read(into: &self)
         line.require("header", "header=X-Firebase-AppCheck, the field that has the token")
-        if field.lowercased() == "dpop" { line.fault("has header=DPoP, which has proofs of device keys, write the field of the attestation") }
+        if field.lowercased() == "dpop" { line.fault("has header=DPoP, the field of device proofs, write that of the attestation") }
         line.require("issuer", "issuer=, the exact iss of the tokens")
         line.require("audience", "audience=projects/NUMBER, so that another project's apps do not pass")
         line.require("jwks", "jwks=URL, the issuer's keys")
