@@ -187,6 +187,44 @@ import Testing
         #expect(try await status(auth) == 200)
     }
 
+    static let proofRefusals = [
+        #"{"error":{"code":"DEVICE_PROOF_REQUIRED","message":"why"}}"#, #"{"error":"device_proof_invalid","message":"why"}"#,
+        #"{"error":"why","code":"DEVICE_PROOF_INVALID"}"#,
+    ]
+
+    /// It ends no session, in the form of any contract.
+    @Test(arguments: proofRefusals, [400, 401])
+    func aRefusedProofOfTheDevicesKeyKeepsTheTokens(_ body: String, _ code: Int) async throws {
+        let contract = Self.contracts[0]
+        _ = try await signedIn(contract)
+        let auth = try later()
+        let kept = store.tokens
+        relay.answerNext(to: contract.refresh, ["HTTP/1.1 \(code) Refused\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"])
+        let name = body.contains("REQUIRED") ? "DEVICE_PROOF_REQUIRED" : "DEVICE_PROOF_INVALID"
+        let spelled = body.contains(name) ? name : name.lowercased()
+        await #expect(throws: AuthError.refused(status: code, code: spelled, message: "why")) { try await auth.send(request()) }
+        #expect(store.tokens == kept && requests(to: contract.refresh) == 1)
+        #expect(try await status(auth) == 200)
+    }
+
+    /// As after a sign-in by a passkey, whose requests the app sends itself.
+    @Test func theTokensOfAnAnswerAreAdopted() async throws {
+        let (auth, user) = try await guest()
+        func answer(_ email: String) async throws -> (Data, URLResponse) {
+            var request = try request("/auth/signup")
+            request.httpMethod = "POST"
+            request.httpBody = Data(#"{"email":"\(email)","password":"\(goodPassword)"}"#.utf8)
+            request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+            return try await URLSession.shared.data(for: request)
+        }
+        try await auth.adopt(.dlauth, answer("ada@example.org"))
+        #expect(store.tokens?.contract == .dlauth && store.session.now.guests.map(\.account) == [user])
+        #expect(try await status(auth) == 200)
+        let kept = store.session.now
+        await #expect(throws: AuthError.self) { try await auth.adopt(.dlauth, answer("no email")) }
+        #expect(store.session.now == kept)
+    }
+
     @Test func withoutANetworkTheTokensAreKept() async throws {
         let contract = Self.contracts[1]
         _ = try await signedIn(contract)

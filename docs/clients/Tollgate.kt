@@ -95,7 +95,10 @@ sealed class AuthException(message: String) : IOException(message) {
     /** There is no session, or the gateway has ended it: show the sign-in. */
     class SignedOut : AuthException("signed out")
 
-    /** The gateway refused a sign-in or a merge. [code] is for the app (`ACCOUNT_BANNED`, `NOT_A_GUEST`), the message for people. */
+    /**
+     * The gateway refused a sign-in or a merge, or a refresh for its proof of the device's key (`DEVICE_PROOF_REQUIRED`), which ends no
+     * session. [code] is for the app (`ACCOUNT_BANNED`, `NOT_A_GUEST`), the message for people.
+     */
     class Refused(val status: Int, val code: String, message: String) : AuthException(message)
 
     /** No answer said whether the session still exists. It is kept: try again later. */
@@ -133,17 +136,20 @@ class AuthManager(
      */
     fun signIn(contract: AuthContract, path: String, body: JSONObject, keepsAccount: Boolean = false): JSONObject {
         val request = request(contract.base + path, body).let { if (keepsAccount) it.with(renewed()) else it }
-        plain.newCall(request).execute().use { response ->
-            val answer = response.json()
-            if (!response.isSuccessful) throw refusal(answer, response)
-            val new = answer?.let { contract.tokens(it) }
-            if (answer == null || new == null) throw AuthException.Unavailable()
-            synchronized(lock) {
-                val former = listOfNotNull(session.tokens?.takeIf { it.contract.opensGuests })
-                keep(Session(new, (session.guests + former).filter { it.account == null || it.account != new.account }))
-            }
-            return answer
+        return plain.newCall(request).execute().use { adopt(contract, it) }
+    }
+
+    /** Signs in with the gateway's answer to a request that the app has sent itself, like that of a passkey. Returns its body. */
+    fun adopt(contract: AuthContract, response: Response): JSONObject {
+        val answer = response.json()
+        if (!response.isSuccessful) throw refusal(answer, response.code)
+        val new = answer?.let { contract.tokens(it) }
+        if (answer == null || new == null) throw AuthException.Unavailable()
+        synchronized(lock) {
+            val former = listOfNotNull(session.tokens?.takeIf { it.contract.opensGuests })
+            keep(Session(new, (session.guests + former).filter { it.account == null || it.account != new.account }))
         }
+        return answer
     }
 
     /**
@@ -156,7 +162,7 @@ class AuthManager(
             client.newCall(request("$path/merge", body)).execute().use { response ->
                 val answer = response.json()
                 if (response.code == 200 && answer?.has("merged_from") == true) return@use replace(guest, null)
-                val refusal = refusal(answer, response)
+                val refusal = refusal(answer, response.code)
                 // 400: its session has ended. 409: it has become an account that something signs in to.
                 if (refusal is AuthException.Refused && response.code in setOf(400, 409)) replace(guest, null)
                 throw refusal
@@ -229,7 +235,10 @@ class AuthManager(
                 return new
             }
             // Nothing else ends a session: neither 5xx nor 429, nor a page of the hotel's network.
-            if (status in setOf(400, 401) && answer?.let { code(it) } != null) {
+            val refused = answer?.let { code(it) }?.first
+            if (status in setOf(400, 401) && refused != null) {
+                // The session goes on: the app can send a proof of the device's key, or let the user sign in.
+                if (refused.startsWith("DEVICE_PROOF_", ignoreCase = true)) throw refusal(answer, status)
                 replace(old, null)
                 throw AuthException.SignedOut()
             }
@@ -283,9 +292,9 @@ class AuthManager(
         null
     }
 
-    private fun refusal(answer: JSONObject?, response: Response): AuthException {
+    private fun refusal(answer: JSONObject?, status: Int): AuthException {
         val (code, message) = answer?.let { code(it) } ?: return AuthException.Unavailable()
-        return if (response.code < 500) AuthException.Refused(response.code, code, message) else AuthException.Unavailable()
+        return if (status < 500) AuthException.Refused(status, code, message) else AuthException.Unavailable()
     }
 
     /** Code and message of a refusal in the form of any contract. */

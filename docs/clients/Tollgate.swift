@@ -71,7 +71,8 @@ struct AuthContract: Codable, Equatable, Sendable {
 enum AuthError: Error, Equatable {
     /// There is no session, or the gateway has ended it: show the sign-in.
     case signedOut
-    /// The gateway refused a sign-in or a merge. `code` is for the app (`ACCOUNT_BANNED`, `NOT_A_GUEST`), `message` for people.
+    /// The gateway refused a sign-in or a merge, or a refresh for its proof of the device's key (`DEVICE_PROOF_REQUIRED`), which ends no
+    /// session. `code` is for the app (`ACCOUNT_BANNED`, `NOT_A_GUEST`), `message` for people.
     case refused(status: Int, code: String, message: String)
     /// No answer said whether the session still exists. It is kept: try again later.
     case unavailable
@@ -111,7 +112,13 @@ actor AuthManager {
     ) async throws -> Data {
         var request = request(contract.base + path, try JSONEncoder().encode(body))
         if keepsAccount { request = Self.authorized(request, try await renewed()) }
-        let (data, response) = try await network.data(for: request)
+        return try adopt(contract, try await network.data(for: request))
+    }
+
+    /// Signs in with the gateway's answer to a request that the app has sent itself, like that of a passkey. Returns its body.
+    @discardableResult
+    func adopt(_ contract: AuthContract, _ answer: (Data, URLResponse)) throws -> Data {
+        let (data, response) = answer
         guard (200..<300).contains(response.status) else { throw Self.refusal(data, response) }
         guard let new = contract.tokens(in: data) else { throw AuthError.unavailable }
         var next = session
@@ -198,7 +205,9 @@ actor AuthManager {
                 return new
             }
             // Nothing else ends a session: neither 5xx nor 429, nor a page of the hotel's network.
-            if [400, 401].contains(response.status), Self.code(in: data) != nil {
+            if [400, 401].contains(response.status), let refused = Self.code(in: data) {
+                // The session goes on: the app can send a proof of the device's key, or let the user sign in.
+                if refused.code.uppercased().hasPrefix("DEVICE_PROOF_") { throw Self.refusal(data, response) }
                 try replace(old, with: nil)
                 throw AuthError.signedOut
             }
