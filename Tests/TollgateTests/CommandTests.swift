@@ -1,4 +1,6 @@
 import Credentials
+import Issuers
+import Settings
 import System
 import Testing
 import Wire
@@ -201,6 +203,21 @@ import Workbench
         #expect(late.exitCode == 1)
         #expect(late.output.contains(#""accepted":false,"reason":"expired""#))
         #expect(run("token", "inspect", "-", input: token + "\n").exitCode == 0)
+    }
+
+    @Test func aTokenOfADeviceKeySaysThatItNeedsAProof() throws {
+        let configuration = try #require(load("TOLLGATE_DATA_DIR=\(folder.path)\n" + oneRoute).configuration)
+        let key = try KeyStore.open(IssuersPlan(configuration), now: start.wall).active
+        var claims = TokenClaims(
+            issuer: configuration.settings.issuer, audience: configuration.settings.audience, subject: "ada", issuedAt: start.wall.seconds,
+            expiresAt: start.wall.seconds + 600)
+        for isBound in [true, false] {
+            claims.deviceKey = isBound ? String(repeating: "A", count: 43).withRawBytes { KeyThumbprint(base64url: $0) } : nil
+            let token = try key.issue(claims)
+            let shown = run("token", "inspect", token)
+            #expect(shown.exitCode == 0 && shown.output.contains("each request needs a proof of the key in cnf (DPoP)") == isBound)
+            #expect(run("token", "inspect", token, "--json").output.contains(#""needs_proof":\#(isBound)"#))
+        }
     }
 
     @Test func aForgedTokenIsRefused() {

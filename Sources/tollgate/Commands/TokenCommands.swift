@@ -222,6 +222,9 @@ enum InspectCommand {
             rows.append(["issuer", trust.issuers[token.issuerIndex].name])
             rows.append(["expires", "\(ISO8601.text(WallTime(seconds: token.expiresAt))), in \(token.expiresAt - now.seconds) s"])
             if let session { rows.append(["session", session.text]) }
+            if token.owner != nil {
+                rows.append(["device key", "each request needs a proof of the key in cnf (DPoP), except on routes with proof=off"])
+            }
             let hasEnded = session?.hasEnded == true
             rows.append(["verdict", hasEnded ? "refused: \(endedReason), \(endedText)" : "accepted"])
             return CommandResult(output: CheckTable.table(["PART", "WHAT"], rows), exitCode: hasEnded ? 1 : 0)
@@ -247,6 +250,7 @@ enum InspectCommand {
                 json.field("algorithm", token.algorithm.name)
                 json.field("expires_at", Int(token.expiresAt))
                 json.optional("session", session?.text)
+                json.field("needs_proof", token.owner != nil)
                 if session?.hasEnded == true {
                     json.field("reason", endedReason)
                     json.field("description", endedText)
