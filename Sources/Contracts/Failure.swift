@@ -54,6 +54,10 @@ struct Failure: Error, Equatable, Sendable {
         return failure
     }
 
+    /// 409 for the removal of the last way to sign in.
+    static let lastIdentity = Failure(
+        409, "LAST_IDENTITY", "Nothing else is left to sign in with. Add an email, a password, a provider or a passkey first.")
+
     /// 400 for a provider that the contract knows and the operator has not set up.
     static func isOff(_ provider: Provider) -> Failure {
         let names = [Provider.apple: "Apple", .google: "Google"]

@@ -154,7 +154,7 @@ struct AccountEndpoints: AccountCalls {
         ) { (refused: UnlinkRefusal) in
             switch refused {
             case .notLinked: missing
-            case .last: Failure(409, "LAST_IDENTITY", "Nothing else is left to sign in with. Add an email, a password or a provider first.")
+            case .last: .lastIdentity
             case .sessionEnded: gone
             }
         }

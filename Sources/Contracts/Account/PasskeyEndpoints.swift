@@ -176,10 +176,7 @@ struct PasskeyEndpoints: AccountCalls {
         case .registered: invalid("This passkey is registered already.")
         case .full: invalid("An account may have \(Passkey.most) passkeys: remove one first.")
         case .unknown: Failure(401, "PASSKEY_UNKNOWN", "No account has this passkey.")
-        case .last:
-            Failure(
-                409, "LAST_IDENTITY", "Nothing else is left to sign in with. Add another passkey, an email, a password or a provider first."
-            )
+        case .last: .lastIdentity
         case .notGuest:
             Failure(409, "NOT_A_GUEST", "The account is no guest: leave out contract to add a passkey to it, or the token to sign up.")
         case .sessionEnded: Failure(.unauthorized(.revoked), in: dialect)
