@@ -26,7 +26,7 @@ extension Setting {
 /// `TOLLGATE_PASSKEY`: the domain that passkeys are for.
 package struct PasskeySettings: Hashable, Sendable {
     package var rpID = ""
-    /// Shown by authenticators; `TOLLGATE_APP_NAME` unless the line has one.
+    /// Shown by authenticators; `TOLLGATE_APP_NAME`, else the domain, unless the line has one.
     package var rpName = ""
     /// Further pages that may use them.
     package var origins: [String] = []
@@ -62,7 +62,7 @@ extension PasskeySettings: OptionTarget {
         LineOption("rp-id", \.rpID, .plain(rpID), values: "example.org", "the domain; passkeys are lost when it changes")
         LineOption(
             "rp-name", \.rpName, .text, values: "Example",
-            "the name that authenticators show, without blanks; `TOLLGATE_APP_NAME` by default")
+            "the name that authenticators show, without blanks; by default `TOLLGATE_APP_NAME`, else the domain")
         LineOption(
             "origins", list: \.origins, "https://app.example.org", "further pages that may use them, at the domain or below",
             TypedText.origin)
@@ -160,7 +160,9 @@ extension ConfigurationReader {
     /// Gives passkeys their name, and reports links that no app opens.
     mutating func checkPasskeys() {
         let name = configuration.appName
-        if configuration.passkey?.rpName.isEmpty == true { configuration.passkey?.rpName = name }
+        if let passkey = configuration.passkey, passkey.rpName.isEmpty {
+            configuration.passkey?.rpName = name.isEmpty ? passkey.rpID : name
+        }
         if configuration.passkey?.rpID.isEmpty == false, configuration.account == nil {
             warn(.passkey, "has no endpoints, set \(Setting.account.name) to a path like /account")
         }

@@ -48,6 +48,7 @@ import Workbench
         let hashes = [10, 255].map { "android:apk-key-hash:" + Base64URL.encode([UInt8](repeating: $0, count: 32).rawBytes) }
         #expect(made.passkeyOrigins == Set(["https://example.org", "https://app.example.org"] + hashes))
         #expect(made.passkey?.rpName == "Example")
+        #expect(try settings(Self.apps.replacing("TOLLGATE_APP_NAME=Example", with: "")).passkey?.rpName == "example.org")
         let pages = [
             ("https://app.example.org/", "https://app.example.org"), ("https://example.org:8443", "https://example.org:8443"),
             ("http://a.example.org", nil), ("https://badexample.org", nil), ("https://example.org.evil.test", nil),
