@@ -17,6 +17,9 @@ import Workbench
         #expect(configuration.settings.adminListeners.map(\.address.description) == ["127.0.0.1:9090"])
         #expect(configuration.settings.upstreams.flatMap { $0.bases.map(\.text) } == ["http://127.0.0.1:9001"])
         #expect(Set(configuration.settings.routes.map(\.rule.auth)) == [.none, .optional, .required])
+        let whole = load(try packageFile("config/development.env").replacing("\n#TOLLGATE_", with: "\nTOLLGATE_"))
+        #expect(whole.findings.faults == [] && whole.findings.warnings == [])
+        #expect(whole.configuration?.settings.passkey != nil && whole.configuration?.settings.factor == .offered)
     }
 
     @Test func theProductionExampleWorksAsItIs() throws {
