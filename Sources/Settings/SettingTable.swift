@@ -149,7 +149,8 @@ package struct PlainSettings: Sendable {
         "TOLLGATE_MAIL_FROM", .text, "The sender of mails, `Example <no-reply@example.org>`. Needed with `SMTP_URL`.")
     package let appName = ValueSetting<String>(
         "TOLLGATE_APP_NAME", .text, shown: "the name in `TOLLGATE_MAIL_FROM`, else the host of `TOLLGATE_PUBLIC_URL`",
-        "The name of the app in mails and SMS.")
+        "The name of the app in mails and SMS, in [authenticator apps](second-factor.md), and at [passkeys](passkeys.md) without `rp-name=`."
+    )
 }
 
 /// The other settings, each with its property of `Configuration`, and the order of reading and of the reference.

@@ -162,7 +162,8 @@ package struct Administration: Sendable {
         return false
     }
 
-    /// Removes the second factor of an account, for a user who has lost it, who is told; false if it has none.
+    /// Removes the second factor of an account, for a user who has lost it, with a notice whatever `TOLLGATE_NOTICES` names; false if it
+    /// has none.
     package func resetFactors(_ user: UUID) async throws(AccountError<AdministrationRefusal>) -> Bool {
         var audit = context.audit(by: actor)
         audit.notices = [.factor]

@@ -76,7 +76,8 @@ extension AdminOperation {
             access: .scope(.usersWrite), answers: ChangedBan.shape, refusals: [404]
         ) { api, call in try await api.operator.unban(try call.user) },
         AdminOperation(
-            "DELETE", "users/{id}/factors", "resetFactors", "Removes the second factor of an account, whose user is told",
+            "DELETE", "users/{id}/factors", "resetFactors",
+            "Removes the second factor of an account, whose user is told where `TOLLGATE_NOTICES` is set",
             access: .scope(.usersWrite), answers: ResetFactors.shape, refusals: [404]
         ) { api, call in try await api.operator.resetFactors(try call.user) },
         AdminOperation(

@@ -106,7 +106,7 @@ function unban(user) {
 function resetFactors(user) {
   return confirm({
     title: "Remove the second factor?", button: "Remove the second factor",
-    text: `${nameOf(user)} signs in without one and is told by mail. Make sure that it is the user who asks.`,
+    text: `${nameOf(user)} signs in without one, and is told where TOLLGATE_NOTICES is set. Make sure that it is the user who asks.`,
     async action() {
       const { removed } = await ask("DELETE", ["users", user.id, "factors"]);
       toast(removed ? `${nameOf(user)} has no second factor now.` : `${nameOf(user)} had no second factor.`);

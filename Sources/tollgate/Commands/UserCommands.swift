@@ -95,7 +95,7 @@ extension Command {
         },
         Command.overAccounts(
             "user reset-factors USER",
-            "removes the second factor of a user who has lost it, with the backup codes; the user is told by mail"
+            "removes the second factor of a user who has lost it, with the backup codes; the user is told where TOLLGATE_NOTICES is set"
         ) { call in
             { accounts in
                 let reset = try await accounts.operator.resetFactors(call.operands[0])
