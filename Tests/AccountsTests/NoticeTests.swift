@@ -51,6 +51,26 @@ import Wire
         #expect(told(office).count == 2)
     }
 
+    /// Where any notice is sent; of their own changes users are told where the setting names the factor.
+    @Test func aResetOfTheSecondFactorIsToldWhateverIsNamed() async throws {
+        let office = try AccountsFixture(notices: [.password])
+        let ada = try await proven(office, "a@x")
+        var context = AccountContext(
+            store: office.store, clock: office.clock.accountClock, random: { [UInt8](repeating: 1, count: $0) }, notice: { _ in })
+        context.notices = [.password]
+        let factors = Factors(
+            context: context, sessions: office.sessions, limiter: office.limiter, secret: AccountsFixture.secret, issuer: "App")
+        _ = try await factors.enrol(ada.callerSession, by: office.caller)
+        let secret = [UInt8](repeating: 1, count: OneTimePassword.secretBytes)
+        let code = OneTimePassword.code(of: secret, step: office.clock.now.seconds / 30)
+        try await factors.prove(code, enrols: true, ada.callerSession, by: office.caller)
+        try await notices(office).sendDue()
+        #expect(told(office).isEmpty)
+        #expect(try await office.administration.resetFactors(ada.account.id))
+        try await notices(office).sendDue()
+        #expect(told(office).map(\.kind) == [.factorRemoved])
+    }
+
     @Test func aFormerEmailTakesItsAccountBack() async throws {
         let office = try AccountsFixture(notices: [.email])
         let notices = notices(office)
