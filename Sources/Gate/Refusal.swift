@@ -121,6 +121,8 @@ package enum Refusal: Equatable, Sendable {
     package enum Unavailable: Equatable, Sendable {
         /// The issuer's keys have never been fetched.
         case keys
+        /// The keys of the attestation's issuer have never been fetched.
+        case attestationKeys
         /// The accounts cannot be read.
         case accounts
         /// The expired token cannot be refreshed now.

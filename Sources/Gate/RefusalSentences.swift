@@ -46,6 +46,7 @@ extension Refusal {
         case .notImplemented: "The request asks for what is not implemented here."
         case .badGateway: "The service behind the gateway failed."
         case .unavailable(.keys, _): "The access token cannot be checked at the moment. Try again later."
+        case .unavailable(.attestationKeys, _): "The attestation of the app cannot be checked at the moment. Try again later."
         case .unavailable(.accounts, _): "The account cannot be looked up at the moment. Try again later."
         case .unavailable(.refresh, _): "The access token cannot be refreshed at the moment. Try again later."
         case .unavailable(.limits, _), .unavailable(.upstream, _), .unavailable(.overload, _):

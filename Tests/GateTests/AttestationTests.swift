@@ -83,6 +83,8 @@ import Wire
         let harness = try Self.harness(trust: Self.trust(nil))
         let asked = harness.get("/one/x", "X-Check: \(Self.token())")
         #expect(asked.status == 503 && asked.issuerToRefetch == 1 && asked.headers == ["Retry-After: 10"])
+        let verdict = try #require(asked.explanation.step("verdict"))
+        #expect(verdict.contains("The attestation of the app cannot be checked") && !verdict.contains("access token"))
         #expect(harness.get("/one/x").status == 403 && harness.get("/plain/x", token: AdmissionHarness.token()).status == 0)
         let fetched = try harness.admission.policy.replacing(trust: Self.trust(), version: 2)
         harness.admission.adopt(fetched)

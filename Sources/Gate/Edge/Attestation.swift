@@ -83,7 +83,7 @@ extension Admission {
             }
             decision.attestation = AuthReason(fault)
             decision.effects.keysWanted = fault.issuerWithoutKeys ?? fault.issuerOfUnknownKey
-            if fault.issuerWithoutKeys != nil { refusal = .unavailable(.keys, retryAfterSeconds: Self.keysRetrySeconds) }
+            if fault.issuerWithoutKeys != nil { refusal = .unavailable(.attestationKeys, retryAfterSeconds: Self.keysRetrySeconds) }
         }
         guard !plan.isShadowed else {
             decision.shadowed.insert(.attestation)
