@@ -52,7 +52,9 @@ extension ConfigurationReader {
         if configuration.factor != .off, configuration.account == nil {
             fault(.factor, "\(needed) \(Setting.account.name) to a path like /account")
         }
-        for route in configuration.routes where route.rule.factorSeconds != nil && configuration.factor == .off {
+        // A value with a fault leaves the choice at off, too.
+        guard text(.factor) == "off" else { return }
+        for route in configuration.routes where route.rule.factorSeconds != nil {
             findings.fault(route, "has factor=, which \(needed) \(Setting.factor.name)=offered")
         }
     }
