@@ -2,11 +2,12 @@ package import Accounts
 internal import Credentials
 internal import Wire
 
-/// An account with its identities, passkeys, grants and sessions.
+/// An account with its identities, passkeys, second factor, grants and sessions.
 package struct AccountDetails: Sendable, Recorded {
     package let view: AccountView
     package let identities: [LinkedIdentity]
     package let passkeys: [Passkey]
+    package let factors: [KeptFactor]
     package let grants: [ActorName]
     package let sessions: [Session]
 
@@ -14,6 +15,7 @@ package struct AccountDetails: Sendable, Recorded {
         self.view = view
         identities = try await directory.identities(of: view.account.id)
         passkeys = try await directory.passkeys(of: view.account.id)
+        factors = try await directory.factor(of: view.account.id).map { [$0] } ?? []
         grants = try await directory.grants(of: view.account.id)
         sessions = try await directory.sessions(of: view.account.id)
     }
@@ -23,7 +25,8 @@ package struct AccountDetails: Sendable, Recorded {
         AccountView.record.fields(of: \.view) + [
             .has("grants", about: "Of tiers; the highest that has not ended counts", \.view.account.entitlement.grants),
             .has("merges", about: "Accounts merged into this one of which services may still keep something", \.view.account.merges),
-            .has("identities", \.identities), .has("passkeys", \.passkeys), .has("actors", \.grants), .has("sessions", \.sessions),
+            .has("identities", \.identities), .has("passkeys", \.passkeys), .has("factors", \.factors), .has("actors", \.grants),
+            .has("sessions", \.sessions),
             .has("metadata", .anything, \.view.account.metadata.json), .has("attributes", .anything, \.view.account.attributes.json),
         ])
 }
@@ -52,6 +55,13 @@ extension Passkey: Recorded {
     ])
 }
 
+extension KeptFactor: Recorded {
+    package static let record = Record<Self>([
+        .has("type", .words(["totp"])) { _ in "totp" }, .may("created_at", about: "When its first code came", \.confirmedAt),
+        .has("backup_codes", about: "Those that are left", \.backupCodes),
+    ])
+}
+
 extension ActorName: Recorded {
     package static let record = Record<Self>([.has("type", \.type), .has("id", \.id)])
 }
@@ -62,6 +72,7 @@ extension Session: Recorded {
         .may("device_name", \.deviceName),
         .may("device_key", about: "The thumbprint of the key that it is bound to") { $0.deviceKey?.text },
         .may("address", \.address?.text), .has("created_at", \.createdAt), .has("last_used_at", \.usedAt),
+        .may("factor_proven_at", about: "When it proved a second factor last", \.factorAt),
         .has("expires_at", about: "Unless it is refreshed before", \.deadline),
     ])
 }

@@ -329,8 +329,26 @@ import Workbench
         let json = try await run(["user", "show", id.text, "--json"]).output
         #expect(
             json
-                == #"{"id":"\#(id)","email":"ada@example.org","email_confirmed_at":"\#(time)","name":"Ada Lovelace","given_name":"Ada","family_name":"Lovelace","has_password":false,"opened_by":"provider","created_at":"\#(time)","updated_at":"\#(time)","tier":"premium","tier_until":"2027-01-15T09:00:00.000Z","has_active_subscription":true,"grants":[{"source":"operator","tier":"premium","until":"2027-01-15T09:00:00.000Z"}],"merges":[],"identities":[{"provider":"apple","subject":"001234.abc","linked_at":"\#(time)"}],"passkeys":[],"actors":[{"type":"team","id":"42"}],"sessions":[{"id":"\#(session)","contract":"provider","device":"App/1.0 (iPhone)","address":"192.0.2.7","created_at":"\#(time)","last_used_at":"\#(time)","expires_at":"2027-02-14T07:59:00.000Z"}],"metadata":{},"attributes":{}}"#
+                == #"{"id":"\#(id)","email":"ada@example.org","email_confirmed_at":"\#(time)","name":"Ada Lovelace","given_name":"Ada","family_name":"Lovelace","has_password":false,"opened_by":"provider","created_at":"\#(time)","updated_at":"\#(time)","tier":"premium","tier_until":"2027-01-15T09:00:00.000Z","has_active_subscription":true,"grants":[{"source":"operator","tier":"premium","until":"2027-01-15T09:00:00.000Z"}],"merges":[],"identities":[{"provider":"apple","subject":"001234.abc","linked_at":"\#(time)"}],"passkeys":[],"factors":[],"actors":[{"type":"team","id":"42"}],"sessions":[{"id":"\#(session)","contract":"provider","device":"App/1.0 (iPhone)","address":"192.0.2.7","created_at":"\#(time)","last_used_at":"\#(time)","expires_at":"2027-02-14T07:59:00.000Z"}],"metadata":{},"attributes":{}}"#
                 + "\n")
+    }
+
+    @Test func aSecondFactorIsShownWithItsProof() async throws {
+        let (store, id, session) = (try store(), newID(1), newID(2))
+        let new = NewAccount(id: id, openedBy: .password, email: try EmailAddress("ada@example.org"))
+        _ = try await store.open(new, session: NewSession(id: session, contract: .password, device: "App"), audit(-60))
+        let caller = CallerSession(user: id, session: session)
+        let factor = KeptFactor(id: newID(3), sealed: [1], createdAt: audit(-60).now)
+        #expect(try await store.enrol(factor, by: caller, audit(-60)) == .done)
+        #expect(try await run("user show ada@example.org --json").output.contains(#""factors":[],"#), "it waits for its first code")
+        #expect(try await store.prove(.code(step: 100, of: factor.id, enrols: true), by: caller, audit(-60)) == .done)
+        #expect(try await store.setBackupCodes([[1], [2]], by: caller, audit(-60)) == .done)
+        let (shown, time) = (try await run("user show ada@example.org").output, "2027-01-15T07:59:00.000Z")
+        #expect(shown.contains("factor    authenticator app, set up at \(time), backup codes left: 2\n"), "\(shown)")
+        #expect(shown.contains("App, second factor proven at \(time)\n"), "\(shown)")
+        let json = try await run("user show ada@example.org --json").output
+        #expect(json.contains(#""factors":[{"type":"totp","created_at":"\#(time)","backup_codes":2}]"#), "\(json)")
+        #expect(json.contains(#""factor_proven_at":"\#(time)""#), "\(json)")
     }
 
     @Test func aMergedAccountIsShownAsTheOther() async throws {

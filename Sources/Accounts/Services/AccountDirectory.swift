@@ -61,6 +61,12 @@ package struct AccountDirectory: Sendable {
         try await context.ask(await context.store.passkeys(of: user))
     }
 
+    /// nil without one, and before its first code.
+    package func factor(of user: UUID) async throws(AccountFailure) -> KeptFactor? {
+        let factor = try await context.ask(await context.store.factor(of: user))
+        return factor?.confirmedAt == nil ? nil : factor
+    }
+
     /// nil if there never was such an account.
     package func standing(of user: UUID) async throws(AccountFailure) -> AccountStanding? {
         try await context.ask(await context.store.standing(of: user))

@@ -19,7 +19,9 @@ function device(session) {
   const text = session.device;
   const shown = text && text.length > 120 ? `${text.slice(0, 120)}…` : text;
   const key = session.device_key && [" ", h("span", { class: "badge good", title: session.device_key }, "device key")];
-  return [titleOf(session), key, text && h("span", { title: text, class: "quiet small block device" }, shown)];
+  const proof = session.factor_proven_at
+    && h("span", { class: "quiet small block" }, "Second factor proven ", when(session.factor_proven_at));
+  return [titleOf(session), key, proof, text && h("span", { title: text, class: "quiet small block device" }, shown)];
 }
 
 const proven = (text, at) => text && [text, " ", at ? badge("confirmed", "good") : badge("not confirmed", "warn")];
@@ -196,6 +198,10 @@ const passkeys = (user, changed) => user.passkeys?.length > 0 ? h("ul", { class:
     async onclick() { if (await removePasskey(user, id, name)) changed("account-title"); },
   }, "Remove")))) : null;
 
+/// The second factor, with the backup codes that are left.
+const factors = (user) => user.factors?.map(({ created_at: at, backup_codes: left }) =>
+  ["authenticator app", at && [" since ", when(at)], `, backup codes left: ${count(left)}`]);
+
 function sessionTable(user, changed) {
   const list = table({
     caption: "Sessions", key: ({ id }) => id,
@@ -231,8 +237,8 @@ function show(user, log, purchases, changed) {
     type: "button", id: "ban", class: isBanned(user) ? "" : "danger-text",
     async onclick() { if (await (isBanned(user) ? unban(user) : ban(user))) changed("ban"); },
   }, isBanned(user) ? "Lift the ban" : "Ban the account");
-  const factorsButton = h("button", {
-    type: "button", id: "reset-factors", async onclick() { if (await resetFactors(user)) changed("reset-factors"); },
+  const factorsButton = user.factors?.length > 0 && h("button", {
+    type: "button", async onclick() { if (await resetFactors(user)) changed("account-title"); },
   }, "Remove the second factor");
   const attributesButton = h("button", {
     type: "button", id: "change-attributes", async onclick() { if (await changeAttributes(user)) changed("change-attributes"); },
@@ -251,6 +257,7 @@ function show(user, log, purchases, changed) {
         ["Closed", user.erased_at && ["erased at ", when(user.erased_at)]],
         ["Identities", codes(user.identities?.map(({ provider, subject }) => `${provider}:${subject}`))],
         ["Passkeys", passkeys(user, changed)],
+        ["Second factor", user.factors?.length > 0 ? factors(user) : "none"],
         ["Merged", merges(user, changed)],
         ["May act as", codes(user.actors?.map(({ type, id }) => `${type} ${id}`))],
         ["Metadata", metadata === "{}" ? null : h("pre", { class: "small" }, metadata)],

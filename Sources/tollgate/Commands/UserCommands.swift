@@ -207,6 +207,10 @@ extension AccountDetails {
             let used = passkey.lastUsedAt.map { ", last used at \(ISO8601.text($0))" } ?? ""
             rows.append(["passkey", "\(passkey.id) \(passkey.name), added at \(ISO8601.text(passkey.createdAt))\(used)"])
         }
+        for factor in factors {
+            let since = factor.confirmedAt.map { ", set up at \(ISO8601.text($0))" } ?? ""
+            rows.append(["factor", "authenticator app\(since), backup codes left: \(factor.backupCodes)"])
+        }
         for actor in grants { rows.append(["acts as", "\(actor.type) \(actor.id)"]) }
         if view.account.metadata != .empty { rows.append(["metadata", view.account.metadata.json.rawBytes.text]) }
         if view.account.attributes != .none { rows.append(["attributes", view.account.attributes.json.rawBytes.text]) }
@@ -220,7 +224,8 @@ extension AccountDetails {
                         session.id.text, session.contract.name, ISO8601.text(session.createdAt), ISO8601.text(session.usedAt),
                         session.address?.text ?? "",
                         visible(session.deviceName ?? session.device ?? "")
-                            + (session.deviceKey == nil ? "" : ", bound to its key"),
+                            + (session.deviceKey == nil ? "" : ", bound to its key")
+                            + (session.factorAt.map { ", second factor proven at \(ISO8601.text($0))" } ?? ""),
                     ]
                 })
     }
