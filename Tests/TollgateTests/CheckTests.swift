@@ -305,6 +305,36 @@ import Workbench
         #expect(Set(names).isSubset(of: described), "\(Set(names).subtracting(described))")
     }
 
+    @Test func theRulesOfAccountsAreShown() {
+        let attestation = Self.attestation.map(\.option).joined(separator: " ")
+        let loaded = load(
+            """
+            TOLLGATE_ACCOUNT=/account
+            TOLLGATE_PASSKEY="rp-id=example.org origins=https://app.example.org"
+            TOLLGATE_FACTOR=required:premium
+            TOLLGATE_ATTEST_A="\(attestation)"
+            TOLLGATE_ATTEST_SIGNIN="A shadow=attest"
+            TOLLGATE_DEVICE_KEY_PASSWORD=off
+            TOLLGATE_DEVICE_KEY_DLAUTH=required
+            TOLLGATE_DPOP_NONCE=on
+            \(oneRoute)
+            """)
+        #expect(loaded.findings.faults == [])
+        let (table, json) = (CheckCommand.run(loaded, json: false).output, CheckCommand.run(loaded, json: true).output)
+        let shown = """
+            FOR ACCOUNTS     IS
+            passkey_domain   example.org
+            passkey_origins  https://app.example.org https://example.org
+            second_factor    required:premium
+            attest_signin    a shadow=attest
+            device_keys      dlauth:required password:off
+
+            """
+        #expect(table.contains(shown) && table.contains("dpop_nonce      on\n"), "\(table)")
+        #expect(json.contains(#""edge":{"dpop_nonce":["on"]},"accounts":{"passkey_domain":["example.org"],"#), "\(json)")
+        #expect(json.contains(#""second_factor":["required:premium"],"attest_signin":["a","shadow=attest"],"#), "\(json)")
+    }
+
     @Test func eventsToAPrivateAddressNeedTheirOption() {
         for (url, host) in [
             ("http://localhost:9/in", "localhost"), ("https://10.0.0.8/in", "10.0.0.8"), ("http://[::1]:9", "::1"),

@@ -54,10 +54,11 @@ enum CheckCommand {
         json.lines("internal_callers", settings.internals, settings.tiers)
         json.lines("version_gates", settings.versionGates, settings.tiers)
         json.lines("attestations", settings.attestations, settings.tiers)
-        json.key("edge")
-        json.beginObject()
-        for (name, words) in settings.edge { json.array(name, words) { $0.string($1) } }
-        json.endObject()
+        for (name, rows) in [("edge", settings.edge), ("accounts", settings.accountRules)] {
+            json.object(name) { json in
+                for (name, words) in rows { json.array(name, words) { $0.string($1) } }
+            }
+        }
         json.lines("admin_tokens", settings.scopedAdminTokens, settings.tiers)
         ShownRoutes.plain.writeMembers(ShownRoutes(configuration), &json)
         json.array("refused_spellings", configuration.routePairs) { json, pair in
@@ -87,13 +88,33 @@ extension GatewayConfiguration {
 }
 
 extension Configuration {
+    /// Settings that `check` shows by name, with their words.
+    fileprivate typealias Shown = [(name: StaticString, words: [String])]
+
     /// The settings of the edge that hold for all routes.
-    fileprivate var edge: [(name: StaticString, words: [String])] {
+    fileprivate var edge: Shown {
         let scopes = zip(tiers.names, tierScopes).filter { !$1.isEmpty }.map { "\($0)=\($1.joined(separator: ","))" }
         let orders = acmeDirectory.map { [self.acmeChallenge.rawValue, maskingURLSecrets($0)] } ?? []
-        let all: [(name: StaticString, words: [String])] = [
+        let all: Shown = [
             ("certificates", acmeDirectory == nil ? [] : certificateNames), ("ordered_by", orders), ("hsts", strictTransport.list),
-            ("deny_from", denyFrom?.words ?? []), ("scopes", scopes),
+            ("deny_from", denyFrom?.words ?? []), ("scopes", scopes), ("dpop_nonce", self.asksForNonces ? ["on"] : []),
+        ]
+        return all.filter { !$0.words.isEmpty }
+    }
+
+    /// The settings by which users of accounts sign in and prove who they are.
+    fileprivate var accountRules: Shown {
+        let attested = attestedSignIn.map { [$0.name] + ($0.isShadowed ? ["shadow=attest"] : []) }
+        let proof =
+            switch factor {
+            case .off: [String]()
+            case .offered: ["offered"]
+            case .required(let tier): ["required:\(tiers.name(of: tier))"]
+            }
+        let keys = deviceKeys.map { "\($0.name.dropFirst(Setting.deviceKey.name.count).lowercased()):\($0.value)" }
+        let all: Shown = [
+            ("passkey_domain", passkey.map { [$0.rpID] } ?? []), ("passkey_origins", passkeyOrigins.sorted()),
+            ("second_factor", proof), ("attest_signin", attested ?? []), ("device_keys", keys.sorted()),
         ]
         return all.filter { !$0.words.isEmpty }
     }
@@ -135,8 +156,8 @@ enum CheckTable {
             + lines("VERSION GATE", settings.versionGates, tiers)
             + lines("ATTESTATION", settings.attestations, tiers)
             + lines("ADMIN TOKEN", settings.scopedAdminTokens, tiers)
-        if !settings.edge.isEmpty {
-            text += "\n" + table(["FOR ALL ROUTES", "IS"], settings.edge.map { ["\($0.name)", $0.words.joined(separator: " ")] })
+        for (head, rows) in [("FOR ALL ROUTES", settings.edge), ("FOR ACCOUNTS", settings.accountRules)] where !rows.isEmpty {
+            text += "\n" + table([head, "IS"], rows.map { ["\($0.name)", $0.words.joined(separator: " ")] })
         }
         let routes = settings.routes.map { route($0, configuration) } + configuration.endpoints.map { endpoint($0, settings.corsRule) }
         text += "\n" + table(["ROUTE", "MATCHES", "UPSTREAM", "AUTH", "TIER", "LIMIT", "MORE"], routes)
