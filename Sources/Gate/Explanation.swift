@@ -112,7 +112,9 @@ package struct Explanation: Sendable, Equatable {
     private mutating func addVerdict(_ note: borrowing DecisionRecord, _ policy: Policy) {
         switch note.verdict {
         case .forward(let upstream): add("verdict", "passes, to upstream \(upstream)")
-        case .local: add("verdict", "passes, to the gateway's own endpoint \(policy.rules[Int(note.routeIndex)].name)")
+        case .local:
+            let name = policy.rules[Int(note.routeIndex)].name
+            add("verdict", "passes, to the gateway's own endpoint \(name), which decides by itself")
         case .lookUp: add("verdict", "waits for the tier of user \(note.userID)")
         case .refresh: add("verdict", "waits for the refresh of user \(note.userID)'s expired token")
         case .answer(let status): add("verdict", "answered by the gateway itself: \(status)")

@@ -48,6 +48,14 @@ import Wire
         #expect(again.step("verdict") == "refused: 429 RATE_LIMITED, Too many requests. Try again later.")
     }
 
+    @Test func anOwnEndpointDecidesByItselfAfterTheSteps() throws {
+        var own = rule("account-factors", "/account/factors", auth: .none)
+        own.target = .local(3)
+        #expect(
+            try AdmissionHarness([own]).get("/account/factors").explanation.step("verdict")
+                == "passes, to the gateway's own endpoint account-factors, which decides by itself")
+    }
+
     @Test func whoSharesAStoredAnswerIsExplained() throws {
         let harness = try harness()
         let stored = "a stored answer for each tier that is at most 60 s old, else the upstream's"
