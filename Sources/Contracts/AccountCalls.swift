@@ -52,6 +52,7 @@ extension AccountCalls {
     }
 
     /// The caller's session, if it has proven the account's second factor lately, or there is none.
+    @discardableResult
     func requireFactor(_ request: ContractRequest, _ services: ContractServices) async throws(Failure) -> CallerSession {
         let session = try request.requiredSession()
         try await call(await services.sessions.requireFactor(session)) { (refused: RecencyRefusal) in Failure(refused, in: dialect) }
