@@ -161,7 +161,7 @@ package enum Refusal: Equatable, Sendable {
     /// The route is past its sunset.
     case gone
     /// The version of the app is below the floor of this gate of the policy, or missing where it is required.
-    case appUpdateRequired(gate: UInt8)
+    case appUpdateRequired(gate: UInt8, isVersionMissing: Bool = false)
     /// Requests of the client's address are not taken.
     case addressDenied(Address)
     /// The attestation of the app that the route asks for is missing, or does not hold.

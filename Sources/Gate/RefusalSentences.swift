@@ -56,6 +56,7 @@ extension Refusal {
         case .upstreamError: "The service behind the gateway answered with an error."
         case .maintenance: "The service is down for maintenance. Try again later."
         case .gone: "This part of the service has been retired."
+        case .appUpdateRequired(_, isVersionMissing: true): "The request must name the version of the app."
         case .appUpdateRequired: "This version of the app is too old. Install the update."
         case .addressDenied: "Requests from this address are not accepted."
         case .attestationRequired: "This needs an attestation that the app is genuine."

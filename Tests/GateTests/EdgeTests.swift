@@ -72,6 +72,20 @@ import Wire
         #expect(judged.explanation.steps.map(\.name) == ["client", "path", "route", "cors", "app", "verdict"])
     }
 
+    /// An update does not help an app that does not say which one it is.
+    @Test func aRequestWithoutAVersionIsToldWhichFieldToSend() throws {
+        let harness = try Self.harness(.required)
+        for (fields, sentence) in [
+            ("X-App-Platform: ios", "The request must name the version of the app in X-App-Version, like 4.2."),
+            ("X-App-Platform: ios\nX-App-Version: latest", "The request must name the version of the app in X-App-Version, like 4.2."),
+            ("X-App-Version: 9", "The request must name a known platform of the app in X-App-Platform."),
+            ("X-App-Platform: ios\nX-App-Version: 4.1", "This version of the app is too old. Install the update."),
+        ] {
+            let judged = harness.ask("GET /x HTTP/1.1\nHost: h\n" + fields)
+            #expect(judged.explanation.step("verdict") == "refused: 426 APP_UPDATE_REQUIRED, \(sentence)", "\(fields)")
+        }
+    }
+
     @Test func shadowModeCountsAndLetsPass() throws {
         let harness = try Self.harness(.required, shadow: .app)
         for fields in ["", "\nX-App-Platform: ios\nX-App-Version: 1"] {

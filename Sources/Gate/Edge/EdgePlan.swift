@@ -83,8 +83,9 @@ extension Admission {
 }
 
 extension Policy {
-    /// The message of a refusal that an operator wrote.
+    /// The message of a refusal that an operator wrote, or that names what they configured.
     package func message(of refusal: Refusal) -> String? {
+        if case .appUpdateRequired(let gate, isVersionMissing: true) = refusal { return missingVersion(gate) }
         guard case .maintenance(let route, let number, _) = refusal, gates.indices.contains(Int(route)),
             let plan = plans[Int(route)].edge, plan.maintenance.indices.contains(Int(number))
         else { return nil }
@@ -94,7 +95,7 @@ extension Policy {
     /// The members of a refusal beside its code.
     package func extras(of refusal: Refusal) -> [Envelope.Extra] {
         if case .premiumRequired = refusal { return upgrade }
-        guard case .appUpdateRequired(let gate) = refusal, let url = versionGate(gate)?.url else { return [] }
+        guard case .appUpdateRequired(let gate, _) = refusal, let url = versionGate(gate)?.url else { return [] }
         return [Envelope.Extra(name: "url", value: url)]
     }
 
@@ -102,7 +103,7 @@ extension Policy {
     package func upgradeProtocol(of refusal: Refusal) -> String? {
         switch refusal {
         case .upgradeRequired: "websocket"
-        case .appUpdateRequired(let gate): versionGate(gate)?.protocolText ?? "app"
+        case .appUpdateRequired(let gate, _): versionGate(gate)?.protocolText ?? "app"
         default: nil
         }
     }

@@ -88,7 +88,7 @@ extension Admission {
             decision.shadowed.insert(.app)
             return true
         }
-        decision.refuse(.appUpdateRequired(gate: chosen))
+        decision.refuse(.appUpdateRequired(gate: chosen, isVersionMissing: decision.appVersion == nil))
         return false
     }
 }
@@ -97,5 +97,13 @@ extension Policy {
     /// The gate of a refusal.
     func versionGate(_ number: UInt8) -> VersionGate? {
         versionGates.indices.contains(Int(number)) ? versionGates[Int(number)] : nil
+    }
+
+    /// Which field the app must send; nil if no gate says.
+    func missingVersion(_ number: UInt8) -> String? {
+        if let gate = versionGate(number) { return "The request must name the version of the app in \(gate.field), like 4.2." }
+        var fields: [String] = []
+        for field in versionGates.compactMap(\.platform?.field) where !fields.contains(field) { fields.append(field) }
+        return fields.isEmpty ? nil : "The request must name a known platform of the app in \(fields.joined(separator: " or "))."
     }
 }
