@@ -132,6 +132,44 @@ import Wire
         #expect(try await store.leave(caller, DeletionRule(graceSeconds: 0, recentSeconds: 1), at(600)) == .notRecent)
     }
 
+    /// As with an email that a session adds: a thief of an old session gets no newer sign-in, and no second factor.
+    @Test(arguments: Backend.allCases)
+    func aPasskeyOfAnOldSessionCarriesItsSignIn(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let guest = try await store.opened(nil, hash: nil, contract: .anonymous, at: at(10))
+        let (user, caller) = (guest.account.id, try caller(guest))
+        func signIn(_ id: String, _ seconds: Int64) async throws -> [WallTime?] {
+            var session = newSession()
+            session.factorAt = at(seconds).now
+            let used = try #require(await store.passkey(Array(id.utf8)))
+            let opened = try await store.signIn(used, spending: proof("\(id) \(seconds)"), session: session, at(seconds)).get().session
+            return [opened?.signedInAt, opened?.factorAt]
+        }
+        // Ten minutes, and the five of a challenge.
+        for (id, time, carried) in [("soon", 909, nil), ("late", 910, at(10).now)] as [(String, Int64, WallTime?)] {
+            _ = try await store.add(passkey(id, of: user), by: caller, spending: proof(id), at(time)).get()
+            #expect(try await store.passkey(Array(id.utf8))?.carriedAt == carried)
+        }
+        let free = 910 + at(0).contactAge
+        #expect(try await signIn("soon", 911) == [at(911).now, at(911).now])
+        #expect(try await signIn("late", free - 1) == [at(10).now, nil])
+        #expect(try await signIn("late", free) == [at(free).now, at(free).now])
+
+        let other = try await store.opened(nil, hash: nil, contract: .anonymous, at: at(10))
+        var new = NewAccount(id: other.account.id, openedBy: .dlauth)
+        new.guest = try self.caller(other)
+        var session = newSession()
+        session.factorAt = at(1_000).now
+        let joined = try await store.open(
+            new, with: passkey("guest", of: new.id), spending: proof("guest"), session: session, at(1_000)
+        )
+        .get()
+        #expect(joined.session?.signedInAt == at(10).now && joined.session?.factorAt == nil)
+        #expect(try await signIn("guest", 1_001) == [at(10).now, nil])
+    }
+
     /// The owner of an email takes an account over, and the passkeys of the user before go.
     @Test(arguments: Backend.allCases)
     func aTakeOverDropsPasskeysAndASweepSpentProofs(_ backend: Backend) async throws {

@@ -1,3 +1,4 @@
+internal import Credentials
 package import Wire
 
 /// The sign-ins that an account's credentials carry. A session that sets a credential has shown no other one for it, so a sign-in by that
@@ -57,6 +58,11 @@ extension Session {
     /// The sign-in that a credential carries if this session sets it.
     package var carried: WallTime { signedInAt ?? CarriedSignIns.unknown }
 
+    /// The sign-in that a passkey carries if this session adds it; nil if its challenge was issued after a recent sign-in.
+    package func carriedByPasskey(at now: WallTime) -> WallTime? {
+        isRecent(Self.recentSeconds + PasskeyChallenges.lifetimeSeconds, at: now) ? nil : carried
+    }
+
     /// When its user has signed in once they prove a credential again.
     package func signInRenewed(by carried: WallTime?, at now: WallTime) -> WallTime? {
         guard let carried else { return now }
@@ -65,10 +71,11 @@ extension Session {
 }
 
 extension NewSession {
-    /// The session as a sign-in by a credential opens it.
+    /// The session as a sign-in by a credential opens it. One that carries a sign-in proves no second factor.
     package func signed(by carried: WallTime?) -> NewSession {
         guard let carried else { return self }
         var session = self
+        session.factorAt = nil
         switch signIn {
         case _ where carried == CarriedSignIns.unknown: session.signIn = .unknown
         case .opening: session.signIn = .at(carried)

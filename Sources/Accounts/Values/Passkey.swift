@@ -21,6 +21,8 @@ package struct Passkey: Sendable, Equatable {
     package let createdAt: WallTime
     /// The last sign-in by it; nil if there was none.
     package var lastUsedAt: WallTime?
+    /// The sign-in that it carries until it is old enough (`CarriedSignIns`); nil if its user had signed in lately when it was added.
+    package var carriedAt: WallTime?
 
     package init(
         credentialID: [UInt8], user: UUID, publicKey: [UInt8], algorithm: SigningAlgorithm, signCount: UInt32, isBackupEligible: Bool,

@@ -17,9 +17,10 @@ extension SQLStore {
         _ passkey: Passkey, by session: CallerSession, spending proof: SpentProof, _ audit: AuditContext
     ) async throws(StoreFault) -> Result<Passkey, PasskeyRefusal> {
         try await database.write(locking: .account(passkey.user)) { sql throws(SQLFault) in
-            guard let account = try sql.lockedAccount(passkey.user), try sql.session(session.session)?.1.id == account.id else {
-                return .failure(.sessionEnded)
-            }
+            guard let account = try sql.lockedAccount(passkey.user), let open = try sql.session(session.session)?.0, open.user == account.id
+            else { return .failure(.sessionEnded) }
+            var passkey = passkey
+            passkey.carriedAt = open.carriedByPasskey(at: audit.now)
             if let refusal = try sql.refusal(of: passkey, on: account, spending: proof) { return .failure(refusal) }
             try sql.put(passkey, on: account, audit)
             try sql.notify(.passkeyAdded, account, detail: passkey.name, audit)
@@ -34,9 +35,11 @@ extension SQLStore {
             let guest = try sql.guest(new.guest, at: audit.now)
             // Something signs in to the guest's account since, or its session has ended.
             guard guest?.id == (new.guest == nil ? nil : new.id) else { return .failure(.challenge) }
-            var account = guest ?? new.account(now: audit.now)
+            var (account, passkey, session) = (guest ?? new.account(now: audit.now), passkey, session)
             if let refusal = try sql.refusal(of: passkey, on: account, spending: proof) { return .failure(refusal) }
-            if guest != nil {
+            if let caller = new.guest {
+                passkey.carriedAt = try sql.session(caller.session)?.0.carriedByPasskey(at: audit.now)
+                session = session.signed(by: passkey.carriedAt)
                 try sql.add(new.attributes, to: &account, audit)
             } else {
                 // Its id is of a challenge that was just spent.
@@ -58,7 +61,8 @@ extension SQLStore {
                 known.publicKey == used.publicKey
             else { return .failure(.unknown) }
             guard try sql.spend(proof) else { return .failure(.challenge) }
-            let opened = try sql.open(session, of: &account, audit)
+            let carried = audit.counted(known.carriedAt, since: known.createdAt)
+            let opened = try sql.open(session.signed(by: carried), of: &account, audit)
             try sql.change(
                 .unlogged, "UPDATE passkeys SET sign_count = $2, is_backed_up = $3, last_used_at = $4 WHERE credential = $1",
                 [.bytes(used.credentialID), .integer(Int64(used.signCount)), .flag(used.isBackedUp), .time(audit.now)])
@@ -110,18 +114,20 @@ extension SQLTransaction {
     fileprivate func passkeys(_ clauses: String, _ values: [SQLValue]) throws(SQLFault) -> [Passkey] {
         let columns = """
             credential, account, public_key, algorithm, sign_count, is_backup_eligible, is_backed_up, aaguid, transports, name, \
-            created_at, last_used_at
+            created_at, last_used_at, carried_at
             """
         return try rows("SELECT \(columns) FROM passkeys \(clauses)", values) { row throws(SQLFault) in
             let (credential, user, key, name) = (try row.bytes(), try row.id(), try row.bytes(), try row.text())
             guard let algorithm = SigningAlgorithm.allCases.first(where: { $0.name == name }) else {
                 throw .failed("the algorithm of a passkey cannot be read")
             }
-            return Passkey(
+            var passkey = Passkey(
                 credentialID: credential, user: user, publicKey: key, algorithm: algorithm, signCount: UInt32(clamping: try row.count()),
                 isBackupEligible: try row.flag(), isBackedUp: try row.flag(), aaguid: try row.id(),
                 transports: try row.text().split(separator: " ").map(String.init), name: try row.text(), createdAt: try row.time(),
                 lastUsedAt: try row.optionalTime())
+            passkey.carriedAt = try row.optionalTime()
+            return passkey
         }
     }
 
@@ -137,13 +143,14 @@ extension SQLTransaction {
             .unlogged,
             """
             INSERT INTO passkeys (credential, account, public_key, algorithm, sign_count, is_backup_eligible, is_backed_up, aaguid,
-                transports, name, created_at)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING
+                transports, name, created_at, carried_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING
             """,
             [
                 .bytes(passkey.credentialID), .id(account.id), .bytes(passkey.publicKey), .text(passkey.algorithm.name),
                 .integer(Int64(passkey.signCount)), .flag(passkey.isBackupEligible), .flag(passkey.isBackedUp), .id(passkey.aaguid),
                 .text(passkey.transports.joined(separator: " ")), .text(passkey.name), .time(audit.now),
+                .time(passkey.carriedAt),
             ])
         // Registered by another transaction since.
         guard isNew == 1 else { throw .conflict }

@@ -152,7 +152,8 @@ extension Schema {
             transports TEXT NOT NULL,
             name TEXT NOT NULL,
             created_at BIGINT NOT NULL,
-            last_used_at BIGINT
+            last_used_at BIGINT,
+            carried_at BIGINT
         )
         """,
         "CREATE INDEX passkeys_account ON passkeys (account)",
