@@ -150,6 +150,9 @@ struct ContractCall: AccountCalls {
         let session = try request.session()
         if session != nil { try await requireStepUp() }
         let (email, code) = (try email(), try required("code"))
+        if let session, let account = try await call(await services.sessions.open(session))?.account, account.email?.key != email.key {
+            _ = try await requireFactor(request, services)
+        }
         return Outcome(
             try await call(
                 await services.codes.verify(

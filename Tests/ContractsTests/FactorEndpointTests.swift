@@ -54,9 +54,9 @@ import Wire
         return OneTimePassword.code(of: bytes, step: Int64(world.now) / 30 + steps)
     }
 
-    private func enrolled() async throws -> String {
-        let secret = try Self.member("secret", of: try await ask("POST", "/totp").text)
-        #expect(try await send(code(secret), to: "/totp/verify").status == 200)
+    private func enrolled(by other: String? = nil) async throws -> String {
+        let secret = try Self.member("secret", of: try await ask("POST", "/totp", by: other).text)
+        #expect(try await send(code(secret), to: "/totp/verify", by: other).status == 200)
         return secret
     }
 
@@ -137,6 +137,32 @@ import Wire
         #expect(try await ask("DELETE", "/totp", by: thief).status == 204)
         #expect(try await ask("GET", "").text == #"{"factors":[],"backup_codes":0,"proven_at":null}"#)
         #expect(try await ask("DELETE", "/totp").status == 404)
+    }
+
+    /// A thief of a guest's session gives the guest no email, password, identity or passkey of the thief's.
+    @Test func aGuestWithAFactorProvesItBeforeItSignsUp() async throws {
+        let opened = String(decoding: try await world.ask("POST", "/auth/user", [], []).body, as: UTF8.self)
+        let (guest, user) = (try Self.member("sessionToken", of: opened), try Self.member("userId", of: opened))
+        let secret = try await enrolled(by: guest)
+        try await world.wait(seconds: 601)
+        let fields = ["Authorization: Bearer \(guest)"]
+        let signUp = Array(#"{"email":"guest@example.org","password":"correct horse battery"}"#.utf8)
+        for (path, body) in [
+            ("/account/passkeys/registration/options", Array(#"{"contract":"dlauth"}"#.utf8)), ("/auth/signup", signUp),
+            ("/api/v1/auth/register", signUp), ("/whateat/api/v1/auth/signin", Array(#"{"provider":"google","idToken":"a"}"#.utf8)),
+            ("/auth/email/verify", Array(#"{"email":"guest@example.org","code":"123456"}"#.utf8)),
+        ] {
+            let answer = try await world.ask("POST", path, fields, body)
+            let challenge = answer.fields.first { $0.name == "WWW-Authenticate" }?.value ?? ""
+            #expect(answer.status == 401 && challenge.contains("acr_values"), "\(path): \(answer.status) \(challenge)")
+        }
+        #expect(try await send(code(secret), by: guest).status == 200)
+        let joined = try await world.ask("POST", "/auth/signup", fields, signUp)
+        #expect(joined.status == 200 && String(decoding: joined.body, as: UTF8.self).contains(user))
+        // An account's token that is sent along with another sign-up changes nothing of it, so it needs no proof.
+        try await world.wait(seconds: 601)
+        let other = Array(#"{"email":"other@example.org","password":"correct horse battery"}"#.utf8)
+        #expect(try await world.ask("POST", "/auth/signup", fields, other).status == 200)
     }
 
     /// Guesses are refused before they are judged: even the right code gets nowhere. The owner's other session still has some.

@@ -190,11 +190,16 @@ package struct Sessions: Sendable {
     }
 
     /// Throws unless the session has proven the second factor within `KeptFactor.recentSeconds`, if the account has one.
-    package func requireFactor(_ caller: CallerSession) async throws(AccountError<RecencyRefusal>) {
+    /// `ofGuest`: or if the account is no guest.
+    package func requireFactor(_ caller: CallerSession, ofGuest: Bool = false) async throws(AccountError<RecencyRefusal>) {
         let isProven = try await context.value(orRefuse: RecencyRefusal.sessionEnded) { () throws(AccountFailure) -> Bool? in
-            guard let session = try await open(caller)?.session else { return nil }
-            guard context.offersFactor, !session.hasFactor(at: context.storeTime) else { return true }
-            return try await context.ask(await context.store.factor(of: session.user))?.confirmedAt == nil
+            guard let signIn = try await open(caller), let session = signIn.session else { return nil }
+            guard context.offersFactor, !session.hasFactor(at: context.storeTime),
+                try await context.ask(await context.store.factor(of: session.user))?.confirmedAt != nil
+            else { return true }
+            guard ofGuest else { return false }
+            let identities = try await context.ask(await context.store.identities(of: session.user))
+            return !GuestRule.isGuest(signIn.account, hasIdentities: !identities.isEmpty)
         }
         guard isProven else { throw .refused(.noFactor(maxAge: KeptFactor.recentSeconds)) }
     }

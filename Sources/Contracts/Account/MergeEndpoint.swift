@@ -42,17 +42,24 @@ extension ContractRequest.Person {
 extension ContractServices {
     /// The session of a bearer at an endpoint that needs none: the caller may be a guest who signs in for the first time. nil for a token
     /// that does not count, such as an expired one, which clients send along. Throws if that session is bound to a key of which there is no
-    /// proof.
+    /// proof, or if it is a guest's that has a second factor and has not proven it lately.
     func guest(of request: ContractRequest, at use: ProofUse) async throws(Failure) -> CallerSession? {
         let words = (request.sent.value(of: "authorization") ?? "").split(separator: " ", maxSplits: 1)
         guard words.count == 2, ["bearer", "dpop"].contains(words[0].lowercased()),
             case .ofSession(let session) = judge.read(String(words[1]))
         else { return nil }
-        do throws(AccountFailure) {
-            if try await sessions.accepts(request.caller.deviceKey, for: session.session) { return session }
-        } catch {
+        let isAccepted: Bool
+        do throws(AccountFailure) { isAccepted = try await sessions.accepts(request.caller.deviceKey, for: session.session) } catch {
             throw Failure(error, in: request.dialect)
         }
-        throw Failure(request.caller.deviceKey == nil ? .missing : .otherKey, at: use)
+        guard isAccepted else { throw Failure(request.caller.deviceKey == nil ? .missing : .otherKey, at: use) }
+        do throws(AccountError<RecencyRefusal>) { try await sessions.requireFactor(session, ofGuest: true) } catch {
+            switch error {
+            case .refused(.sessionEnded): return nil
+            case .refused(let refusal): throw Failure(refusal, in: request.dialect)
+            case .failed(let failure): throw Failure(failure, in: request.dialect)
+            }
+        }
+        return session
     }
 }

@@ -67,6 +67,7 @@ struct PasskeyEndpoints: AccountCalls {
         let invitation: PasskeyInvitation
         if let contract {
             let caller = try request.session()
+            if caller != nil { _ = try await requireFactor(request, services) }
             invitation = try await call(await passkeys.invite(contract, caller, name: name), refused: refusal)
         } else {
             let session = try await requireRecentSignIn(request, services)
@@ -75,7 +76,7 @@ struct PasskeyEndpoints: AccountCalls {
         return .json { json in write(invitation, &json) }
     }
 
-    /// The challenge was issued after a recent sign-in of the same session, so that is not demanded again.
+    /// The challenge was issued after a recent sign-in and proof of the same session, so those are not demanded again.
     private func register() async throws(Failure) -> LocalResponse {
         let (credential, name) = (try credential(), try name())
         if let contract {
