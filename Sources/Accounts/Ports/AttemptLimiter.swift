@@ -40,7 +40,8 @@ package struct AttemptBucket: Sendable, Hashable {
         case addressOpenings = "address-openings"
         /// Password changes of one account by its own sessions. Each drops the codes and reset tokens sent to its email.
         case passwordChanges = "password-changes"
-        /// Wrong codes of the second factor from one session, and of one account: a thief of a session leaves some to the owner's.
+        /// Wrong codes of the second factor from one session, and of authenticator apps for one account: a thief of a session leaves some
+        /// to the owner's.
         case sessionFactors = "session-factors"
         case accountFactors = "account-factors"
         /// Wrong admin tokens from one address.

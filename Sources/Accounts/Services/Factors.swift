@@ -55,12 +55,13 @@ package struct Factors: Sendable {
         _ code: String, enrols: Bool, _ caller: CallerSession, by client: Caller
     ) async throws(AccountError<FactorRefusal>) {
         let audit = context.audit(client)
+        // People write codes with blanks, and apps show backup codes with hyphens.
+        let plain = Array(code.uppercased().utf8.filter { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "-") })
         try await settle { () throws(AccountFailure) in
-            let guesses = [AttemptBucket(.sessionFactors, caller.session.text), AttemptBucket(.accountFactors, caller.user.text)]
-            let attempts = try await Attempts(limiter, guesses + client.address.bucket(.addressFailures))
+            let attempts = try await admit(plain, caller, client)
             let outcome = try await attempts.make { () throws(AccountFailure) -> FactorOutcome in
                 guard let factor = try await context.ask(await context.store.factor(of: caller.user)) else { return .refused(.none) }
-                guard let proof = try proof(code, factor, enrols: enrols) else { return .refused(.wrongCode) }
+                guard let proof = try proof(plain, factor, enrols: enrols) else { return .refused(.wrongCode) }
                 return try await context.ask(await context.store.prove(proof, by: caller, audit))
             }
             if outcome != .refused(.wrongCode) { attempts.refund() }
@@ -68,15 +69,30 @@ package struct Factors: Sendable {
         }
     }
 
-    /// nil for a code that no time near now has. People write codes with blanks, and apps show backup codes with hyphens.
-    private func proof(_ code: String, _ factor: KeptFactor, enrols: Bool) throws(AccountFailure) -> FactorProof? {
-        let plain = Array(code.uppercased().utf8.filter { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "-") })
-        guard plain.count == 6 else { return .backup(digest(plain, of: factor)) }
+    /// Charges a guess. A thief of the password opens sessions and fills the account's allowance with wrong codes. So a session that has
+    /// proven the factor before may go on by its own, and backup codes, whose 80 bits are not guessed, do not count for the account.
+    private func admit(_ code: [UInt8], _ caller: CallerSession, _ client: Caller) async throws(AccountFailure) -> Attempts {
+        let own = [AttemptBucket(.sessionFactors, caller.session.text)] + client.address.bucket(.addressFailures)
+        guard isTimed(code) else { return try await Attempts(limiter, own) }
+        do throws(AccountFailure) {
+            return try await Attempts(limiter, own + [AttemptBucket(.accountFactors, caller.user.text)])
+        } catch {
+            guard case .tooManyAttempts = error, try await sessions.open(caller)?.session?.factorAt != nil else { throw error }
+            return try await Attempts(limiter, own)
+        }
+    }
+
+    /// Whether a code is of an authenticator app; the others are backup codes.
+    private func isTimed(_ code: [UInt8]) -> Bool { code.count == 6 }
+
+    /// nil for a code that no time near now has.
+    private func proof(_ code: [UInt8], _ factor: KeptFactor, enrols: Bool) throws(AccountFailure) -> FactorProof? {
+        guard isTimed(code) else { return .backup(digest(code, of: factor)) }
         guard let secret = box.open(factor.sealed, as: factor.id.text) else {
             context.notice(.storeFailed("a second factor was sealed with another secret"))
             throw .broken
         }
-        return OneTimePassword.step(of: plain, secret: secret, at: context.storeTime).map { .code(step: $0, of: factor.id, enrols: enrols) }
+        return OneTimePassword.step(of: code, secret: secret, at: context.storeTime).map { .code(step: $0, of: factor.id, enrols: enrols) }
     }
 
     /// New backup codes in place of all before; shown once.
