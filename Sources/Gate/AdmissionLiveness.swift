@@ -111,6 +111,7 @@ extension Admission {
         for session in sessions {
             let key = session.id.withRawBytes { LimitSubject.session($0, issuer: ownIssuer, hash) }
             revoked.insert(key, until: session.until, endedAt: session.endedAt, at: now)
+            proven.end(key)
         }
     }
 

@@ -22,7 +22,7 @@ struct ProvenSessions {
 
     private var times = KeyTable<Int64>()
 
-    /// When the session proved the factor, in seconds since 1970.
+    /// When the session proved the factor, in seconds since 1970; `.min` for a proof that counts no more.
     subscript(session: LimitKey) -> Int64? { times[session] }
 
     /// `now` is in seconds since 1970. A proof that counts no more stays as one of long ago, until the list is full.
@@ -30,6 +30,9 @@ struct ProvenSessions {
         if times.isFull { times.keep { $0 > now - Self.mostSeconds } }
         if time != nil || times[session] != nil { times.set(time ?? .min, for: session) }
     }
+
+    /// A session that has ended: its tokens are refused, so its proof is removed when the list is full.
+    mutating func end(_ session: LimitKey) { if times[session] != nil { times.set(.min, for: session) } }
 
     mutating func removeAll() { times.removeAll() }
 }

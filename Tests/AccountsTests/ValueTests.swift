@@ -22,6 +22,17 @@ import Wire
         for (agent, label) in readings { #expect(DeviceLabel.reading(agent) == label) }
     }
 
+    @Test func thePasskeysOfAnAccountShareItsSignIns() {
+        func bucket(_ id: UInt8, _ user: UInt64) -> AttemptBucket {
+            AttemptBucket(
+                signInBy: Passkey(
+                    credentialID: [id], user: UUID(high: 0, low: user), publicKey: [], algorithm: .ES256, signCount: 0,
+                    isBackupEligible: false, isBackedUp: false, aaguid: UUID(high: 0, low: 0), transports: [], name: "",
+                    createdAt: WallTime(seconds: 0)))
+        }
+        #expect(bucket(1, 1) == bucket(2, 1) && bucket(1, 1) != bucket(1, 2))
+    }
+
     @Test(
         "A logged change is between 0 and a day old, whatever time its row has",
         arguments: [(-5, 0), (7, 7), (Int64.min, 0), (.max, 86_400_000_000)] as [(Int64, Int64)])

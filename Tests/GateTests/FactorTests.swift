@@ -88,12 +88,28 @@ import Wire
         #expect(harness.get("/r", token: Self.token()).reason == .signInTooOld)
     }
 
+    @Test func theProofOfAnEndedSessionCountsNoMore() throws {
+        let harness = try Self.harness([Self.route(600)])
+        prove(harness, 0)
+        let key = Self.session.withRawBytes { LimitSubject.session($0, issuer: harness.admission.ownIssuer, harness.admission.hash) }
+        #expect(harness.admission.proven[key] == harness.now.wall.seconds)
+        harness.admission.revoke([RevokedSession(id: Self.session, until: .max)], at: harness.now.wall.seconds)
+        #expect(harness.admission.proven[key] == .min)
+    }
+
     @Test func theListOfProofsIsBounded() {
         let hash = KeyedHash(first: 1, second: 2)
         var proven = ProvenSessions()
         func key(_ number: Int) -> LimitKey { "\(number)".withRawBytes { LimitSubject.session($0, issuer: "i", hash) } }
         for number in 0..<100_000 { proven.note(key(number), at: Int64(number), now: Int64(number) + ProvenSessions.mostSeconds - 100) }
         #expect(proven[key(99_999)] == 99_999)
+        #expect((0..<100_000).count { proven[key($0)] != nil } < 1_000)
+        // Those of sessions that have ended make room at once.
+        proven.removeAll()
+        for number in 0..<100_000 {
+            proven.note(key(number), at: 1, now: 1)
+            proven.end(key(number))
+        }
         #expect((0..<100_000).count { proven[key($0)] != nil } < 1_000)
     }
 }

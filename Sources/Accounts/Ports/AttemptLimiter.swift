@@ -33,8 +33,8 @@ package struct AttemptBucket: Sendable, Hashable {
         case addressMessages = "address-messages"
         /// All messages by SMS.
         case smsBudget = "sms-budget"
-        /// Sign-ins of one identity by ID token. Nothing slows them down as hashing does those by password, and one token opens as many
-        /// sessions as its holder likes.
+        /// Sign-ins of one identity by ID token, and of one account by passkeys. Nothing slows them down as hashing does those by
+        /// password, and one token opens as many sessions as its holder likes.
         case identitySignIns = "identity-sign-ins"
         /// Accounts created from one address, over all contracts.
         case addressOpenings = "address-openings"
@@ -59,6 +59,9 @@ package struct AttemptBucket: Sendable, Hashable {
         self.kind = kind
         self.subject = subject
     }
+
+    /// Sign-ins by the passkeys of an account, of which its user may make many.
+    package init(signInBy passkey: Passkey) { self.init(.identitySignIns, "passkeys of \(passkey.user.text)") }
 
     package init(_ kind: Kind, _ address: IPAddress) { self.init(kind, address.limitPrefix.text) }
 

@@ -189,7 +189,7 @@ package struct Passkeys: Sendable {
                 throw .refused(.invalid(error.message))
             }
             _ = try await failing { () throws(AccountFailure) in
-                try await Attempts(limiter, [AttemptBucket(.identitySignIns, "passkey \(used.id)")])
+                try await Attempts(limiter, [AttemptBucket(signInBy: used)])
             }
             let (audit, passkey) = (context.audit(caller), used)
             let session = proven(context.newSession(contract, caller, audit.now), at: audit.now)
