@@ -71,6 +71,20 @@ import Wire
         #expect(told(office).map(\.kind) == [.factorRemoved])
     }
 
+    @Test func theUserIsToldOfAPasskeyThatTheOperatorRemoves() async throws {
+        let office = try AccountsFixture()
+        let ada = try await proven(office, "a@x")
+        let passkey = Passkey(
+            credentialID: [1], user: ada.account.id, publicKey: [], algorithm: .ES256, signCount: 0, isBackupEligible: false,
+            isBackedUp: false, aaguid: ada.account.id, transports: [], name: "Ada's phone", createdAt: office.clock.now)
+        let proof = SpentProof(digest: [1], endsAt: office.clock.now.advanced(seconds: 300))
+        _ = try await office.store.add(passkey, by: ada.callerSession, spending: proof, office.context.audit(office.caller)).get()
+        #expect(try await office.administration.removePasskey([2], of: ada.account.id) == false)
+        #expect(try await office.administration.removePasskey([1], of: ada.account.id))
+        try await notices(office).sendDue()
+        #expect(told(office).map(\.kind) == [.passkeyRemoved] && told(office).first?.recipient.text == "a@x")
+    }
+
     @Test func aFormerEmailTakesItsAccountBack() async throws {
         let office = try AccountsFixture(notices: [.email])
         let notices = notices(office)

@@ -154,10 +154,12 @@ package struct Administration: Sendable {
         return try await present(await context.store.unban(user, audit))
     }
 
-    /// Removes a passkey and ends all sessions of its account; false if the account has no passkey of this id.
+    /// Removes a passkey, of which its user is told, and ends all sessions of its account; false if the account has no passkey of this id.
     package func removePasskey(_ credentialID: [UInt8], of user: UUID) async throws(AccountFailure) -> Bool {
-        let audit = context.audit(by: actor)
-        let outcome = try await context.ask(await context.store.remove(credentialID, of: user, keeping: nil, nil, audit))
+        var audit = context.audit(by: actor)
+        audit.notices = [.passkey]
+        let told = audit
+        let outcome = try await context.ask(await context.store.remove(credentialID, of: user, keeping: nil, nil, told))
         if case .success = outcome { return true }
         return false
     }
