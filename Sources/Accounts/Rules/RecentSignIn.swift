@@ -22,8 +22,7 @@ extension Session {
 
 extension Account {
     /// Whether its user can sign in again by what it has. A token of an outside issuer continues a session, and is no sign-in here.
-    func hasSignIn(_ identities: [LinkedIdentity]) -> Bool {
-        SignInWays(passwords: true, emails: true, phones: true)
-            .lead(to: self, identities: identities.map(\.key).filter { !$0.source.isIssuer })
+    func hasSignIn(_ identities: [LinkedIdentity], _ ways: SignInWays) -> Bool {
+        ways.lead(to: self, identities: identities.map(\.key).filter { !$0.source.isIssuer })
     }
 }

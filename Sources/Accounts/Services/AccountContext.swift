@@ -18,6 +18,8 @@ package struct AccountContext: Sendable {
     /// `TOLLGATE_NOTICES`.
     package var notices: Set<NoticeTopic> = []
     package var contactAge: Int64?
+    /// Those that the mounted contracts and `TOLLGATE_PASSKEY` offer.
+    package var ways = SignInWays(passwords: true, emails: true, phones: true)
     /// Whether accounts may have a second factor (`TOLLGATE_FACTOR`).
     package var offersFactor = false
     /// Where tasks run that call the store; nil: on the threads of all tasks.

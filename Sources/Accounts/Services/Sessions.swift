@@ -184,7 +184,7 @@ package struct Sessions: Sendable {
         let isAllowed = try await context.value(orRefuse: RecencyRefusal.sessionEnded) { () throws(AccountFailure) -> Bool? in
             guard let signIn = try await open(caller), let session = signIn.session else { return nil }
             if session.isRecent(at: context.storeTime) { return true }
-            return !signIn.account.hasSignIn(try await context.ask(await context.store.identities(of: caller.user)))
+            return !signIn.account.hasSignIn(try await context.ask(await context.store.identities(of: caller.user)), context.ways)
         }
         guard isAllowed else { throw .refused(.notRecent(maxAge: Session.recentSeconds)) }
     }

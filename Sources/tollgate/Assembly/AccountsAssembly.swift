@@ -120,6 +120,7 @@ struct AccountsAssembly: Sendable {
         context.languages = configuration.mail.templates.languages
         context.notices = Set(settings.notices.compactMap(NoticeTopic.init(rawValue:)))
         context.contactAge = settings.contactAgeSeconds
+        context.ways = SignInWays(configuration)
         context.offersFactor = settings.factor != .off
         let most = settings.maxSessions
         context.sessionBound = SessionBound(

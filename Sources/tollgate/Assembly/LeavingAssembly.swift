@@ -65,7 +65,14 @@ extension Passkeys {
         let contracts = configuration.contracts.mounts.map(\.contract)
         self.init(
             RelyingParty(id: line.rpID, name: line.rpName, origins: settings.passkeyOrigins), contracts: contracts, context: context,
-            mint: mint, limiter: limiter, secret: secret, ways: Catalogue.ways(of: contracts))
+            mint: mint, limiter: limiter, secret: secret, ways: context.ways)
+    }
+}
+
+extension SignInWays {
+    init(_ configuration: GatewayConfiguration) {
+        self = Catalogue.ways(of: configuration.contracts.mounts.map(\.contract))
+        passkeys = configuration.settings.passkey != nil
     }
 }
 
@@ -76,12 +83,10 @@ extension AccountLife {
     ) {
         let line = configuration.settings.deletion ?? .bare
         let rule = DeletionRule(graceSeconds: line.graceSeconds, recentSeconds: line.recentSeconds)
-        var ways = Catalogue.ways(of: configuration.contracts.mounts.map(\.contract))
-        ways.passkeys = configuration.settings.passkey != nil
         self.init(
-            writable: Set(account.writable.map(\.text)), own: OwnAccount(context: context, limiter: limiter, ways: ways),
+            writable: Set(account.writable.map(\.text)), own: OwnAccount(context: context, limiter: limiter, ways: context.ways),
             leaving: Leaving(context: context, rule: rule),
-            merges: merges, appleNotices: AppleNotices(context: context, keys: keys, limiter: limiter, ways: ways, rule: rule))
+            merges: merges, appleNotices: AppleNotices(context: context, keys: keys, limiter: limiter, ways: context.ways, rule: rule))
         self.notices = notices
     }
 }
