@@ -32,7 +32,12 @@ struct ProvenSessions {
     }
 
     /// A session that has ended: its tokens are refused, so its proof is removed when the list is full.
-    mutating func end(_ session: LimitKey) { if times[session] != nil { times.set(.min, for: session) } }
+    mutating func end(_ session: LimitKey) {
+        guard times[session] != nil else { return }
+        // A change of an entry grows the full table, too.
+        if times.isFull { times.keep { $0 != .min } }
+        times.set(.min, for: session)
+    }
 
     mutating func removeAll() { times.removeAll() }
 }

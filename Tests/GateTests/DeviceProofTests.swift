@@ -181,11 +181,12 @@ struct BoundDevice {
     @Test func theURLIsTheOneThatTheClientUsed() throws {
         let token = Self.device.token()
         func ask(
-            _ url: String, _ more: String = "", from: String = "192.0.2.7", isTLS: Bool = false, target: String = "/r/x?q=1"
+            _ url: String, _ more: String = "", from: String = "192.0.2.7", isTLS: Bool = false, target: String = "/r/x?q=1",
+            base: String = "https://public.test/"
         ) throws -> String {
             let policy = try Policy(
                 rules: [Self.route()], trust: AdmissionHarness.trust(), trustedProxies: [CIDR(parsing: "10.0.0.0/8")!],
-                ownOrigin: "https://public.test")
+                publicURL: base)
             let fields = "Authorization: DPoP \(token)\nDPoP: \(Self.device.proof(token, url: url))\(more)"
             let judged = AdmissionHarness(policy).ask("GET \(target) HTTP/1.1\nHost: gate.test:8080\n\(fields)", from: from, isTLS: isTLS)
             return judged.status == 0 ? "ok" : "\(judged.explanation.step("proof") ?? judged.code)"
@@ -200,6 +201,8 @@ struct BoundDevice {
         #expect(try ask("https://app.test/r/x", tls + host, from: "10.0.0.1") == "ok" && ask("https://app.test/r/x", tls + host) == wrong)
         #expect(try ask("https://gate.test:8080/r/x", tls + host, from: "10.0.0.1") == wrong)
         #expect(try ask("https://public.test/r/x") == "ok" && ask("http://public.test/r/x") == wrong)
+        let base = "https://public.test/base"
+        #expect(try ask("https://public.test/base/r/x", base: base) == "ok" && ask("https://public.test/r/x", base: base) == wrong)
         #expect(try ask("http://gate.test/r/x") == wrong && ask("http://gate.test:8080/r/y") == wrong)
         #expect(try ask("http://gate.test:8080/r/x", target: "http://gate.test:8080/r/x?q") == "ok")
     }

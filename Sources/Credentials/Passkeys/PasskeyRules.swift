@@ -112,7 +112,7 @@ extension PasskeyRules {
 
     /// The credential's id, which must be in `id` and `rawId` alike.
     private static func id(of credential: JSONTree) throws(PasskeyFault) -> [UInt8] {
-        guard credential["id"] != .null else { throw PasskeyFault("the credential is missing") }
+        guard credential["id"] != .null || credential["response"] != .null else { throw PasskeyFault("the credential is missing") }
         guard credential["type"] == .text("public-key") else { throw PasskeyFault("type must be public-key") }
         let id = try bytes(credential, "id")
         guard try bytes(credential, "rawId") == id else { throw PasskeyFault("rawId must be equal to id") }
