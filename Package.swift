@@ -19,7 +19,6 @@ let house: [SwiftSetting] =
     tests + [
         .strictMemorySafety(),
         .unsafeFlags(["-static-stdlib", "-Xllvm", "-min-jump-table-entries=64"], .when(configuration: .release)),
-        .unsafeFlags(["-gline-tables-only"], .when(configuration: .release)),
         withoutRegex,
     ]
 /// The settings of targets off the data plane: smaller code, at the same cost for a sign-in.

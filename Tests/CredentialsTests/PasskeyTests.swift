@@ -130,7 +130,8 @@ func passkeyFault(_ credential: String, _ body: (JSONTree) throws(PasskeyFault) 
             (#""userHandle":"dXNlcg""#, #""userHandle":"\#(String(repeating: "A", count: 87))""#, "more than 64"),
             (#""userHandle":"dXNlcg""#, #""userHandle":7"#, "userHandle must be text"),
             (#""signature":""#, #""signature":"AA"#, "signature is not valid"), (#""signature""#, #""sig""#, "signature must be text"),
-            (#""authenticatorData":""#, #""authenticatorData":"AAAA"#, "data is malformed"), (#"{"id""#, #"[{"id""#, "credential is missing"),
+            (#""authenticatorData":""#, #""authenticatorData":"AAAA"#, "data is malformed"),
+            (#"{"id""#, #"[{"id""#, "credential is missing"),
         ]
         for row in rows {
             let found = passkeyFault(device.assertion().replacing(row.text, with: row.by, maxReplacements: 1)) {
