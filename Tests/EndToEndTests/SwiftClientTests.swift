@@ -213,7 +213,7 @@ import Testing
         func answer(_ email: String) async throws -> (Data, URLResponse) {
             var request = try request("/auth/signup")
             request.httpMethod = "POST"
-            request.httpBody = Data(#"{"email":"\(email)","password":"\(goodPassword)"}"#.utf8)
+            request.httpBody = Data(#"{"email":"\#(email)","password":"\#(goodPassword)"}"#.utf8)
             request.setValue("application/json", forHTTPHeaderField: "Content-Type")
             return try await URLSession.shared.data(for: request)
         }
