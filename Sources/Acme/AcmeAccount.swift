@@ -81,7 +81,7 @@ package enum AcmeChallengeKind: String, CaseIterable, Sendable {
     var type: String { "\(rawValue)-01" }
 }
 
-/// A challenge (RFC 8555 §8). Its response must be in place before the server is told that it is ready.
+/// A challenge (RFC 8555 §8). Publish its response before telling the server that it is ready.
 package struct AcmeChallenge: Hashable, Sendable {
     package let kind: AcmeChallengeKind
     package let name: String

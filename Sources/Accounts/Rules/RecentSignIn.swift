@@ -21,7 +21,7 @@ extension Session {
 }
 
 extension Account {
-    /// Whether its user can sign in again by what it has. A token of an outside issuer continues a session, and is no sign-in here.
+    /// Whether the account has a way to sign in. Tokens of outside issuers do not count: they continue a session.
     func hasSignIn(_ identities: [LinkedIdentity], _ ways: SignInWays) -> Bool {
         ways.lead(to: self, identities: identities.map(\.key).filter { !$0.source.isIssuer })
     }

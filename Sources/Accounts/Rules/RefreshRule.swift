@@ -64,8 +64,8 @@ package struct RefreshRule: Sendable, Equatable {
 }
 
 extension RefreshRequest {
-    /// The verdict of the rule, for the holder of the session's key alone: what a thief without it sends ends nothing, spent or not. A token
-    /// from before a refresh bound the session is judged as ever: a thief may have bound it, and the owner, who has no key, finds out.
+    /// The verdict of the rule if the request proves the session's key. Otherwise it is refused and the session stays open, so that a thief
+    /// cannot sign the owner out. Exception: reuse of a token from before a refresh bound the session ends it, since a thief may have bound it.
     package func verdict(on session: Session, now: WallTime) -> RefreshVerdict {
         let found = rule.verdict(counter: counter, contract: contract, session: session, now: now)
         guard session.contract == contract, now < session.deadline else { return found }

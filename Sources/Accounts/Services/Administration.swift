@@ -154,7 +154,7 @@ package struct Administration: Sendable {
         return try await present(await context.store.unban(user, audit))
     }
 
-    /// Removes a passkey, of which its user is told, and ends all sessions of its account; false if the account has no passkey of this id.
+    /// Removes a passkey, ends all sessions of its account and tells the user; false if the account does not have it.
     package func removePasskey(_ credentialID: [UInt8], of user: UUID) async throws(AccountFailure) -> Bool {
         var audit = context.audit(by: actor)
         audit.notices = [.passkey]

@@ -5,7 +5,7 @@ package enum MergeRefusal: Sendable, Equatable {
     /// Not a token of an open session.
     case invalidToken
     case notGuest
-    /// The guest's session is bound to a key, and the request has no proof of it.
+    /// The guest's session is bound to a key that the request does not prove.
     case unproven
     /// The caller's session has ended, or its account is gone.
     case sessionEnded

@@ -178,7 +178,7 @@ package struct Sessions: Sendable {
     }
 
     /// Throws unless the caller's user has signed in within `Session.recentSeconds`, and proven the second factor, if the account has
-    /// one. A user who has no way to sign in again, as a guest, need not.
+    /// one. Accounts without a way to sign in, such as guests, are exempt.
     package func requireRecentSignIn(_ caller: CallerSession) async throws(AccountError<RecencyRefusal>) {
         try await requireFactor(caller)
         let isAllowed = try await context.value(orRefuse: RecencyRefusal.sessionEnded) { () throws(AccountFailure) -> Bool? in
@@ -190,7 +190,7 @@ package struct Sessions: Sendable {
     }
 
     /// Throws unless the session has proven the second factor within `KeptFactor.recentSeconds`, if the account has one.
-    /// `ofGuest`: or if the account is no guest.
+    /// With `ofGuest` only guests are checked.
     package func requireFactor(_ caller: CallerSession, ofGuest: Bool = false) async throws(AccountError<RecencyRefusal>) {
         let isProven = try await context.value(orRefuse: RecencyRefusal.sessionEnded) { () throws(AccountFailure) -> Bool? in
             guard let signIn = try await open(caller), let session = signIn.session else { return nil }

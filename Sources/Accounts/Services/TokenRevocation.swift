@@ -17,7 +17,7 @@ package enum Revocation: Sendable, Equatable {
     case unknown
     /// The token is valid, and cannot be revoked here.
     case unsupported
-    /// Its session is bound to a key, and the request has no proof of it: a thief must not sign the owner out.
+    /// The session is bound to a key that the request does not prove. Otherwise a thief could sign the owner out.
     case unproven
 }
 

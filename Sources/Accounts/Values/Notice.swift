@@ -72,8 +72,8 @@ package struct Notice: Sendable, Equatable {
         self.at = at
     }
 
-    /// Where an account is told of a change; nil for nowhere. To proven addresses alone: any other may be a stranger's. One without an
-    /// email is told by SMS of what a thief may have done.
+    /// The recipient of a notice to an account; nil if it has none. Only proven addresses get notices: others may belong to a stranger. An
+    /// account without an email gets an SMS, about changes that a thief could have made.
     package static func recipient(_ kind: Kind, of account: Account) -> Recipient? {
         if let email = account.email, account.emailConfirmedAt != nil, account.mailStoppedAt == nil { return .email(email) }
         return switch kind {
