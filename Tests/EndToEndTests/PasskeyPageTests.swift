@@ -60,7 +60,9 @@ import Testing
         let phone = try authenticator()
         try register()
         try page.click("#add-passkey")
-        try page.wait("document.getElementById('identities').innerText.includes('Passkey')")
+        // The button takes no click before it has told.
+        try page.wait("document.getElementById('status').textContent.startsWith('You can sign in with this passkey')")
+        try page.wait("document.getElementById('add-passkey').ariaBusy === null")
         let made = try credentials(phone)
         #expect(made.map { $0["isResidentCredential"].bool } == [true])
         #expect(try made.first?["userHandle"].text?.isEmpty == false && page.text("#identities").contains("Chrome on Linux"))
