@@ -112,17 +112,33 @@ build_packages=(libssl-dev libcurl4-openssl-dev libhiredis-dev libargon2-dev lib
 
 # swift build, with a check that every import is declared as a dependency.
 #
-# The compiler driver sometimes waits for ever for a child that has exited (seen with 6.3.1 on busy machines), so a build that
-# takes too long is killed and retried; finished files are kept.
+# The compiler driver sometimes waits for ever for a child that has exited (seen with 6.3.1 on busy machines), so a build without a
+# compiler for three minutes is killed and tried again; finished files are kept.
 build() {
-    local attempt status
+    local attempt status running watcher
     # Debug information makes the compiler merge fewer functions: the program would be a twentieth larger.
     case " $* " in *" -c release "*) set -- "$@" -debug-info-format none ;; esac
     for attempt in 1 2 3; do
         status=0
-        timeout --kill-after=10 900 swift build --explicit-target-dependency-import-check error "$@" || status=$?
-        [ "$status" -eq 124 ] || [ "$status" -eq 137 ] || return "$status"
+        timeout --kill-after=10 2100 swift build --explicit-target-dependency-import-check error "$@" &
+        running=$!
+        end_if_hung "$running" >/dev/null 2>&1 &
+        watcher=$!
+        disown "$watcher"
+        wait "$running" || status=$?
+        kill "$watcher" 2>/dev/null || true
+        [ "$status" -eq 124 ] || [ "$status" -eq 137 ] || [ "$status" -eq 143 ] || return "$status"
         say "tollgate: the build hung, attempt $attempt of 3"
     done
     return "$status"
+}
+
+# Ends a build once no compiler and no linker has run for three minutes.
+end_if_hung() {
+    local quiet=0
+    while [ "$quiet" -lt 36 ] && kill -0 "$1" 2>/dev/null; do
+        sleep 5
+        if grep -qsE '^(swift-frontend|clang|ld)' /proc/[0-9]*/comm; then quiet=0; else quiet=$((quiet + 1)); fi
+    done
+    kill "$1" 2>/dev/null || true
 }
