@@ -8,8 +8,8 @@ package struct TLSCertificatePair: Sendable, Hashable {
     /// The files, or what stands for them in messages.
     package let certificate: String
     package let key: String
-    /// nil for files.
-    private let texts: [[UInt8]]?
+    /// nil for files that are read when they are needed.
+    private var texts: [[UInt8]]?
     /// Whether it was issued for an address, not for a host name.
     let isForAddress: Bool
 
@@ -23,7 +23,15 @@ package struct TLSCertificatePair: Sendable, Hashable {
         isForAddress = IPAddress(parsing: name) != nil
     }
 
-    fileprivate func certificateText() throws(TLSFault) -> [UInt8] {
+    /// The same with the texts of its files as they are now.
+    func withTexts() throws(TLSFault) -> Self {
+        var pair = self
+        pair.texts = [try certificateText(), try keyText()]
+        return pair
+    }
+
+    /// Reads the file, unless it has been read.
+    package func certificateText() throws(TLSFault) -> [UInt8] {
         if let texts { texts[0] } else { try TLSCertificate.read(certificate) }
     }
 

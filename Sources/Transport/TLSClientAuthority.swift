@@ -2,7 +2,41 @@ import COpenSSL
 import Glibc
 import Wire
 
-/// Trust anchors for client certificates: those of one PEM file, whether roots or not.
+/// The CAs of client certificates in one PEM file, whether roots or not.
+@safe
+package final class TLSAuthorityFile: Sendable {
+    package let path: String
+    // OpenSSL counts references; none changes after init.
+    fileprivate nonisolated(unsafe) let certificates: [OpaquePointer]
+
+    package init(_ path: String) throws(TLSFault) {
+        let found = try unsafe TLSCertificate.certificates(path)
+        guard unsafe !found.isEmpty else {
+            throw TLSFault("\(path) holds no certificate", right: "it should be PEM text with -----BEGIN CERTIFICATE-----")
+        }
+        self.path = path
+        unsafe certificates = unsafe found
+    }
+
+    deinit { unsafe certificates.forEach { unsafe X509_free($0) } }
+}
+
+/// The lists of revoked certificates in one file.
+@safe
+package final class TLSRevocationFile: Sendable {
+    package let path: String
+    // OpenSSL counts references; none changes after init.
+    fileprivate nonisolated(unsafe) let lists: [OpaquePointer]
+
+    package init(_ path: String) throws(TLSFault) {
+        self.path = path
+        unsafe lists = unsafe try TLSCertificate.revocationLists(path)
+    }
+
+    deinit { unsafe lists.forEach { unsafe X509_CRL_free($0) } }
+}
+
+/// Trust anchors for client certificates, with the lists that these are looked up in.
 @safe
 final class TLSClientAuthority: Sendable {
     /// Equal for equal files.
@@ -11,75 +45,59 @@ final class TLSClientAuthority: Sendable {
     let lists: [TLSRevocationList]
     /// Sentences about lists that are of no use.
     let warnings: [String]
-    // OpenSSL counts references to both; neither changes after init.
+    private let file: TLSAuthorityFile
+    // OpenSSL counts references to it; it does not change after init.
     private nonisolated(unsafe) let store: OpaquePointer
-    private nonisolated(unsafe) let certificates: [OpaquePointer]
 
-    /// `lists` are files with lists of revoked certificates.
-    init(_ path: String, lists: [String]) throws(TLSFault) {
-        let found = try unsafe TLSCertificate.certificates(path)
-        guard unsafe !found.isEmpty, let store = unsafe X509_STORE_new() else {
-            throw TLSFault("\(path) holds no certificate", right: "it should be PEM text with -----BEGIN CERTIFICATE-----")
-        }
+    init(_ file: TLSAuthorityFile, lists: [TLSRevocationFile]) throws(TLSFault) {
+        guard let store = unsafe X509_STORE_new() else { throw TLSFault(TLSErrors.takeText()) }
         var fingerprint: [UInt8] = []
         // swift-format-ignore
-        for unsafe certificate in unsafe found {
+        for unsafe certificate in unsafe file.certificates {
             _ = unsafe X509_STORE_add_cert(store, certificate)
             fingerprint += unsafe Self.digest(certificate)
         }
         // Trusts intermediate certificates too, without their root.
         _ = unsafe X509_STORE_set_flags(store, UInt(X509_V_FLAG_PARTIAL_CHAIN))
-        do throws(TLSFault) {
-            (self.lists, warnings) = try unsafe Self.add(lists, to: store, of: found)
-        } catch {
-            unsafe X509_STORE_free(store)
-            unsafe found.forEach { unsafe X509_free($0) }
-            throw error
-        }
+        (self.lists, warnings) = unsafe Self.add(lists, to: store, of: file.certificates)
         TLSErrors.clear()
         unsafe self.store = unsafe store
-        unsafe certificates = unsafe found
-        self.fingerprint = fingerprint
+        (self.file, self.fingerprint) = (file, fingerprint)
     }
 
-    deinit {
-        unsafe X509_STORE_free(store)
-        unsafe certificates.forEach { unsafe X509_free($0) }
-    }
+    deinit { unsafe X509_STORE_free(store) }
 
     /// Makes sessions of `context` request a certificate; false if out of memory.
     func ask(_ context: OpaquePointer) -> Bool {
         unsafe tls_judge_tickets(context, lists.isEmpty ? 0 : 1)
         // The names tell a client with several certificates which one to send.
         // swift-format-ignore
-        for unsafe certificate in unsafe certificates where unsafe SSL_CTX_add_client_CA(context, certificate) != 1 { return false }
+        for unsafe certificate in unsafe file.certificates where unsafe SSL_CTX_add_client_CA(context, certificate) != 1 { return false }
         return unsafe tls_ask_clients(context, store) == 1
     }
 
     /// Has the store look certificates up in the lists of these files. Of several of one issuer OpenSSL uses the latest.
     private static func add(
-        _ files: [String], to store: OpaquePointer, of authorities: [OpaquePointer]
-    ) throws(TLSFault) -> (lists: [TLSRevocationList], warnings: [String]) {
+        _ files: [TLSRevocationFile], to store: OpaquePointer, of authorities: [OpaquePointer]
+    ) -> (lists: [TLSRevocationList], warnings: [String]) {
         var (found, warnings): ([TLSRevocationList], [String]) = ([], [])
         let names = unsafe authorities.map { unsafe TLSCertificate.name(X509_get_subject_name($0)) }
         for file in files {
-            let lists = try unsafe TLSCertificate.revocationLists(file)
             // swift-format-ignore
-            for unsafe list in unsafe lists {
+            for unsafe list in unsafe file.lists {
                 let issuer = unsafe TLSCertificate.name(X509_CRL_get_issuer(list))
                 let signers = unsafe zip(names, authorities).filter { unsafe $0.0 == issuer }
                 let isSigned = unsafe signers.contains { unsafe X509_CRL_verify(list, X509_get0_pubkey($0.1)) == 1 }
                 found.append(
                     TLSRevocationList(
-                        file: file, issuer: issuer,
+                        file: file.path, issuer: issuer,
                         begins: unsafe TLSCertificate.time(X509_CRL_get0_lastUpdate(list)) ?? WallTime(microseconds: 0),
                         ends: unsafe TLSCertificate.time(X509_CRL_get0_nextUpdate(list)) ?? WallTime(microseconds: .max),
                         hasWrongSignature: names.contains(issuer) && !isSigned))
                 if !names.contains(issuer) {
-                    warnings.append("the list in \(file) is of \(issuer), which is none of the CAs: it holds for intermediate ones at most")
+                    warnings.append("the list in \(file.path) is of \(issuer), which is none of the CAs: it holds for intermediate ones at most")
                 }
                 _ = unsafe X509_STORE_add_crl(store, list)
-                unsafe X509_CRL_free(list)
             }
         }
         if !files.isEmpty { unsafe tls_check_lists(store) }

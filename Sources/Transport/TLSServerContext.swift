@@ -26,36 +26,26 @@ package final class TLSServerContext: Sendable {
     package var revocationLists: [TLSRevocationList] { clients?.lists ?? [] }
     /// Trust anchors for client certificates; nil if none are requested.
     private let clients: TLSClientAuthority?
-    /// Why the files for client certificates are not those in force; nil if they are.
-    package let clientFault: TLSFault?
 
     /// The first pair is the default if no pair matches the client's SNI. `protocols` are offered by ALPN, best first. With
-    /// a `clientAuthority`, a PEM file, client certificates are requested, and looked up in `revocationLists`. With `previous`, its
+    /// a `clientAuthority`, client certificates are requested, and looked up in `revocationLists`. With `previous`, its
     /// sessions can be resumed, unless it verified client certificates differently. With `refusesOtherNames`, handshakes for names that no
-    /// certificate has are refused, and there may be no pair. `ticketKeys` are those that gateways share. With `keepsClients`, files for client
-    /// certificates that cannot be used leave those of `previous` in force.
+    /// certificate has are refused, and there may be no pair. `ticketKeys` are those that gateways share.
     package convenience init(
-        pairs: [TLSCertificatePair], clientAuthority: String? = nil, revocationLists: [String] = [], protocols: [String] = ["http/1.1"],
-        now: WallTime, refusesOtherNames: Bool = false, resuming previous: TLSServerContext? = nil, ticketKeys: [[UInt8]] = [],
-        keepsClients: Bool = false
+        pairs: [TLSCertificatePair], clientAuthority: TLSAuthorityFile? = nil, revocationLists: [TLSRevocationFile] = [],
+        protocols: [String] = ["http/1.1"], now: WallTime, refusesOtherNames: Bool = false, resuming previous: TLSServerContext? = nil,
+        ticketKeys: [[UInt8]] = []
     ) throws(TLSFault) {
         guard !pairs.isEmpty || refusesOtherNames else { throw TLSFault("TLS needs a certificate and its key") }
-        var (clients, clientFault): (TLSClientAuthority?, TLSFault?) = (nil, nil)
-        if let clientAuthority {
-            do throws(TLSFault) {
-                clients = try TLSClientAuthority(clientAuthority, lists: revocationLists)
-            } catch {
-                guard keepsClients, let former = previous?.clients else { throw error }
-                (clients, clientFault) = (former, error)
-            }
-        }
+        var clients: TLSClientAuthority?
+        if let clientAuthority { clients = try TLSClientAuthority(clientAuthority, lists: revocationLists) }
         let resumes = previous.map { $0.clients?.fingerprint == clients?.fingerprint } ?? false
         var files: [TLSServerEntry] = []
         for pair in pairs { files.append(try TLSServerEntry(pair, clients, now: now)) }
         let tickets = if resumes, let previous { previous.tickets } else { try TLSTicketKeys() }
         let beginning = if let first = files.first { first } else { try TLSServerEntry(bareFor: clients) }
         unsafe self.init(
-            files: files, clients: clients, clientFault: clientFault, protocols: TLSProtocols.encode(protocols),
+            files: files, clients: clients, protocols: TLSProtocols.encode(protocols),
             refusesOtherNames: refusesOtherNames,
             tickets: tickets.sharing(clients == nil ? ticketKeys : []), beginning: beginning)
     }
@@ -63,11 +53,11 @@ package final class TLSServerContext: Sendable {
     /// Takes ownership of `protocols`.
     @unsafe private init(
         files: [TLSServerEntry], issued: [TLSServerEntry] = [], challenges: [String: TLSServerEntry] = [:], clients: TLSClientAuthority?,
-        clientFault: TLSFault?, protocols: UnsafeMutableBufferPointer<UInt8>, refusesOtherNames: Bool, tickets: TLSTicketKeys,
+        protocols: UnsafeMutableBufferPointer<UInt8>, refusesOtherNames: Bool, tickets: TLSTicketKeys,
         beginning: TLSServerEntry
     ) {
         (self.files, self.issued, self.challenges, self.clients) = (files, issued, challenges, clients)
-        (self.refusesOtherNames, self.tickets, self.clientFault) = (refusesOtherNames, tickets, clientFault)
+        (self.refusesOtherNames, self.tickets) = (refusesOtherNames, tickets)
         unsafe self.protocols = unsafe protocols
         certificates = issued.filter(\.isForAddress) + files + issued.filter { !$0.isForAddress }
         self.beginning = certificates.first ?? beginning
@@ -82,13 +72,13 @@ package final class TLSServerContext: Sendable {
         _ = unsafe protocols.initialize(fromContentsOf: self.protocols)
         return unsafe TLSServerContext(
             files: files, issued: issued ?? self.issued, challenges: challenges ?? self.challenges, clients: clients,
-            clientFault: clientFault, protocols: protocols,
-            refusesOtherNames: refusesOtherNames, tickets: tickets ?? self.tickets, beginning: beginning ?? self.beginning)
+            protocols: protocols, refusesOtherNames: refusesOtherNames, tickets: tickets ?? self.tickets,
+            beginning: beginning ?? self.beginning)
     }
 
     /// The lists in these files, and warnings about them.
     package static func revocationLists(
-        _ files: [String], of authority: String
+        _ files: [TLSRevocationFile], of authority: TLSAuthorityFile
     ) throws(TLSFault) -> (lists: [TLSRevocationList], warnings: [String]) {
         let clients = try TLSClientAuthority(authority, lists: files)
         return (clients.lists, clients.warnings)
@@ -171,6 +161,15 @@ package final class TLSServerContext: Sendable {
         _ offeredCount: UInt32
     ) -> Int32 {
         unsafe TLSProtocols.select(chosen, count, protocols, offered, offeredCount)
+    }
+}
+
+extension TLSCertificatePair {
+    /// The same with the texts of its files as they are now, which can serve.
+    package func read(now: WallTime) throws(TLSFault) -> Self {
+        let pair = try withTexts()
+        _ = try TLSServerEntry(pair, nil, now: now)
+        return pair
     }
 }
 

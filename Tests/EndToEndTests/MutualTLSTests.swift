@@ -197,6 +197,22 @@ import Testing
         #expect(try !world.gateway.askAdmin("/readyz").text.contains("degraded"))
     }
 
+    /// The list counts though the server's key, which is being replaced, is broken; the former pair goes on serving.
+    @Test func aListCountsBesideABrokenKey() throws {
+        let world = try World { clients in
+            let file = clients.folder.file("crl")
+            try list(clients, [], endsWithin: 3_600, file)
+            return "TOLLGATE_TLS_CLIENT_CRL=\(file)"
+        }
+        try world.folder.write("one.key", "half of a key")
+        try world.gateway.waitForLog("certificates not adopted")
+        #expect(try world.status("/internal/x", as: "billing") == 200)
+        try list(world.clients, ["billing"], endsWithin: 3_600, world.clients.folder.file("crl"))
+        try eventually("the list") { try world.status("/internal/x", as: "billing") == 0 }
+        #expect(try world.status("/open", as: "other") == 200)
+        #expect(try world.gateway.askAdmin("/readyz").text.contains("one.key"))
+    }
+
     /// A chain ends at an intermediate CA that is configured. OpenSSL cannot verify the list of its issuer, which is not in the chain.
     @Test(arguments: [false, true])
     func aListOfTheRootHoldsForAnIntermediateAuthority(_ hasRoot: Bool) throws {

@@ -72,11 +72,8 @@ import Workbench
         let now = EventLoop.now()
         let certificates = try Certificates(configuration, at: now)
         func look() -> String {
-            switch certificates.changed(now: now.wall) {
-            case nil: "-"
-            case .success?: "adopted"
-            case .failure?: "fault"
-            }
+            let (isNew, faults) = certificates.lookAgain(now: now.wall)
+            return isNew ? "adopted" : faults.isEmpty ? "-" : "fault"
         }
         #expect(look() == "-")
         try FileBytes.write(broken(key), to: path("a.key"))
@@ -90,8 +87,8 @@ import Workbench
         #expect([first, look(), look()] == ["fault", "fault", "-"])
     }
 
-    /// Each part is adopted by itself: a broken CA of clients, or a broken list, does not keep a renewed certificate from serving.
-    @Test func aBrokenFileForClientsLeavesTheRestAlone() throws {
+    /// Each part is adopted by itself: one that is broken does not keep another from counting, whichever it is.
+    @Test func aBrokenFileLeavesTheRestAlone() throws {
         let files = ["a.crt": PinFixtures.leaf, "a.key": PinFixtures.leafKey, "ca.pem": PinFixtures.leaf].mapValues { Array($0.utf8) }
         for (name, bytes) in files { try FileBytes.write(bytes, to: path(name)) }
         let text = """
@@ -107,17 +104,22 @@ import Workbench
         /// Whether another context serves now.
         func adopts() -> Bool {
             let former = certificates.context
-            _ = certificates.changed(now: now.wall)
+            _ = certificates.lookAgain(now: now.wall)
             return certificates.context !== former
         }
         func faults() -> [String] { certificates.faults(now: now.wall) { _ in } }
         try FileBytes.write(broken(files["ca.pem"]!), to: path("ca.pem"))
-        #expect([adopts(), adopts(), adopts()] == [true, false, false])
-        #expect(faults().count == 1 && faults()[0].contains("ca.pem") && certificates.context?.clientFault != nil)
+        #expect([adopts(), adopts()] == [false, false])
+        #expect(faults().count == 1 && faults()[0].contains("ca.pem"))
         for (name, bytes) in files where name != "ca.pem" { try FileBytes.write(bytes, to: path(name)) }
         #expect([adopts(), adopts()] == [true, false] && faults().count == 1)
+        try FileBytes.write(broken(files["a.key"]!), to: path("a.key"))
+        #expect([adopts(), adopts()] == [false, false] && faults().count == 2)
         try FileBytes.write(files["ca.pem"]!, to: path("ca.pem"))
-        #expect([adopts(), adopts()] == [true, false] && faults().isEmpty && certificates.context?.clientFault == nil)
+        #expect([adopts(), adopts()] == [true, false])
+        #expect(faults().count == 1 && faults()[0].contains("a.key"))
+        try FileBytes.write(files["a.key"]!, to: path("a.key"))
+        #expect([adopts(), adopts()] == [true, false] && faults().isEmpty)
         // A reload does not take it.
         try FileBytes.write(broken(files["ca.pem"]!), to: path("ca.pem"))
         #expect(throws: TLSFault.self) { try certificates.load(configuration, now: now.wall) }

@@ -186,7 +186,8 @@ enum MaterialCheck {
         guard !settings.tlsRevocationLists.isEmpty else { return }
         let place = { Finding(settings.origin(of: .tlsClientCRL), Setting.tlsClientCRL.name, $0) }
         do throws(TLSFault) {
-            let (lists, warnings) = try TLSServerContext.revocationLists(settings.tlsRevocationLists, of: authority)
+            let files = try settings.tlsRevocationLists.map { path throws(TLSFault) in try TLSRevocationFile(path) }
+            let (lists, warnings) = try TLSServerContext.revocationLists(files, of: try TLSAuthorityFile(authority))
             for warning in warnings + TLSRevocationList.faults(of: lists, now: now) { findings.warn(place(warning)) }
         } catch {
             findings.fault(place(error.describe(orGive: "give files of lists of revoked certificates")))

@@ -8,18 +8,62 @@ internal import Wire
 /// The certificates of the TLS listeners: those of files, read again when these change, and those that were issued to the gateway; and
 /// the age of the session-ticket key. Every change is published while a lock is held, so that the newest is the last.
 final class Certificates: Sendable {
-    /// The files that a configuration names, as they were read.
+    /// The files that a configuration names, as they were read. Each is adopted on its own, or stays as it was.
     struct Loaded: Sendable {
         /// Without issued certificates.
         fileprivate var context: TLSServerContext?
-        fileprivate let pairs: [TLSCertificatePair]
-        fileprivate let clientAuthority: String?
-        fileprivate let revocationLists: [String]
+        private var pairs: [WatchedFiles<TLSCertificatePair>] = []
+        private var authority: WatchedFiles<TLSAuthorityFile>?
+        private var lists: [WatchedFiles<TLSRevocationFile>] = []
         fileprivate let refusesOtherNames: Bool
         fileprivate let keySecret: [UInt8]?
-        fileprivate var stamps: [FileStamp?] = []
         /// When each expires, by its first host name, or its file without one. Of two for one name, the earlier.
-        fileprivate var expiries: [String: WallTime] = [:]
+        fileprivate private(set) var expiries: [String: WallTime] = [:]
+
+        /// Reads the files. Sessions of `context` can be resumed.
+        fileprivate init(_ settings: Configuration, resuming context: TLSServerContext?, now: WallTime) throws(TLSFault) {
+            (refusesOtherNames, keySecret) = (settings.acmeDirectory != nil, settings.keySecret)
+            guard !settings.tlsPairs.isEmpty || refusesOtherNames else { return }
+            for pair in settings.tlsPairs {
+                let pair = TLSCertificatePair(certificate: pair.certificate, key: pair.key)
+                pairs.append(try WatchedFiles([pair.certificate, pair.key]) { () throws(TLSFault) in try pair.read(now: now) })
+            }
+            if let path = settings.tlsClientAuthority {
+                authority = try WatchedFiles([path]) { () throws(TLSFault) in try TLSAuthorityFile(path) }
+            }
+            for path in settings.tlsRevocationLists {
+                lists.append(try WatchedFiles([path]) { () throws(TLSFault) in try TLSRevocationFile(path) })
+            }
+            try makeContext(resuming: context, now: now)
+        }
+
+        fileprivate mutating func makeContext(resuming former: TLSServerContext?, now: WallTime) throws(TLSFault) {
+            context = try TLSServerContext(
+                pairs: pairs.map(\.value), clientAuthority: authority?.value, revocationLists: lists.map(\.value),
+                protocols: Certificates.protocols,
+                now: now, refusesOtherNames: refusesOtherNames, resuming: former,
+                ticketKeys: SharedTicketKeys.keys(keySecret, on: SharedTicketKeys.day(at: now)))
+            expiries = Certificates.expiries(of: pairs.map(\.value))
+        }
+
+        /// Why files that are there now are not in force.
+        fileprivate var faults: [String] { (pairs.map(\.fault) + [authority?.fault] + lists.map(\.fault)).compactMap(\.self) }
+
+        /// Reads the files again that have changed. Answers whether one is another, and the faults that are new.
+        fileprivate mutating func lookAgain(now: WallTime) -> (isNew: Bool, faults: [String]) {
+            var found: [(isNew: Bool, fault: String?)] = []
+            for index in pairs.indices {
+                // With what is in the files now.
+                let pair = TLSCertificatePair(certificate: pairs[index].value.certificate, key: pairs[index].value.key)
+                found.append(pairs[index].lookAgain { try pair.read(now: now) })
+            }
+            if let path = authority?.value.path, let file = authority?.lookAgain({ try TLSAuthorityFile(path) }) { found.append(file) }
+            for index in lists.indices {
+                let path = lists[index].value.path
+                found.append(lists[index].lookAgain { try TLSRevocationFile(path) })
+            }
+            return (found.contains(where: \.isNew), found.compactMap(\.fault))
+        }
     }
 
     /// Certificates that were issued to the gateway, and responses to challenges by the server's name that is asked for.
@@ -33,7 +77,7 @@ final class Certificates: Sendable {
         var loaded: Loaded
         var issued = Issued()
         var context: TLSServerContext?
-        /// Why the files that are there now were not adopted, as it was reported; nil if they were.
+        /// Why the files could not be adopted together, as it was reported; nil if they were.
         var fault: TLSFault?
         /// When the present session-ticket key was made.
         var ticketKeySince: MonotonicTime
@@ -51,7 +95,7 @@ final class Certificates: Sendable {
     private static let ticketKeyLife: UInt64 = 12 * 3_600_000
 
     /// Offered by ALPN, best first.
-    private static let protocols = ["h2", "http/1.1"]
+    fileprivate static let protocols = ["h2", "http/1.1"]
 
     var context: TLSServerContext? { state.withLock { $0.context } }
     var expiries: [String: WallTime] {
@@ -59,7 +103,7 @@ final class Certificates: Sendable {
     }
 
     init(_ configuration: GatewayConfiguration, at moment: Moment) throws(TLSFault) {
-        let loaded = try Self.load(configuration, resuming: nil, now: moment.wall)
+        let loaded = try Loaded(configuration.settings, resuming: nil, now: moment.wall)
         state = Mutex(
             State(
                 loaded: loaded, context: loaded.context, ticketKeySince: moment.monotonic,
@@ -71,7 +115,7 @@ final class Certificates: Sendable {
 
     /// Reads the files that `configuration` names. Changes nothing.
     func load(_ configuration: GatewayConfiguration, now: WallTime) throws(TLSFault) -> Loaded {
-        try Self.load(configuration, resuming: context, now: now)
+        try Loaded(configuration.settings, resuming: context, now: now)
     }
 
     func adopt(_ loaded: Loaded, now: WallTime) { state.withLock { $0.adopt(loaded, now: now) } }
@@ -79,69 +123,36 @@ final class Certificates: Sendable {
     /// Replaces the issued certificates and challenges; returns why they cannot serve, if they cannot.
     func adopt(_ issued: Issued, now: WallTime) -> TLSFault? { state.withLock { $0.adopt(issued, now: now) } }
 
-    private static func load(
-        _ configuration: GatewayConfiguration, resuming context: TLSServerContext?, now: WallTime
-    ) throws(TLSFault) -> Loaded {
-        let settings = configuration.settings
-        let pairs = settings.tlsPairs.map { TLSCertificatePair(certificate: $0.certificate, key: $0.key) }
-        let loaded = Loaded(
-            pairs: pairs, clientAuthority: settings.tlsClientAuthority, revocationLists: settings.tlsRevocationLists,
-            refusesOtherNames: settings.acmeDirectory != nil, keySecret: settings.keySecret)
-        return try load(loaded, resuming: context, now: now)
-    }
-
-    /// Reads the files that `named` names.
-    private static func load(
-        _ named: Loaded, resuming context: TLSServerContext?, now: WallTime, keepsClients: Bool = false
-    ) throws(TLSFault) -> Loaded {
-        var loaded = named
-        // Before the files: one that changes while it is read is read again.
-        loaded.stamps = stamps(loaded)
-        loaded.expiries = expiries(of: loaded.pairs)
-        guard !loaded.pairs.isEmpty || loaded.refusesOtherNames else { return loaded }
-        loaded.context = try TLSServerContext(
-            pairs: loaded.pairs, clientAuthority: loaded.clientAuthority, revocationLists: loaded.revocationLists, protocols: protocols,
-            now: now, refusesOtherNames: loaded.refusesOtherNames, resuming: context,
-            ticketKeys: SharedTicketKeys.keys(loaded.keySecret, on: SharedTicketKeys.day(at: now)), keepsClients: keepsClients)
-        return loaded
-    }
-
-    /// Reads the files again if one has changed, and adopts them; nil if none has. Files for client certificates that cannot be used do not
-    /// keep renewed certificates from being adopted: the former ones stay in force (`clientFault`). A certificate and key that do not match,
-    /// as while they are being replaced, are tried again with each call: the reason may pass without another change, as a lack of
-    /// descriptors does. The same fault is returned once.
-    func changed(now: WallTime) -> Result<TLSServerContext, TLSFault>? {
-        state.withLock { state -> Result<TLSServerContext, TLSFault>? in
-            let stamps = Self.stamps(state.loaded)
-            guard let context = state.context, stamps != state.loaded.stamps || state.fault != nil else { return nil }
-            let reported = stamps == state.loaded.stamps ? state.fault : nil
-            state.loaded.stamps = stamps
+    /// Reads the files again that have changed, and adopts each that can be used, whatever becomes of the others. Answers whether another
+    /// context serves, and the faults that are new.
+    func lookAgain(now: WallTime) -> (isNew: Bool, faults: [String]) {
+        state.withLock { state in
+            guard let context = state.context else { return (false, []) }
+            var (isNew, faults) = state.loaded.lookAgain(now: now)
+            guard isNew || state.fault != nil else { return (false, faults) }
             do throws(TLSFault) {
-                if reported != nil, context.clientFault == reported, let authority = state.loaded.clientAuthority {
-                    // The rest is in force: each further try would make another context.
-                    _ = try TLSServerContext.revocationLists(state.loaded.revocationLists, of: authority)
-                }
-                state.adopt(try Self.load(state.loaded, resuming: context, now: now, keepsClients: true), now: now)
-                state.fault = state.context?.clientFault
-                return state.context.map { .success($0) }
+                try state.loaded.makeContext(resuming: context, now: now)
+                state.adopt(state.loaded, now: now)
+                isNew = true
             } catch {
-                state.fault = error
-                return error == reported ? nil : .failure(error)
+                if error != state.fault { faults.append(error.description) }
+                (state.fault, isNew) = (error, false)
             }
+            return (isNew, faults)
         }
     }
 
     /// Why files that are there now were not adopted, and the lists of revoked certificates that cannot be used; of these the new
     /// ones alone go to `report`.
     func faults(now: WallTime, report: (String) -> Void) -> [String] {
-        let (sentences, former, fault) = state.withLock { state in
+        let (sentences, former, faults) = state.withLock { state in
             let sentences = TLSRevocationList.faults(of: state.context?.revocationLists ?? [], now: now)
             let former = state.listFaults
             state.listFaults = Set(sentences)
-            return (sentences, former, state.fault)
+            return (sentences, former, state.loaded.faults + (state.fault.map { [$0.description] } ?? []))
         }
         for sentence in sentences where !former.contains(sentence) { report(sentence) }
-        return (fault.map { [$0.description] } ?? []) + sentences
+        return faults + sentences
     }
 
     /// Replaces the session-ticket keys, once they are too old.
@@ -162,20 +173,14 @@ final class Certificates: Sendable {
         if let fault { throw fault }
     }
 
-    private static func expiries(of pairs: [TLSCertificatePair]) -> [String: WallTime] {
+    fileprivate static func expiries(of pairs: [TLSCertificatePair]) -> [String: WallTime] {
         let leaves = pairs.compactMap { pair -> (String, WallTime)? in
-            // Only a metric is missing if the file has changed since it was adopted.
-            guard let text = try? FileBytes.read(pair.certificate, limit: 1 << 20),
-                let leaf = try? PublicKeyPin.all(in: text.rawBytes).first?.certificate
+            // It has been read: at most a metric is missing.
+            guard let text = try? pair.certificateText(), let leaf = try? PublicKeyPin.all(in: text.rawBytes).first?.certificate
             else { return nil }
             return (leaf.hostNames.first ?? pair.certificate, leaf.expiresAt)
         }
         return Dictionary(leaves) { min($0, $1) }
-    }
-
-    private static func stamps(_ loaded: Loaded) -> [FileStamp?] {
-        (loaded.pairs.flatMap { [$0.certificate, $0.key] } + [loaded.clientAuthority].compactMap { $0 } + loaded.revocationLists)
-            .map(FileStamp.init(of:))
     }
 }
 

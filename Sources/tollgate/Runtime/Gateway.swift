@@ -185,14 +185,11 @@ struct Gateway {
         } catch {
             log.error("session tickets keep their key", ("error", "\(error)"))
         }
-        switch certificates.changed(now: moment.wall) {
-        case .none: break
-        case .some(.success(let context)):
+        let looked = certificates.lookAgain(now: moment.wall)
+        for fault in looked.faults { log.error("certificates not adopted", ("error", fault)) }
+        if looked.isNew {
             log.info("certificates changed")
-            if let fault = context.clientFault { log.error("certificates not adopted", ("error", fault.description)) }
             health.adopt(certificates, log)
-        case .some(.failure(let fault)):
-            log.error("certificates not adopted", ("error", fault.description))
         }
         let listFaults = certificates.faults(now: moment.wall) { log.error("client certificates are refused", ("error", $0)) }
         health.files(.clientAuthority, haveFaults: listFaults)

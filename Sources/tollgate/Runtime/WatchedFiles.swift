@@ -21,11 +21,12 @@ struct WatchedFiles<Value: Sendable>: Sendable {
     /// Whether the value is that of the files as they are now.
     var isCurrent: Bool { fault == nil && stamps == Self.stamps(paths) }
 
-    /// Reads the files again if one has changed. Answers whether the value is another, and a fault that is new. Files that could not be used
-    /// are tried again each time: a pair that is being replaced matches later, and a lack of descriptors passes.
+    /// Reads the files again if one has changed. Answers whether the value is another, and a fault that is new, or that another
+    /// change has not mended. Files that could not be used are tried again each time: a pair that is being replaced matches later, and a lack of descriptors passes.
     mutating func lookAgain(_ read: () throws -> Value) -> (isNew: Bool, fault: String?) {
         let now = Self.stamps(paths)
-        guard now != stamps || fault != nil else { return (false, nil) }
+        let areChanged = now != stamps
+        guard areChanged || fault != nil else { return (false, nil) }
         stamps = now
         do {
             value = try read()
@@ -34,7 +35,7 @@ struct WatchedFiles<Value: Sendable>: Sendable {
         } catch {
             let (text, before) = ("\(error)", fault)
             fault = text
-            return (false, text == before ? nil : text)
+            return (false, areChanged || text != before ? text : nil)
         }
     }
 }
