@@ -146,7 +146,7 @@ let package = Package(
                 "Cluster", "Accounts", "Credentials", "Gate", "MemoryStore", "Storage", "TestServers", "Threads", "Transport", "Wire",
             ],
             swiftSettings: tests),
-        .testTarget(name: "AcmeTests", dependencies: ["Acme", "Credentials", "Wire"], swiftSettings: tests),
+        .testTarget(name: "AcmeTests", dependencies: ["Acme", "Credentials", "TestServers", "Wire"], swiftSettings: tests),
         .testTarget(
             name: "IssuersTests",
             dependencies: [

@@ -75,13 +75,20 @@ package struct AcmeFailure: Error, Equatable, Sendable {
 
     package let cause: Cause
     /// For the operator, with the server's own detail.
-    package let sentence: String
+    package private(set) var sentence: String
     /// Seconds until the server takes another order, as it says.
     package var retryAfter: Int64?
     /// Whether the server had taken the order: it counts for its limits.
     package var hadOrder = false
 
     package init(_ cause: Cause, _ sentence: String) { (self.cause, self.sentence) = (cause, sentence) }
+
+    /// The same with something else that the operator may have to look at.
+    package func adding(_ clause: String) -> Self {
+        var failure = self
+        failure.sentence += "; \(clause)"
+        return failure
+    }
 
     /// From a problem document (RFC 8555 §6.7): `doing` is what was tried.
     init(problem: JSONTree, status: Int? = nil, doing: String) {

@@ -128,6 +128,11 @@ package struct DNSUpdate: Sendable {
 
     private static func long(_ value: UInt32) -> [UInt8] { words(UInt16(value >> 16), UInt16(value & 0xFFFF)) }
 
+    /// A question for records of a type; nil for what is no domain name.
+    static func question(_ name: String, _ type: UInt16, id: UInt16) -> [UInt8]? {
+        Self.name(name).map { words(id, 0, 1, 0, 0, 0) + $0 + words(type, classIN) }
+    }
+
     /// A domain name in lower case and without compression.
     static func name(_ text: String) -> [UInt8]? {
         let labels = text.lowercased().split(separator: ".").map { Array($0.utf8) }

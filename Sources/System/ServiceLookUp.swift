@@ -13,8 +13,8 @@ extension Resolver {
         let length = unsafe clinux_query_srv(name, server?.address ?? 0, server?.port ?? 0, &answer, Int32(answer.count))
         guard length > 0 else { throw SystemFault(operation, reason: reason(-length)) }
         let records: [ServiceRecord]
-        do throws(ServiceAnswer.Fault) {
-            records = try ServiceAnswer.records(Array(answer.prefix(Int(length))))
+        do throws(DNSAnswer.Fault) {
+            records = try DNSAnswer.services(Array(answer.prefix(Int(length))))
         } catch {
             throw SystemFault(operation, reason: "the name server's answer is \(error)")
         }

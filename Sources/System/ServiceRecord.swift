@@ -1,3 +1,5 @@
+package import Wire
+
 /// A DNS SRV record (RFC 2782): one server of a service. Ordered by priority, then by target and port.
 package struct ServiceRecord: Hashable, Comparable, Sendable {
     /// The lowest is preferred.
@@ -20,11 +22,11 @@ package struct ServiceRecord: Hashable, Comparable, Sendable {
     }
 }
 
-/// Reader of the SRV records in a DNS response (RFC 1035 §4.1). Every offset is checked, because any host on the path may have
+/// Reader of the records in a DNS response (RFC 1035 §4.1). Every offset is checked, because any host on the path may have
 /// sent the bytes.
-struct ServiceAnswer {
+package struct DNSAnswer {
     /// Why a response cannot be used.
-    enum Fault: Error, Equatable {
+    package enum Fault: Error, Equatable {
         /// It ends too early, or a name in it is malformed.
         case malformed
         /// It is a query, or has an RCODE other than NOERROR.
@@ -32,7 +34,6 @@ struct ServiceAnswer {
     }
 
     private static let headerLength = 12
-    private static let typeSRV = 33
     private static let classInternet = 1
     /// Bytes of a name on the wire (RFC 1035 §2.3.4).
     private static let maxName = 255
@@ -42,13 +43,55 @@ struct ServiceAnswer {
 
     private init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// The distinct SRV records of the answer section, in order. Records of other types, such as a CNAME on the way, are skipped.
-    static func records(_ bytes: [UInt8]) throws(Fault) -> [ServiceRecord] {
-        var reader = ServiceAnswer(bytes)
-        return try reader.records()
+    /// The distinct SRV records of the answer section, in order.
+    static func services(_ bytes: [UInt8]) throws(Fault) -> [ServiceRecord] {
+        let found = try records(33, bytes) { (reader: inout Self, _) throws(Fault) in
+            let (priority, weight, port) = (try reader.number(), try reader.number(), try reader.number())
+            return ServiceRecord(
+                priority: UInt16(priority), weight: UInt16(weight), port: UInt16(port), target: try reader.name())
+        }
+        return Set(found).sorted()
     }
 
-    private mutating func records() throws(Fault) -> [ServiceRecord] {
+    /// The name servers of the answer section (NS).
+    package static func servers(_ bytes: [UInt8]) throws(Fault) -> [String] {
+        try records(2, bytes) { (reader: inout Self, _) throws(Fault) in try reader.name() }
+    }
+
+    /// Its texts (TXT), the parts of each behind one another.
+    package static func texts(_ bytes: [UInt8]) throws(Fault) -> [[UInt8]] {
+        try records(16, bytes) { (reader: inout Self, end) throws(Fault) in
+            var text: [UInt8] = []
+            while reader.place < end {
+                let (start, length) = (reader.place + 1, Int(reader.bytes[reader.place]))
+                try reader.skip(1 + length)
+                text += reader.bytes[start..<start + length]
+            }
+            return text
+        }
+    }
+
+    /// Its addresses (A and AAAA).
+    package static func addresses(_ bytes: [UInt8]) throws(Fault) -> [IPAddress] {
+        let four = try records(1, bytes) { (reader: inout Self, _) throws(Fault) in IPAddress(v4: UInt32(try reader.number(of: 4))) }
+        return try four
+            + records(28, bytes) { (reader: inout Self, _) throws(Fault) in
+                IPAddress(high: try reader.number(of: 8), low: try reader.number(of: 8))
+            }
+    }
+
+    /// The records of a type, each read to its end by `read`, which is told where that is. Records of other types, such as a CNAME on the
+    /// way, are skipped.
+    private static func records<Record>(
+        _ wanted: Int, _ bytes: [UInt8], _ read: (inout Self, _ end: Int) throws(Fault) -> Record
+    ) throws(Fault) -> [Record] {
+        var reader = Self(bytes)
+        return try reader.records(wanted, read)
+    }
+
+    private mutating func records<Record>(
+        _ wanted: Int, _ read: (inout Self, _ end: Int) throws(Fault) -> Record
+    ) throws(Fault) -> [Record] {
         guard bytes.count >= Self.headerLength else { throw .malformed }
         guard bytes[2] & 0x80 != 0, bytes[3] & 0x0F == 0 else { throw .refused }
         place = 4
@@ -59,7 +102,7 @@ struct ServiceAnswer {
             _ = try name()
             try skip(4)
         }
-        var found: Set<ServiceRecord> = []
+        var found: [Record] = []
         for _ in 0..<answers {
             _ = try name()
             let (type, kind) = (try number(), try number())
@@ -67,15 +110,13 @@ struct ServiceAnswer {
             let length = try number()
             let end = place + length
             guard end <= bytes.count else { throw .malformed }
-            if type == Self.typeSRV, kind == Self.classInternet {
-                let (priority, weight, port) = (try number(), try number(), try number())
-                let target = try name()
+            if type == wanted, kind == Self.classInternet {
+                found.append(try read(&self, end))
                 guard place == end else { throw .malformed }
-                found.insert(ServiceRecord(priority: UInt16(priority), weight: UInt16(weight), port: UInt16(port), target: target))
             }
             place = end
         }
-        return found.sorted()
+        return found
     }
 
     private mutating func skip(_ count: Int) throws(Fault) {
@@ -88,6 +129,12 @@ struct ServiceAnswer {
         guard bytes.count - place >= 2 else { throw .malformed }
         defer { place += 2 }
         return Int(bytes[place]) << 8 | Int(bytes[place + 1])
+    }
+
+    private mutating func number(of count: Int) throws(Fault) -> UInt64 {
+        let start = place
+        try skip(count)
+        return bytes[start..<place].reduce(0) { $0 << 8 | UInt64($1) }
     }
 
     /// A name, whose compression pointers may lead only backwards (RFC 1035 §4.1.4): so it ends.

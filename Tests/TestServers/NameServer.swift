@@ -15,6 +15,9 @@ public final class NameServer: Sendable {
     public enum Record: Sendable {
         case service(Service)
         case address(String)
+        /// A name server of the name.
+        case server(String)
+        case text(String)
         /// These bytes in place of the answer section, counted as one record.
         case raw([UInt8])
     }
@@ -153,6 +156,10 @@ public final class NameServer: Sendable {
 
     private static func word(_ value: UInt16) -> [UInt8] { [UInt8(value >> 8), UInt8(value & 255)] }
 
+    private static func write(_ name: String) -> [UInt8] {
+        name.split(separator: ".").flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) } + [0]
+    }
+
     /// A record of this type, named by a pointer to the question; nil for one of another type.
     private static func write(_ record: Record, _ type: UInt16) -> [UInt8]? {
         var data: [UInt8]
@@ -161,8 +168,13 @@ public final class NameServer: Sendable {
         case .service(let service):
             guard type == 33 else { return nil }
             data = word(service.priority) + word(service.weight) + word(service.port)
-            for label in service.target.split(separator: ".") { data += [UInt8(label.utf8.count)] + Array(label.utf8) }
-            data.append(0)
+            data += write(service.target)
+        case .server(let name):
+            guard type == 2 else { return nil }
+            data = write(name)
+        case .text(let text):
+            guard type == 16 else { return nil }
+            data = [UInt8(text.utf8.count)] + Array(text.utf8)
         case .address(let text):
             var four = in_addr(), six = in6_addr()
             if type == 1, inet_pton(AF_INET, text, &four) == 1 {

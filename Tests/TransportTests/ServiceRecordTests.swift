@@ -21,12 +21,12 @@ import Testing
         let first: [UInt8] = [0, 1, 0, 5, 0x1F, 0x90, 1, 0x5A, 0xC0, 12]
         let bytes = Self.response([Self.record(backup), Self.record(first), Self.record(first), Self.record([1, 2, 3, 4], type: 1)])
         #expect(
-            try ServiceAnswer.records(bytes) == [
+            try DNSAnswer.services(bytes) == [
                 ServiceRecord(priority: 1, weight: 5, port: 8080, target: "z.a.b"),
                 ServiceRecord(priority: 2, weight: 0, port: 80, target: "c"),
             ])
-        #expect(try ServiceAnswer.records(Self.response([])) == [])
-        #expect(try ServiceAnswer.records(Self.response([Self.record([0, 0, 0, 0, 0, 0, 0])])).map(\.target) == [""])
+        #expect(try DNSAnswer.services(Self.response([])) == [])
+        #expect(try DNSAnswer.services(Self.response([Self.record([0, 0, 0, 0, 0, 0, 0])])).map(\.target) == [""])
     }
 
     @Test(arguments: [
@@ -38,12 +38,12 @@ import Testing
         response([record([0, 0, 0, 0, 0, 1, 0xC0, 200])]), response([record([0, 0, 0, 0, 0, 1, 0x41, 0])]),
     ])
     func `a malformed response is a fault`(_ bytes: [UInt8]) {
-        #expect(throws: ServiceAnswer.Fault.malformed) { try ServiceAnswer.records(bytes) }
+        #expect(throws: DNSAnswer.Fault.malformed) { try DNSAnswer.services(bytes) }
     }
 
     @Test func `a query and an error are no answers`() {
-        #expect(throws: ServiceAnswer.Fault.refused) { try ServiceAnswer.records(Self.response([], flags: (0x01, 0))) }
-        #expect(throws: ServiceAnswer.Fault.refused) { try ServiceAnswer.records(Self.response([], flags: (0x81, 0x82))) }
+        #expect(throws: DNSAnswer.Fault.refused) { try DNSAnswer.services(Self.response([], flags: (0x01, 0))) }
+        #expect(throws: DNSAnswer.Fault.refused) { try DNSAnswer.services(Self.response([], flags: (0x81, 0x82))) }
     }
 
     @Test(arguments: [1, 2, 3]) func `no bytes harm`(_ seed: UInt64) {
@@ -63,7 +63,7 @@ import Testing
                 default: if bytes.count > 1 { bytes.removeLast(1 + next(min(8, bytes.count - 1))) }
                 }
             }
-            guard let records = try? ServiceAnswer.records(bytes) else { continue }
+            guard let records = try? DNSAnswer.services(bytes) else { continue }
             read += 1
             #expect(records.allSatisfy { $0.target.utf8.count < 255 && $0.target.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } })
         }

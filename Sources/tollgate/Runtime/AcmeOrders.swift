@@ -270,6 +270,7 @@ final class AcmeOrders: Sendable {
         var order = first
         var step = order.begin()
         var presented: AcmeChallenge?
+        var lateness: String?
         var result: Result<KeptCertificate, AcmeFailure>?
         steps: while !Task.isCancelled {
             guard try await takeLease() else { break }
@@ -280,6 +281,11 @@ final class AcmeOrders: Sendable {
                 if challenge.kind == .dns { guard try await takeLease(for: Self.recordSeconds) else { break steps } }
                 presented = challenge
                 let problem = try await present(challenge, settings)
+                if problem == nil, challenge.kind == .dns, let records = settings.acmeDNS {
+                    guard try await takeLease(for: Self.recordSeconds) else { break steps }
+                    lateness = await DNSRecords(records).spread(challenge)
+                    if let lateness { health.log.warning("a record is late", ("name", challenge.name), ("detail", lateness)) }
+                }
                 step = problem.map { .failed(AcmeFailure(.here, $0)) } ?? order.presented()
             case .pause(let milliseconds):
                 var left = milliseconds
@@ -295,7 +301,7 @@ final class AcmeOrders: Sendable {
                 }
                 break steps
             case .failed(let failure):
-                result = .failure(failure)
+                result = .failure(lateness.map(failure.adding) ?? failure)
                 break steps
             }
         }
@@ -334,15 +340,7 @@ final class AcmeOrders: Sendable {
 
     private func setRecord(_ challenge: AcmeChallenge, adds: Bool, _ settings: Configuration) async -> String? {
         guard let records = settings.acmeDNS.map({ DNSRecords($0) }) else { return "TOLLGATE_ACME_DNS is not set" }
-        let (now, variables, random) = (now, variables, SecureRandom.bytes(2))
-        do throws(SystemFault) {
-            return try await WorkerThread.run("acme dns") {
-                records.set(
-                    challenge.record, adds: adds, now: now, random: UInt16(random[0]) << 8 | UInt16(random[1]), variables: variables)
-            }
-        } catch {
-            return error.description
-        }
+        return await records.set(challenge, adds: adds, variables)
     }
 
     // MARK: renewal
@@ -372,15 +370,5 @@ extension AcmePlan {
         binding = settings.acmeBinding.flatMap { line in line.macKey.map { AcmeBinding(keyID: line.keyID, key: $0) } }
         let kept = board.certificate(name)
         if let kept, kept.directory == directory { replaces = kept.certificate.renewalID }
-    }
-}
-
-extension DNSRecords {
-    fileprivate init(_ declaration: AcmeDNSDeclaration) {
-        switch declaration {
-        case .server(let keyName, let secret, let host, let port, let zone):
-            self = .server(DNSUpdateServer(host: host, port: port, zone: zone, keyName: keyName, secret: secret.bytes))
-        case .program(let path): self = .program(path)
-        }
     }
 }

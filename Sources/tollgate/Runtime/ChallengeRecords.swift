@@ -1,0 +1,50 @@
+internal import Acme
+internal import Credentials
+internal import Proxy
+internal import Settings
+internal import System
+internal import Threads
+internal import Transport
+internal import Wire
+
+/// The TXT records of `dns` challenges.
+extension DNSRecords {
+    /// Milliseconds for which a record may take to be at every name server of its zone, and between two looks.
+    private static let spreading: (most: UInt64, pause: UInt64) = (120_000, 2_000)
+
+    init(_ declaration: AcmeDNSDeclaration) {
+        switch declaration {
+        case .server(let keyName, let secret, let host, let port, let zone):
+            self = .server(DNSUpdateServer(host: host, port: port, zone: zone, keyName: keyName, secret: secret.bytes))
+        case .program(let path): self = .program(path)
+        }
+    }
+
+    /// Adds or removes the record; returns why it could not. `variables` are those of the program.
+    func set(_ challenge: AcmeChallenge, adds: Bool, _ variables: [(name: String, value: String)]) async -> String? {
+        await work { random in
+            set(challenge.record, adds: adds, now: EventLoop.now().wall, random: random, variables: variables)
+        }
+    }
+
+    /// Waits until every name server of the zone has the record; returns why not within two minutes.
+    func spread(_ challenge: AcmeChallenge) async -> String? {
+        let end = EventLoop.now().monotonic.advanced(milliseconds: Self.spreading.most)
+        while !Task.isCancelled, let problem = await work({ random in self.problem(findingAll: challenge.record, random: random) }) {
+            guard EventLoop.now().monotonic < end else {
+                return "the order went on without waiting longer for all name servers: \(problem)"
+            }
+            await pause(milliseconds: Self.spreading.pause)
+        }
+        return nil
+    }
+
+    private func work(_ body: @escaping @Sendable (_ random: UInt16) -> String?) async -> String? {
+        let random = SecureRandom.bytes(2)
+        do throws(SystemFault) {
+            return try await WorkerThread.run("acme dns") { body(UInt16(random[0]) << 8 | UInt16(random[1])) }
+        } catch {
+            return error.description
+        }
+    }
+}
