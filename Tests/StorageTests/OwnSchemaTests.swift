@@ -161,7 +161,7 @@ import Wire
 /// Locks that another session keeps.
 @Suite struct HeldLockTests {
     /// `psql` with a transaction that stays open until it is ended.
-    private final class Holder {
+    final class Holder {
         private let process = Process()
         private let input = Pipe()
 

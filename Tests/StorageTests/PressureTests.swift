@@ -53,16 +53,10 @@ import Threads
         defer { pool.close() }
         try await pool.answer { writer throws(SQLFault) in _ = try writer.connector.connected().run("PRAGMA \(setting)", []) }
         @Sendable func write(_ number: Int64) async -> Bool {
-            let outcome: Result<Int, StoreFault> = await withCheckedContinuation { call in
-                pool.add(refuse: { _ in call.resume(returning: .failure(.failed("closed"))) }) { writer in
-                    let write = SQLiteWrite(
-                        before: .now,
-                        { sql throws(SQLFault) in
-                            try sql.change(.unlogged, "INSERT INTO filled VALUES ($1, zeroblob(3000))", [.integer(number)])
-                        }, call)
-                    writer.gather(write)
-                }
-            }
+            let outcome = await pool.together(
+                { sql throws(SQLFault) in
+                    try sql.change(.unlogged, "INSERT INTO filled VALUES ($1, zeroblob(3000))", [.integer(number)])
+                }, gather: { $0.gather($1) })
             if case .success = outcome { return true } else { return false }
         }
         let taken = await withTaskGroup(of: Int64?.self) { group in

@@ -1,16 +1,46 @@
 import Accounts
+import TestServers
 import Testing
+import Threads
 
 @testable import Storage
 
-/// Writes that wait together share a transaction over SQLite.
+/// Writes that wait together share a transaction: all of them over SQLite, those of sessions over PostgreSQL.
 @Suite struct SharedCommitTests {
+    /// What is raised by a trigger at the sign-out of a user, with the reason `refused by hand`.
+    private func refusal(_ backend: Backend, _ raised: String, of user: String) -> [String] {
+        let (kind, one) = (AuditEvent.Kind.sessionEnded.rawValue, "(SELECT id FROM accounts WHERE email_key = '\(user)')")
+        switch backend {
+        case .sqlite:
+            return [
+                """
+                CREATE TRIGGER refuses BEFORE INSERT ON audit_events WHEN NEW.kind = '\(kind)' AND NEW.account = \(one)
+                BEGIN SELECT RAISE(\(raised), 'refused by hand'); END
+                """
+            ]
+        case .postgres:
+            return [
+                """
+                CREATE FUNCTION public.refuses() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                IF NEW.kind = '\(kind)' AND NEW.account = \(one) THEN RAISE 'refused by hand'; END IF; RETURN NEW; END $$
+                """, "CREATE TRIGGER refuses BEFORE INSERT ON tollgate.audit_events FOR EACH ROW EXECUTE FUNCTION public.refuses()",
+            ]
+        }
+    }
+
+    /// How many transactions a PostgreSQL database has committed that wrote.
+    private func commits(_ bench: Bench) throws -> Int {
+        guard case .postgres(let url, _) = bench.location, let database = url.split(separator: "/").last else { throw Fault("no server") }
+        return try #require(Int(try PostgresCluster.shared.get().run("SELECT COUNT(*) FROM commit_marks", in: String(database))))
+    }
+
     /// The sessions of so many accounts, and what became of ending each: the calls are made by tasks on the store's thread, which all
     /// wait before it commits. `last` runs there once all are made.
     private func ended(
         _ count: Int, _ bench: Bench, before: () throws -> Void = {}, last: @escaping @Sendable () -> Void = {}
     ) async throws -> [(Session, StoreFault?)] {
-        let store = try #require(bench.store as? SQLStore)
+        // It has one thread that writes.
+        let store = try #require(bench.location.open(connections: 1, start: WorkerThread.start))
         var sessions: [Session] = []
         for number in 0..<count { sessions.append(try #require(try await store.opened("user\(number)@x").session)) }
         try before()
@@ -36,17 +66,13 @@ import Testing
     }
 
     /// A fault after the first change of a write undoes that write. One that ends the transaction is the answer of all that were in it.
-    @Test(arguments: [("ABORT", 5...5), ("ROLLBACK", 1...5)])
-    func aWriteThatFailsIsUndoneAlone(_ raised: String, _ failing: ClosedRange<Int>) async throws {
-        let bench = try Backend.sqlite.bench()
+    @Test(arguments: [(Backend.sqlite, "ABORT", 5...5), (.sqlite, "ROLLBACK", 1...5), (.postgres, "", 5...5)])
+    func aWriteThatFailsIsUndoneAlone(_ backend: Backend, _ raised: String, _ failing: ClosedRange<Int>) async throws {
+        let bench = try backend.bench()
         defer { bench.end() }
         // It comes after the session is gone and listed.
         let found = try await ended(12, bench) {
-            try bench.run(
-                """
-                CREATE TRIGGER refuses BEFORE INSERT ON audit_events WHEN NEW.kind = '\(AuditEvent.Kind.sessionEnded.rawValue)' AND NEW.account =
-                (SELECT id FROM accounts WHERE email_key = 'user4@x') BEGIN SELECT RAISE(\(raised), 'refused by hand'); END
-                """)
+            for statement in refusal(backend, raised, of: "user4@x") { try bench.run(statement) }
         }
         for (number, (session, fault)) in found.enumerated() {
             if !failing.contains(number + 1) { #expect(fault == nil, "\(number)") }
@@ -57,9 +83,63 @@ import Testing
         #expect(try await bench.store.opened("after@x").session != nil)
     }
 
-    /// More than one transaction has, which wait for a lock that another program keeps.
-    @Test(arguments: [false, true]) func eachIsCommittedOnce(_ waits: Bool) async throws {
-        let bench = try Backend.sqlite.bench()
+    /// Forty sign-outs over PostgreSQL that wait together are one commit.
+    @Test func sessionsShareACommit() async throws {
+        let bench = try Backend.postgres.bench()
+        defer { bench.end() }
+        let before = Noted(0)
+        let found = try await ended(40, bench) {
+            let number = try commits(bench)
+            before.change { $0 = number }
+        }
+        #expect(found.allSatisfy { $0.1 == nil })
+        #expect(try commits(bench) == before.now + 1)
+        for (session, _) in found { #expect(try await hasEnded(session, bench)) }
+    }
+
+    /// The others that share its transaction do not wait for what another program holds.
+    @Test func aHeldSessionIsLeftBehind() async throws {
+        let cluster = try PostgresCluster.shared.get()
+        let database = try cluster.newDatabaseName()
+        let store = try Bench(url: cluster.url(database)).store
+        var sessions: [Session] = []
+        for number in 0..<12 { sessions.append(try #require(try await store.opened("user\(number)@x").session)) }
+        let held = sessions[3]
+        let holder = try HeldLockTests.Holder(
+            cluster, database, "SELECT * FROM tollgate.sessions WHERE id = '\\x\(held.id.text.replacing("-", with: ""))' FOR UPDATE")
+        let open = sessions
+        let order = await withTaskGroup(of: WireID?.self) { group in
+            for session in open {
+                group.addTask { await fault { _ = try await store.end(session.id, .signOut, at(1)) } == nil ? session.id : nil }
+            }
+            var order: [WireID?] = []
+            while let one = await group.next() {
+                order.append(one)
+                if order.count == open.count - 1 { holder.end() }
+            }
+            return order
+        }
+        // It is refused where the others took longer than a lock is waited for.
+        #expect(Set(order.dropLast()) == Set(open.map(\.id)).subtracting([held.id]))
+    }
+
+    /// Its outcome is looked up for all of them: each has taken place once.
+    @Test(arguments: CommitCutter.Fate.allCases)
+    func aSharedCommitInDoubtIsNeitherLostNorDoubled(_ fate: CommitCutter.Fate) async throws {
+        let cutter = try CommitCutter(before: try PostgresCluster.shared.get())
+        defer { cutter.end() }
+        let bench = try Bench(url: cutter.url(try PostgresCluster.shared.get().newDatabaseName()))
+        let found = try await ended(12, bench) { cutter.cutNext(fate) }
+        #expect(cutter.count == 1)
+        #expect(found.allSatisfy { $0.1 == nil }, "\(found.compactMap(\.1))")
+        let events = try await bench.store.auditEvents(of: nil, before: nil, limit: 100).filter { $0.kind == .sessionEnded }
+        #expect(Set(events.compactMap(\.session)).count == 12 && events.count == 12)
+    }
+
+    /// More than one transaction has, which wait for a lock that another program keeps over SQLite.
+    @Test(arguments: [(Backend.sqlite, false), (.sqlite, true), (.postgres, false)])
+    func eachIsCommittedOnce(_ backend: Backend, _ waits: Bool) async throws {
+        let bench = try backend.bench()
         defer { bench.end() }
         let other = Noted<WriteLockTests.Other?>(nil)
         let found = try await ended(300, bench) {
@@ -76,8 +156,8 @@ import Testing
     }
 
     /// Steps of one session keep their order: each sees the one before.
-    @Test func writesOfOneSessionAreInOrder() async throws {
-        let bench = try Backend.sqlite.bench()
+    @Test(arguments: Backend.allCases) func writesOfOneSessionAreInOrder(_ backend: Backend) async throws {
+        let bench = try backend.bench()
         defer { bench.end() }
         let store = try #require(bench.store as? SQLStore)
         let session = try #require(try await store.opened("ada@x").session)

@@ -11,6 +11,8 @@ internal import Wire
     /// that no statement goes on there once its call is answered; a transaction whose gateway has stopped ends before others give up
     /// their waiting for its locks. Set in each transaction: a pooler keeps nothing else for a client.
     private static let limits = settings(lock: 3_000, statement: 4_000, idle: 2_000)
+    /// That of locks.
+    static let lockPatience = limits[0].1
     /// The end of a line that is silent, at both of its ends: probes after 5 s, and 10 s for what was sent.
     private static let keepalives = [
         ("keepalives_idle", "5"), ("keepalives_interval", "2"), ("keepalives_count", "3"), ("tcp_user_timeout", "10000"),
@@ -177,11 +179,11 @@ internal import Wire
     /// Fails with a division by zero where no row changes, so that the server skips what is behind it, the commit too.
     private static let laterPrefix = "WITH changed AS ("
 
-    func runLater(_ statement: SQLStatement) throws(SQLFault) {
-        let text = "\(Self.laterPrefix)\(statement.text) RETURNING 1) SELECT 1 / COUNT(*) FROM changed"
-        let conditional = SQLStatement(text, statement.values)
-        try prepare(conditional.text)
-        later.append(conditional)
+    func runLater(_ statement: SQLStatement, changes: Bool) throws(SQLFault) {
+        let conditional = "\(Self.laterPrefix)\(statement.text) RETURNING 1) SELECT 1 / COUNT(*) FROM changed"
+        let text = changes ? conditional : statement.text
+        try prepare(text)
+        later.append(SQLStatement(text, statement.values))
     }
 
     /// Sends what waits to be sent, then these statements, in one message; returns the results of these. The server skips what is behind

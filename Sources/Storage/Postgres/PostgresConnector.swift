@@ -49,6 +49,8 @@ final class PostgresServer: Sendable {
 struct PostgresConnector {
     /// How often a transaction is tried that conflicts with others.
     private static let attempts = 20
+    /// The writes of a shared transaction.
+    private static let most = 64
     /// How long the outcome of a commit that was not answered is asked for: an orderly failover takes less.
     private static let patience = Duration.seconds(10)
     /// Between two such questions, in microseconds.
@@ -58,13 +60,36 @@ struct PostgresConnector {
     private var connection: PostgresConnection?
     /// The process at the server of a connection that was given up.
     private var abandoned: ServerProcess?
+    /// The writes of the next shared transaction, each of another session.
+    private var waiting: [GatheredWrite] = []
 
     init(server: PostgresServer) { self.server = server }
+
+    /// Adds a write to the next shared transaction.
+    mutating func gather(_ write: GatheredWrite) {
+        waiting.append(write)
+        if waiting.count == Self.most { commit() }
+    }
+
+    /// Commits what waits, in one transaction. If one of several writes fails they all conflict, and none of them has taken place.
+    mutating func commit() {
+        if waiting.isEmpty { return }
+        let writes = waiting
+        waiting = []
+        do throws(SQLFault) {
+            for answer in try run(isWriting: true, attempts: 1, { sql throws(SQLFault) in try sql.runTogether(writes) }) { answer() }
+        } catch {
+            var fault = error
+            if case .lost = error {} else if writes.count > 1 { fault = .conflict }
+            for write in writes { write.fail(fault) }
+        }
+    }
 
     /// Runs `body` as one transaction. Retries after a conflict, and on a new connection if a pooled one turns out to be broken. After
     /// a commit that was not answered, a new connection tells whether it took place; only if it did not, `body` runs again.
     mutating func run<Value>(
-        isWriting: Bool, isDurable: Bool = true, _ body: (inout SQLTransaction) throws(SQLFault) -> Value
+        isWriting: Bool, isDurable: Bool = true, attempts: Int = Self.attempts,
+        _ body: (inout SQLTransaction) throws(SQLFault) -> Value
     ) throws(SQLFault) -> Value {
         var attempt = 1
         var doubtful = DoubtfulCommits<Value>()
@@ -102,7 +127,7 @@ struct PostgresConnector {
                     // As below, this thread may sleep.
                     usleep(Self.pause)
                 case .conflict:
-                    guard attempt < Self.attempts else { throw error }
+                    guard attempt < attempts else { throw error }
                     // Random backoff, which grows: on a busy server many may meet again. This thread belongs to the pool and may sleep.
                     usleep(UInt32.random(in: 500...5_000) * UInt32(attempt))
                     attempt += 1

@@ -2,7 +2,7 @@ internal import Accounts
 internal import Threads
 internal import Wire
 
-/// A PostgreSQL database: a pool of threads, each with its own connection.
+/// A PostgreSQL database: a pool of threads, each with its own connection. Writes of sessions that wait together share a transaction.
 final class PostgresDatabase: SQLDatabase {
     /// Calls that may wait for a connection, and for those of the same row.
     private static let capacity = 4_096
@@ -18,9 +18,12 @@ final class PostgresDatabase: SQLDatabase {
         onChange: @escaping ChangeNotice
     ) {
         let server = PostgresServer(url: url, schema: schema, primary: primary)
-        let pool = BlockingPool(name: "postgres", threads: connections, capacity: Self.capacity, start: start) {
-            PostgresConnector(server: server)
-        }
+        let pool = BlockingPool(
+            name: "postgres", threads: connections, capacity: Self.capacity, start: start, make: { PostgresConnector(server: server) },
+            flush: {
+                $0.commit()
+                return nil
+            })
         guard let pool else { return nil }
         self.onChange = onChange
         self.pool = pool
@@ -39,7 +42,12 @@ final class PostgresDatabase: SQLDatabase {
         locking row: LockedRow?, isDurable: Bool, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
         try await rows.run(row, account: accountRow) { () async throws(StoreFault) -> Value in
-            try await run(isWriting: true, isDurable: isDurable, body)
+            if case .session = row {
+                let outcome = await pool.together(body) { $0.gather($1) }
+                // Where those that share it conflict, or one of them fails, each is made alone.
+                if case .failure(.conflict) = outcome {} else { return try outcome.mapError { StoreFault($0) }.get() }
+            }
+            return try await run(isWriting: true, isDurable: isDurable, body)
         }
     }
 
@@ -62,7 +70,11 @@ final class PostgresDatabase: SQLDatabase {
     private func run<Value: Sendable>(
         isWriting: Bool, isDurable: Bool = true, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
-        try await pool.answer { connector throws(SQLFault) in try connector.run(isWriting: isWriting, isDurable: isDurable, body) }
+        try await pool.answer { connector throws(SQLFault) in
+            // What was gathered on this thread does not wait for this one.
+            connector.commit()
+            return try connector.run(isWriting: isWriting, isDurable: isDurable, body)
+        }
     }
 
     func prepare() async throws(StoreFault) {

@@ -50,7 +50,8 @@ extension SQLStore {
     package func open(
         _ new: NewAccount, session: NewSession?, _ audit: AuditContext
     ) async throws(StoreFault) -> Opening {
-        try await database.write(locking: new.email.map { .contact($0.key) }) { sql throws(SQLFault) in
+        let row = new.email.map { LockedRow.contact($0.key) } ?? session.map { .session($0.id) }
+        return try await database.write(locking: row) { sql throws(SQLFault) in
             if let joined = try sql.join(new, session: session, audit) { return joined }
             var account = new.account(now: audit.now)
             guard try sql.insert(account, passwordHash: new.passwordHash) else {

@@ -159,15 +159,19 @@ extension SQLTransaction {
         // A session of a contract of a later release ends, too.
         let (id, user, contract) = (try row.id(), try row.id(), try? row.contract())
         let ended = EndedSession(id: id, of: contract, user: user, endedAt: now, reason: reason)
-        try remember(ended, seconds: EndedSession.life(of: contract))
+        try changeLater(.endedSession, remembering(ended, seconds: EndedSession.life(of: contract)))
         return ended
     }
 
-    /// Adds to the list of ended sessions; false if it is there. `seconds`: how long it stays there after its end, for one of ours.
-    @discardableResult
-    func remember(_ ended: EndedSession, seconds: Int64? = nil) throws(SQLFault) -> Bool {
-        try change(
-            .endedSession,
+    /// Adds to the list of ended sessions; false if it is there.
+    func remember(_ ended: EndedSession) throws(SQLFault) -> Bool {
+        let statement = remembering(ended, seconds: nil)
+        return try change(.endedSession, statement.text, statement.values) == 1
+    }
+
+    /// `seconds`: how long it stays in the list after its end, for one of ours.
+    private func remembering(_ ended: EndedSession, seconds: Int64?) -> SQLStatement {
+        SQLStatement(
             """
             INSERT INTO ended_sessions (id, account, ended_at, reason, expires_at)
             VALUES ($1, $2, \(Self.noEarlierThanSweep("$3")), $4, \(Self.noEarlierThanSweep("$5", after: "$6"))) ON CONFLICT DO NOTHING
@@ -175,7 +179,7 @@ extension SQLTransaction {
             [
                 .id(ended.id), .id(ended.user), .time(ended.endedAt), .text(ended.reason.rawValue),
                 .time(ended.expiresAt), seconds.map { .integer($0 * 1_000_000) } ?? .null,
-            ]) == 1
+            ])
     }
 
     /// Oldest first, and why rows cannot be read. Read in pages of so many rows by id, so that no statement takes longer for many.

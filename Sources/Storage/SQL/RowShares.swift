@@ -64,6 +64,8 @@ final class RowShares: Sendable {
         await withCheckedContinuation { continuation in
             let turn = lines.withLock { lines -> Turn in
                 var line = lines[row] ?? Line()
+                // Calls for one session keep their order, and share no transaction.
+                let share = if case .session = row { 1 } else { share }
                 defer { lines[row] = line }
                 if line.running < share {
                     line.running += 1

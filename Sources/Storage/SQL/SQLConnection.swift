@@ -25,9 +25,9 @@ protocol SQLConnection: AnyObject {
     func run(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> SQLResult
     /// Runs statements in their order, none of which needs the result of another.
     func run(together statements: [SQLStatement]) throws(SQLFault) -> [SQLResult]
-    /// Runs a statement that changes one row, before the next one or with the commit at the latest. Where it changes none, the transaction
-    /// conflicts, and is not committed.
-    func runLater(_ statement: SQLStatement) throws(SQLFault)
+    /// Runs a statement before the next one, or with the commit at the latest. If it `changes` a row, the transaction conflicts where it
+    /// changes none, and is not committed.
+    func runLater(_ statement: SQLStatement, changes: Bool) throws(SQLFault)
     /// Begins a transaction. A writing one sees everything committed before it.
     func begin(isWriting: Bool) throws(SQLFault)
     func commit() throws(SQLFault)
@@ -47,8 +47,8 @@ extension SQLConnection {
         try statements.map { statement throws(SQLFault) in try run(statement.text, statement.values) }
     }
 
-    func runLater(_ statement: SQLStatement) throws(SQLFault) {
-        guard try run(statement.text, statement.values).changed == 1 else { throw .conflict }
+    func runLater(_ statement: SQLStatement, changes: Bool) throws(SQLFault) {
+        guard try run(statement.text, statement.values).changed == 1 || !changes else { throw .conflict }
     }
 
     /// Runs `body` as one transaction.
@@ -71,7 +71,7 @@ extension SQLConnection {
 
 /// Statements inside one transaction.
 struct SQLTransaction {
-    private let connection: any SQLConnection
+    let connection: any SQLConnection
     /// Number of ids made so far, which keeps them in order.
     var events: UInt64 = 0
     /// The session that was opened on a device that its account had never been used on.
@@ -112,8 +112,16 @@ struct SQLTransaction {
         try connection.run(together: statements).map(\.rows.first)
     }
 
-    /// Runs an unlogged writing statement as `SQLConnection.runLater` does.
-    func changeLater(_ sql: String, _ values: [SQLValue]) throws(SQLFault) { try connection.runLater(SQLStatement(sql, values)) }
+    /// Runs an unlogged writing statement as `SQLConnection.runLater` does; it changes a row.
+    func changeLater(_ sql: String, _ values: [SQLValue]) throws(SQLFault) {
+        try connection.runLater(SQLStatement(sql, values), changes: true)
+    }
+
+    /// Runs a writing statement before the next one, or with the commit at the latest.
+    func changeLater(_ written: WrittenRows, _ statement: SQLStatement) throws(SQLFault) {
+        try connection.runLater(statement, changes: false)
+        connection.touched.note(written)
+    }
 
     /// Runs a writing statement; returns the number of rows it changed.
     @discardableResult

@@ -133,11 +133,11 @@ internal import Wire
     }
 
     /// Runs `body` as a part of the transaction in progress; its changes are undone if it fails.
-    func part(_ body: () -> SQLFault?) -> SQLFault? {
+    func part(_ body: () throws(SQLFault) -> Void) -> SQLFault? {
         var fault: SQLFault?
         do throws(SQLFault) {
             _ = try run("SAVEPOINT part", [])
-            fault = body()
+            do throws(SQLFault) { try body() } catch { fault = error }
             if fault != nil { _ = try run("ROLLBACK TO part", []) }
             _ = try run("RELEASE part", [])
             return fault

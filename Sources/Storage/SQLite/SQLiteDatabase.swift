@@ -47,12 +47,7 @@ final class SQLiteDatabase: SQLDatabase {
     ) async throws(StoreFault) -> Value {
         if !isPrepared.load(ordering: .acquiring) { try await prepare() }
         let deadline = ContinuousClock.now.advanced(by: SQLiteConnection.patience)
-        let outcome = await withCheckedContinuation { (continuation: CheckedContinuation<Result<Value, StoreFault>, Never>) in
-            writer.add(refuse: { continuation.resume(returning: .failure(StoreFault(queueIsFull: $0 == .full))) }) { writer in
-                writer.gather(SQLiteWrite(before: deadline, isDurable: isDurable, body, continuation))
-            }
-        }
-        return try outcome.get()
+        return try await writer.together(before: deadline, isDurable: isDurable, body) { $0.gather($1) }.mapError { StoreFault($0) }.get()
     }
 
     func prepare() async throws(StoreFault) {

@@ -1,41 +1,6 @@
 internal import Accounts
 internal import Glibc
 
-/// A write that waits for the writer of a file. Used on its thread.
-struct SQLiteWrite {
-    /// Until when it waits for the write lock, which is tried for once in any case. It counts from when the call was made: calls behind a
-    /// lock that another program keeps give up together, not one after the other.
-    fileprivate let deadline: ContinuousClock.Instant
-    fileprivate let isDurable: Bool
-    /// Runs it within the transaction in progress; returns its fault.
-    fileprivate let run: (SQLiteConnection) -> SQLFault?
-    /// Answers the call, with the fault if it has one. Called once, after the commit.
-    fileprivate let answer: (SQLFault?) -> Void
-
-    init<Value: Sendable>(
-        before deadline: ContinuousClock.Instant, isDurable: Bool = true,
-        _ body: @escaping (inout SQLTransaction) throws(SQLFault) -> Value,
-        _ call: CheckedContinuation<Result<Value, StoreFault>, Never>
-    ) {
-        var outcome = Result<Value, SQLFault>.failure(.conflict)
-        self.deadline = deadline
-        self.isDurable = isDurable
-        run = { connection in
-            connection.touched = TouchedRows()
-            var sql = SQLTransaction(connection)
-            do throws(SQLFault) {
-                outcome = .success(try body(&sql))
-                return nil
-            } catch {
-                return error
-            }
-        }
-        answer = { fault in
-            call.resume(returning: fault.map { .failure(StoreFault($0)) } ?? outcome.mapError { StoreFault($0) })
-        }
-    }
-}
-
 /// The writer of a file. Writes that wait together share a transaction, so that the disk is waited for once; one that fails is undone
 /// alone. Each is answered after the commit that has it.
 struct SQLiteWriter {
@@ -47,7 +12,7 @@ struct SQLiteWriter {
     var reader: SQLiteConnector
     private let capacity: Int
     /// In the order of arrival.
-    private var waiting: [SQLiteWrite] = []
+    private var waiting: [GatheredWrite] = []
 
     init(path: String, capacity: Int) {
         connector = SQLiteConnector(path: path, isReader: false)
@@ -56,8 +21,8 @@ struct SQLiteWriter {
     }
 
     /// Adds a write to the next transaction.
-    mutating func gather(_ write: SQLiteWrite) {
-        guard waiting.count < capacity else { return write.answer(.lost("too many calls wait for the database")) }
+    mutating func gather(_ write: GatheredWrite) {
+        guard waiting.count < capacity else { return write.fail(.lost("too many calls wait for the database")) }
         waiting.append(write)
     }
 
@@ -83,20 +48,24 @@ struct SQLiteWriter {
     }
 
     private mutating func end(_ count: Int, _ fault: SQLFault) {
-        for write in waiting.prefix(count) { write.answer(fault) }
+        for write in waiting.prefix(count) { write.fail(fault) }
         waiting.removeFirst(count)
     }
 
     private mutating func commit(over connection: SQLiteConnection) {
         let end = ContinuousClock.now.advanced(by: Self.longest)
-        var faults: [SQLFault?] = []
-        for write in waiting where faults.isEmpty || ContinuousClock.now < end && connection.isInTransaction {
-            faults.append(connection.part { write.run(connection) })
+        var parts: [(answer: (() -> Void)?, fault: SQLFault?)] = []
+        for write in waiting where parts.isEmpty || ContinuousClock.now < end && connection.isInTransaction {
+            var answer: (() -> Void)?
+            let fault = connection.part { () throws(SQLFault) in answer = try write.run(connection) }
+            parts.append((answer, fault))
         }
         // A full disk has ended the transaction for all of them.
-        let lost = connection.isInTransaction ? Self.fault(of: connection) : faults.last ?? nil
-        for (write, fault) in zip(waiting, faults) { write.answer(fault ?? lost) }
-        waiting.removeFirst(faults.count)
+        let lost = connection.isInTransaction ? Self.fault(of: connection) : parts.last?.fault
+        for (write, part) in zip(waiting, parts) {
+            if let fault = part.fault ?? lost { write.fail(fault) } else { part.answer?() }
+        }
+        waiting.removeFirst(parts.count)
     }
 
     private static func fault(of connection: SQLiteConnection) -> SQLFault? {
