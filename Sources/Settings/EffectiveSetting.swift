@@ -20,9 +20,17 @@ extension SettingValues {
             }
             let entries = setting.isFamily ? family(setting).map(\.entry) : [entry(setting)]
             // The URL of a version gate is told to clients.
-            let mask = setting == .versionGate ? { $0 } : maskingURLSecrets
+            let mask = setting == .versionGate ? { $0 } : Self.maskingSecrets
             return entries.map { setting.effective($0.name, mask($0.value), $0.origin) }
         }
+    }
+
+    /// The line of a route keeps its `sunset-link=`, which clients are told, too.
+    private static func maskingSecrets(_ line: String) -> String {
+        let words = line.split(separator: " ", omittingEmptySubsequences: false)
+        return words.map { word in
+            word.hasPrefix("sunset-link=") && !word.contains("\t") ? String(word) : maskingURLSecrets(String(word))
+        }.joined(separator: " ")
     }
 }
 

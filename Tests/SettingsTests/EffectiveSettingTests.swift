@@ -62,4 +62,15 @@ import Testing
         #expect(shown(settings)["TOLLGATE_TRUST_T"]?.value == "audience=a jwks=https://i/k?*** tier-from=lookup tier-url=https://i/t?***")
         #expect(!settings.effective.contains { $0.value?.contains("MARKER") == true })
     }
+
+    /// The link is in each response.
+    @Test func theLinkOfASunsetIsShown() {
+        let line = "/r/* upstream=u sunset=2096-03-01  sunset-link=https://example.org/ends?of=r"
+        let upstream = "TOLLGATE_UPSTREAM_U=\"http://u:8000\"\n"
+        let settings = load(
+            upstream + "TOLLGATE_ROUTE_R=\"\(line)\"\nTOLLGATE_ROUTE_S=\"/s\tsunset-link=https://s/\tx=https://s/?MARKER\"\n"
+        ).partial
+        #expect(shown(settings)["TOLLGATE_ROUTE_R"]?.value == line)
+        #expect(shown(settings)["TOLLGATE_ROUTE_S"]?.value?.contains("MARKER") == false)
+    }
 }
