@@ -94,7 +94,10 @@ package struct Explanation: Sendable, Equatable {
         if let sunset = rule.sunset { add("sunset", "\(ISO8601.text(sunset)), which \(sunset <= now ? "is past" : "lies ahead")") }
         guard note.refusal != .gone else { return }
         if !rule.maintenance.isEmpty {
-            let ends = rule.maintenance.map { $0.until.map { "until \(ISO8601.text($0))" } ?? "without an end" }.joined(separator: ", ")
+            let ends = rule.maintenance.map { maintenance in
+                (maintenance.since.map { "since \(ISO8601.text($0)) " } ?? "")
+                    + (maintenance.until.map { "until \(ISO8601.text($0))" } ?? "without an end")
+            }.joined(separator: ", ")
             let isClosed = note.refusal?.code == .maintenance
             add("maintenance", "set \(ends): \(isClosed ? "the request is refused" : "it is over, or lets this caller pass")")
             if isClosed { return }

@@ -20,7 +20,9 @@ import Testing
         let on = try fleet[0].command([
             "maintenance", "on", "--route", "FEED", "--message", "Zurück um zehn", "--until", "2096-01-01T00:00:00Z",
         ])
-        #expect(on.code == 0 && on.output == "The route feed is closed until 2096-01-01T00:00:00.000Z: Zurück um zehn")
+        let sentence = /The route feed is closed until 2096-01-01T00:00:00.000Z, since (20[-0-9T:.]+Z): Zurück um zehn/
+        let since = try #require(on.output.wholeMatch(of: sentence)).1
+        #expect(on.code == 0)
         for gateway in fleet.gateways {
             try eventually("it is closed") { try gateway.ask("GET /feed/x").status == 503 }
             let answer = try gateway.ask("GET /feed/x", ["Origin: https://app.test"])
@@ -32,7 +34,9 @@ import Testing
         }
         // Commands read the switches from the database.
         let walk = try fleet[0].command(["explain", "GET", "/feed/x"]).output
-        #expect(walk.contains("maintenance") && walk.contains("503 MAINTENANCE, Zurück um zehn"), "\(walk)")
+        #expect(walk.contains("set since \(since) until 2096") && walk.contains("503 MAINTENANCE, Zurück um zehn"), "\(walk)")
+        let again = try fleet[1].command(["maintenance", "on", "--route", "feed", "--until", "2096-01-01T00:00:00Z", "--message", "Später"])
+        #expect(again.output.hasSuffix("since \(since): Später"), "it has not been open meanwhile")
         let found = try fleet[0].command(["doctor"]).output
         #expect(found.contains("warn  maintenance of feed: closed until 2096-01-01T00:00:00.000Z"), "\(found)")
         #expect(try fleet.admin(1, "DELETE /admin/api/maintenance/feed").text == #"{"maintenance":[]}"#)

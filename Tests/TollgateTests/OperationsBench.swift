@@ -44,7 +44,7 @@ struct PretendGateway: OperatedGateway {
     let board = SwitchBoard()
     func switches(_ kind: String) -> [LiveSwitch] { board.all(kind, at: time) }
     func set(_ name: String, to value: String?, until: WallTime?) async throws(AccountFailure) {
-        _ = board.setOwn(name, to: value, until: until, after: nil)
+        _ = board.setOwn(name, to: value, until: until, after: nil, at: time)
     }
     var certificates: [ShownCertificate] { [] }
     func wish(for certificate: String) async throws(AccountFailure) {}

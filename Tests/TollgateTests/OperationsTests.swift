@@ -67,10 +67,12 @@ import Workbench
         let set = await bench.ask("PUT maintenance/r", body)
         #expect(
             set.text
-                == #"{"maintenance":[{"scope":"r","until":"2027-01-15T08:00:01.000Z","message":"Zurück um zehn","allow":["192.0.2.0/24","2001:db8::1/128"]}]}"#
+                == #"{"maintenance":[{"scope":"r","since":"2027-01-15T08:00:00.000Z","until":"2027-01-15T08:00:01.000Z","message":"Zurück um zehn","allow":["192.0.2.0/24","2001:db8::1/128"]}]}"#
         )
-        #expect(await bench.ask("PUT maintenance/all", "").text.contains(#"{"scope":"all","allow":[]}"#))
-        #expect(await bench.ask("PUT maintenance/contracts", "{}").text.contains(#"{"scope":"contracts","allow":[]}"#))
+        #expect(await bench.ask("PUT maintenance/all", "").text.contains(#"{"scope":"all","since":"2027-01-15T08:00:00.000Z","allow":[]}"#))
+        #expect(
+            await bench.ask("PUT maintenance/contracts", "{}").text.contains(
+                #"{"scope":"contracts","since":"2027-01-15T08:00:00.000Z","allow":[]}"#))
         for scope in ["r", "all", "contracts", "contracts"] { _ = await bench.ask("DELETE maintenance/\(scope)") }
         #expect(await bench.ask("GET maintenance").text == nothing)
         let wrong: [(path: String, body: String, status: Int, text: String)] = [

@@ -17,9 +17,9 @@ import Workbench
         }
         board.read(
             [LiveSwitch(name: "split/feed", value: "10", version: 1), LiveSwitch(name: "splits/x", value: "1", version: 2)], isAnew: true)
-        #expect(board.setOwn("split/a/b", to: "5", until: nil, after: 0))
-        #expect(!board.setOwn("split/a/b", to: "6", until: nil, after: 0), "it is set")
-        #expect(board.setOwn("split/feed", to: nil, until: nil, after: 1))
+        #expect(board.setOwn("split/a/b", to: "5", until: nil, after: 0, at: WallTime(seconds: 1)))
+        #expect(!board.setOwn("split/a/b", to: "6", until: nil, after: 0, at: WallTime(seconds: 1)), "it is set")
+        #expect(board.setOwn("split/feed", to: nil, until: nil, after: 1, at: WallTime(seconds: 1)))
         #expect(seen.withLock { $0 } == ["feed=10 anew", "feed=10 a/b=5", "a/b=5"])
     }
 
@@ -112,7 +112,7 @@ import Workbench
 
     @Test func aSwitchThatHasEndedIsNotCurrent() {
         let board = SwitchBoard()
-        #expect(board.setOwn("maintenance/all", to: "on", until: WallTime(microseconds: 5), after: nil))
+        #expect(board.setOwn("maintenance/all", to: "on", until: WallTime(microseconds: 5), after: nil, at: WallTime(seconds: 1)))
         #expect(board.current("maintenance/all", at: WallTime(microseconds: 4))?.value == "on")
         #expect(board.current("maintenance/all", at: WallTime(microseconds: 5)) == nil)
         #expect(board.current("maintenance/feed", at: WallTime(microseconds: 4)) == nil)

@@ -10,11 +10,14 @@ package struct LiveSwitch: Sendable, Equatable {
     package let version: Int64
     /// When it ends by itself; nil for never.
     package let expiresAt: WallTime?
+    /// Since when it has been set, with whatever value; nil if that is not known.
+    package let since: WallTime?
 
-    package init(name: String, value: String, version: Int64, expiresAt: WallTime? = nil) {
+    package init(name: String, value: String, version: Int64, expiresAt: WallTime? = nil, since: WallTime? = nil) {
         self.name = name
         self.value = value
         self.version = version
         self.expiresAt = expiresAt
+        self.since = since
     }
 }

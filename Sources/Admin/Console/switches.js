@@ -117,6 +117,7 @@ function maintenanceTable(load) {
     empty: empty("Nothing is closed", "A route, all routes, or sign-in and refresh can be closed for a time."),
     columns: [
       { head: "What", isHead: true, cell: ({ scope }) => scopeNames[scope] ?? scope },
+      { head: "Since", cell: ({ since }) => since ? when(since) : none() },
       { head: "Until", cell: ({ until }) => until ? when(until) : small("opened by hand") },
       { head: "Message", kind: "grow", cell: ({ message }) => message ?? none() },
       { head: "Passes", cell: ({ allow }) => allow?.length > 0 ? allow.join(", ") : none() },

@@ -2,6 +2,8 @@ package import Wire
 
 /// A route, or the gateway's own contracts, that is closed for a time (`tollgate maintenance`).
 package struct Maintenance: Equatable, Sendable {
+    /// Since when it has been set, for operators; nil if that is not known.
+    package var since: WallTime?
     /// When it ends by itself; nil: an operator ends it.
     package var until: WallTime?
     /// For users, in place of the dialect's sentence.

@@ -6,11 +6,13 @@ extension SQLStore {
         try await database.read(isBrief: true) { sql throws(SQLFault) in
             try sql.rows(
                 """
-                SELECT name, value, version, expires_at FROM live_switches
+                SELECT name, value, version, expires_at, since FROM live_switches
                 WHERE expires_at IS NULL OR expires_at > \(sql.dialect.clock) ORDER BY name
                 """, []
             ) { row throws(SQLFault) in
-                LiveSwitch(name: try row.text(), value: try row.text(), version: try row.integer(), expiresAt: try row.optionalTime())
+                LiveSwitch(
+                    name: try row.text(), value: try row.text(), version: try row.integer(), expiresAt: try row.optionalTime(),
+                    since: try row.optionalTime())
             }
         }
     }
@@ -32,7 +34,7 @@ extension SQLStore {
             let isSet = try sql.change(
                 .liveSwitch,
                 """
-                INSERT INTO live_switches (name, value, version, expires_at) VALUES ($1, $2, $3, $4)
+                INSERT INTO live_switches (name, value, version, expires_at, since) VALUES ($1, $2, $3, $4, (SELECT \(sql.dialect.clock)))
                 ON CONFLICT (name) DO UPDATE SET value = excluded.value, version = excluded.version, expires_at = excluded.expires_at
                 WHERE live_switches.version = $5 OR CAST($6 AS BIGINT) = 0
                 """,

@@ -29,6 +29,7 @@ enum Schema {
         { _ in passkeys },
         { _ in factors },
         { _ in deviceKeys },
+        { _ in ["ALTER TABLE live_switches ADD COLUMN since BIGINT"] },
     ]
     static var newest: Int64 { Int64(steps.count) }
 

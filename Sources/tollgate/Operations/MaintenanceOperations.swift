@@ -76,8 +76,9 @@ struct ShownMaintenance: Recorded {
     static let record = Record<Self>(
         "Maintenance",
         [
-            .has("scope", about: "A route's name, `all` or `contracts`", \.scope.word), .may("until", \.maintenance.until),
-            .may("message", \.maintenance.message), .has("allow") { $0.maintenance.allowed.map(\.text) },
+            .has("scope", about: "A route's name, `all` or `contracts`", \.scope.word), .may("since", \.maintenance.since),
+            .may("until", \.maintenance.until), .may("message", \.maintenance.message),
+            .has("allow") { $0.maintenance.allowed.map(\.text) },
         ])
 
     var sentence: String {
@@ -91,11 +92,11 @@ struct ShownMaintenance: Recorded {
         return "\(what) \(extent)\(message)\n"
     }
 
-    /// Until when it is closed, and for whom not.
+    /// Until when it is closed, since when, and for whom not.
     var extent: String {
         let end = maintenance.until.map { "until \(ISO8601.text($0))" } ?? "until `tollgate maintenance off`"
         let allowed = maintenance.allowed.isEmpty ? "" : ", but for \(maintenance.allowed.map(\.text).joined(separator: " "))"
-        return "closed \(end)\(allowed)"
+        return "closed \(end)\(maintenance.since.map { ", since \(ISO8601.text($0))" } ?? "")\(allowed)"
     }
 }
 

@@ -11,6 +11,7 @@ internal import Settings
 internal import Storage
 internal import Synchronization
 internal import Threads
+internal import Transport
 internal import Wire
 
 /// The accounts of a running gateway, from the start of their store to its end, and the contracts in force over them.
@@ -103,7 +104,8 @@ final class AccountsRuntime: Part, Sendable {
         _ name: String, to value: String?, until: WallTime? = nil, after version: Int64? = nil
     ) async throws(AccountFailure) -> SwitchOutcome {
         guard isStarted.withLock({ $0 }) else {
-            return switches.setOwn(name, to: value, until: until, after: version) ? .everywhere : .superseded
+            return switches.setOwn(name, to: value, until: until, after: version, at: EventLoop.now().wall)
+                ? .everywhere : .superseded
         }
         let directory = AccountDirectory(context: assembly.context)
         guard try await directory.set(name, to: value, until: until, after: version) != nil else { return .superseded }

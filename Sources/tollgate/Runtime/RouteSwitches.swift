@@ -129,7 +129,7 @@ extension Maintenance {
     /// That of a live switch. One that a later release has written closes its routes, too.
     init(_ item: LiveSwitch) {
         do { self = try Maintenance(reading: Array(item.value.utf8)) } catch { self = Maintenance() }
-        until = item.expiresAt
+        (until, since) = (item.expiresAt, item.since)
     }
 
     /// Reads the body of the admin API, or the text of a live switch, which has no `until`.

@@ -46,14 +46,15 @@ final class SwitchBoard: Sendable {
     }
 
     /// Sets a switch of the process's own, as `SwitchRecords.set` does; returns whether.
-    func setOwn(_ name: String, to value: String?, until: WallTime?, after version: Int64?) -> Bool {
+    func setOwn(_ name: String, to value: String?, until: WallTime?, after version: Int64?, at now: WallTime) -> Bool {
         state.withLock { state in
             let place = state.switches.firstIndex { $0.name == name }
             guard version == nil || version == place.map({ state.switches[$0].version }) ?? 0 else { return false }
-            if let place { state.switches.remove(at: place) }
+            let former = place.map { state.switches.remove(at: $0) }
             state.newest += 1
             if let value {
-                state.switches.append(LiveSwitch(name: name, value: value, version: state.newest, expiresAt: until))
+                let since = former.flatMap { $0.hasEnded(at: now) ? nil : $0.since } ?? now
+                state.switches.append(LiveSwitch(name: name, value: value, version: state.newest, expiresAt: until, since: since))
             }
             state.publish(isAnew: false)
             return true
