@@ -140,6 +140,34 @@ import Testing
         #expect(service.requests.now.count == ready + 2, "\(kind)")
     }
 
+    /// In either field; the service learns who the key is, and not the key.
+    @Test(arguments: FrontProxy.Kind.installed)
+    func anAPIKeyPassesAndEnds(_ kind: FrontProxy.Kind) throws {
+        let gateway = try gateway(
+            "TOLLGATE_ROUTE_KEYED=\"/keyed/* upstream=app auth=key\"\nTOLLGATE_ROUTE_BOTH=\"/both/* upstream=app auth=required,key\"")
+        let service = try Upstream()
+        let proxy = try FrontProxy(kind, check: gateway.checkPort, service: service.port)
+        let made = try gateway.command(["key", "create", "--name", "partner", "--tier", "premium"])
+        let key = made.output.trimmingCharacters(in: .whitespacesAndNewlines)
+        func ask(_ path: String, _ field: String) throws -> Message {
+            try Connection(port: proxy.port).ask("GET \(path)", ["Host: api.example.org", field])
+        }
+        try eventually("the gateway takes the key") { try ask("/keyed/x", "X-Api-Key: \(key)").status == 200 }
+        for path in ["/keyed/x", "/both/x"] {
+            for field in ["X-Api-Key: \(key)", "Authorization: Bearer \(key)"] {
+                #expect(try ask(path, field).status == 200, "\(kind): \(path)")
+                let request = try #require(service.requests.now.last)
+                #expect(request.target == path && request["X-Token-Issuer"] == "key" && request["X-User-Tier"] == "premium", "\(kind)")
+                #expect(!request.fields.contains { $0.value.contains(key) }, "\(kind): \(field.prefix(9))")
+            }
+        }
+        let other = key.dropLast() + (key.hasSuffix("a") ? "b" : "a")
+        #expect(try ask("/keyed/x", "X-Api-Key: \(other)").status == 401 && ask("/me/x", "X-Api-Key: \(key)").status == 401, "\(kind)")
+        let id = try must(JSON(gateway.command(["key", "list", "--json"]).output)["keys"][0]["id"])
+        #expect(try gateway.command(["key", "revoke", id]).code == 0)
+        try eventually("the key has ended") { try ask("/keyed/x", "X-Api-Key: \(key)").status == 401 }
+    }
+
     @Test func theLogHasTheDescribedRequestAndTheMetricsCountIt() throws {
         let gateway = try gateway("TOLLGATE_ACCESS_LOG=json")
         let bearer = try gateway.bearer("--sub", "ada")
