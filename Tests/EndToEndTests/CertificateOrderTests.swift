@@ -103,14 +103,13 @@ import Testing
         _ = gateway
     }
 
-    /// A bind9 at an address of this machine; `zone` is what it says of the zone example.test.
-    private func startNamed(_ folder: Folder, _ port: HeldPort, host: Int, _ zone: String, _ more: String = "") throws -> Subprocess {
-        let name = "named\(host)"
+    /// A bind9; `listening` says where, and `zone` is its part of the zone example.test.
+    private func startNamed(_ folder: Folder, _ name: String, listening: String, _ zone: String, _ more: String = "") throws -> Subprocess {
         try folder.write(
             "\(name).conf",
             """
-            options { directory "\(folder.path)"; listen-on port \(port.number) { 127.0.0.\(host); }; listen-on-v6 { none; }; recursion no;
-              pid-file none; session-keyfile none; dnssec-validation no; notify no; };
+            options { directory "\(folder.path)"; \(listening); recursion no; pid-file none; session-keyfile none;
+              dnssec-validation no; notify no; };
             controls { };
             \(more)
             zone "example.test" { \(zone) };
@@ -133,18 +132,19 @@ import Testing
             @ 60 IN NS ns
             @ 60 IN NS late
             ns 60 IN A 127.0.0.1
-            late 60 IN A 127.0.0.2
+            late 60 IN AAAA ::1
             *.example.test. 60 IN A 127.0.0.1
 
             """)
         let primary = try startNamed(
-            folder, port, host: 1, #"type primary; file "zone"; allow-update { key tollgate; };"#,
+            folder, "primary", listening: "listen-on port \(port.number) { 127.0.0.1; }; listen-on-v6 { none; }",
+            #"type primary; file "zone"; allow-update { key tollgate; };"#,
             #"key tollgate { algorithm hmac-sha256; secret "\#(secret)"; };"#)
         let secondary = try startNamed(
-            folder, port, host: 2,
+            folder, "secondary", listening: "listen-on { none; }; listen-on-v6 port \(port.number) { ::1; }",
             #"type secondary; file "copy"; primaries port \#(port.number) { 127.0.0.1; }; min-refresh-time 4; max-refresh-time 4;"#)
         try secondary.complaints.wait(for: "a copy of the zone") { $0.contains { $0.contains("transferred serial") } }
-        let pebble = try Pebble(dnsServer: "127.0.0.2:\(port.number)")
+        let pebble = try Pebble(dnsServer: "[::1]:\(port.number)")
         let file = folder.file("tsig.key").replacing("/", with: "%2F")
         let dns = "TOLLGATE_ACME_CHALLENGE=dns\nTOLLGATE_ACME_DNS=rfc2136://tollgate:\(file)@127.0.0.1:\(port.number)/example.test"
         let gateway = try Gateway(settings(pebble, dns, names: ["one.example.test", "*.example.test"]))
