@@ -155,7 +155,7 @@ import Testing
         let other = try Gateway(settings(pebble, dns, names: ["one.example.test"], host: 2))
         try other.waitForLog("refuses the key")
         #expect(try JSON(other.askAdmin("/readyz").text)["status"].text == "degraded")
-        _ = primary
+        _ = (primary, secondary)
     }
 
     @Test func anExternalAccountIsBound() throws {

@@ -86,6 +86,10 @@ import Testing
             let result = try gateway.command(["maintenance"] + words)
             #expect(result.code == 2 && result.complaints.contains("without a database"), "\(words)")
         }
+        for words in [["explain", "GET", "/x"], ["doctor"]] {
+            let outcome = try gateway.command(words)
+            #expect(outcome.output.contains("without a database each gateway keeps its own"), "\(outcome)")
+        }
     }
 
     private static func admin(_ gateway: Gateway, _ methodAndTarget: String, _ json: String = "") throws -> Message {

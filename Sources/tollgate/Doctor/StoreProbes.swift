@@ -20,10 +20,10 @@ struct StoreProbes {
 
     private var switches: [ProbeRun.Probe] {
         let settings = configuration.settings
-        guard settings.usesStore else { return [] }
         return [
             ProbeRun.Probe(name: "switches") {
-                lookIntoAccounts("switches") { StoreJudgements.switches(try await $0.switches(), settings.routes.map(\.rule)) }
+                guard settings.usesStore else { return ProbeReport([.ok("switches", RouteSwitches.ownNote)]) }
+                return lookIntoAccounts("switches") { StoreJudgements.switches(try await $0.switches(), settings.routes.map(\.rule)) }
             }
         ]
     }

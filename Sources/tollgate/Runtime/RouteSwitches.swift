@@ -21,9 +21,13 @@ struct RouteSwitches: Equatable, Sendable {
         for kind in Self.kinds { adopt(switches.filter { $0.name.hasPrefix(kind + "/") }, of: kind) }
     }
 
+    /// What a command says where it cannot see the switches.
+    static let ownNote = "without a database each gateway keeps its own, which only its admin API shows"
+
     /// For a command: those of the store or, while it does not answer, of the copy in the data folder, with the problem.
     static func stored(_ configuration: GatewayConfiguration, at now: Moment) -> (switches: Self, problem: String?) {
-        guard configuration.settings.usesStore, AccountDiagnosis.holdsAccounts(configuration) else { return (Self(), nil) }
+        guard configuration.settings.usesStore else { return (Self(), ownNote) }
+        guard AccountDiagnosis.holdsAccounts(configuration) else { return (Self(), nil) }
         var reason: String
         do {
             let found = try StoreInspection(of: .configured(configuration))
