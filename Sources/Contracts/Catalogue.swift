@@ -34,12 +34,10 @@ package enum Catalogue {
         }
     }
 
-    /// Those by which users see and change their accounts; with `factors` also those of the second factor.
-    package static func accountEndpoints(factors: Bool) -> [CatalogueEndpoint] {
-        endpoints.filter { $0.owner == .account && (factors || !$0.shortName.hasPrefix("factors")) }
+    /// Those by which users see and change their accounts, with the second factor and passkeys where those are set up.
+    package static func accountEndpoints(factors: Bool = true, passkeys: Bool = true) -> [CatalogueEndpoint] {
+        endpoints.filter { $0.owner == .account || factors && $0.owner == .factors || passkeys && $0.owner == .passkeys }
     }
-
-    package static let passkeyEndpoints = endpoints.filter { $0.owner == .passkeys }
 
     static func contract(_ id: ContractID) -> Contract {
         guard let contract = contracts.first(where: { $0.id == id }) else { preconditionFailure("\(id.name) is not in the catalogue") }

@@ -12,14 +12,16 @@ package enum EndpointOwner: Hashable, Sendable {
     case purchases(PurchaseSource?)
     /// Accounts of all contracts, for their users.
     case account
-    /// Those of passkeys, below the same path.
+    /// Those of the second factor, below the same path.
+    case factors
+    /// Those of passkeys, below it, too.
     case passkeys
 
     /// Whether it answers in the dialect of the bearer's contract.
     var isForAllContracts: Bool {
         switch self {
         case .contract, .page: false
-        case .purchases, .account, .passkeys: true
+        case .purchases, .account, .factors, .passkeys: true
         }
     }
 
@@ -34,7 +36,7 @@ package enum EndpointOwner: Hashable, Sendable {
         case .contract(let contract): contract.name
         case .page: "web"
         case .purchases: "purchases"
-        case .account: "account"
+        case .account, .factors: "account"
         case .passkeys: "passkeys"
         }
     }

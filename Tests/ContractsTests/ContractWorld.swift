@@ -72,7 +72,7 @@ final class ContractWorld: StoryWorld {
         var table = MountTable()
         table.own = [
             OwnMount("purchases", base: "/purchases", Catalogue.purchaseEndpoints(of: Set(PurchaseSource.allCases))),
-            OwnMount("account", base: "/account", Catalogue.accountEndpoints(factors: true) + Catalogue.passkeyEndpoints),
+            OwnMount("account", base: "/account", Catalogue.accountEndpoints()),
         ].compactMap(\.self)
         table.mounts = try mounts.split(separator: " ").map { try Mount(parsing: String($0)) }
         endpoints = try table.endpoints + table.pages(beside: [])

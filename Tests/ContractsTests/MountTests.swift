@@ -90,8 +90,8 @@ import Testing
         #expect(Catalogue.endpoints.map(\.number).min() == Catalogue.firstNumber)
         #expect(
             ContractID.allCases.flatMap(Catalogue.endpoints(of:)).count + Catalogue.pageEndpoints.count
-                + Catalogue.purchaseEndpoints(of: Set(PurchaseSource.allCases)).count + Catalogue.accountEndpoints(factors: true).count
-                + Catalogue.passkeyEndpoints.count == Catalogue.endpoints.count)
+                + Catalogue.purchaseEndpoints(of: Set(PurchaseSource.allCases)).count + Catalogue.accountEndpoints().count
+                == Catalogue.endpoints.count)
         #expect(
             Catalogue.endpoints.allSatisfy {
                 $0.name.contains("-")
@@ -105,7 +105,7 @@ import Testing
         var table = try Self.table("password@/buy")
         table.own = [try #require(OwnMount("purchases", base: "/buy/", Catalogue.purchaseEndpoints(of: [.stripe, .revenuecat])))]
         let mounted = table.endpoints.filter { $0.mount == "purchases@/buy" }
-        table.own.append(try #require(OwnMount("account", base: "/account", Catalogue.accountEndpoints(factors: true))))
+        table.own.append(try #require(OwnMount("account", base: "/account", Catalogue.accountEndpoints(passkeys: false))))
         #expect(table.clash == nil)
         table.own.append(table.own[1])
         #expect(table.clash?.request == "GET /account")

@@ -20,11 +20,11 @@ struct AccountEndpoints: AccountCalls {
     typealias Answer = @Sendable (Self) -> () async throws(Failure) -> LocalResponse
 
     static func row(
-        _ name: String, _ method: HTTP.Method, _ path: String, isPrefix: Bool = false, proof: ProofUse = .none,
-        _ answer: @escaping Answer
+        _ name: String, _ method: HTTP.Method, _ path: String, isPrefix: Bool = false, owner: EndpointOwner = .account,
+        proof: ProofUse = .none, _ answer: @escaping Answer
     ) -> CatalogueEndpoint {
         CatalogueEndpoint(
-            owner: .account, name: name, dialect: .problem, method: method, path: path, isPrefix: isPrefix, auth: .required,
+            owner: owner, name: name, dialect: .problem, method: method, path: path, isPrefix: isPrefix, auth: .required,
             proof: proof
         ) { services, request throws(Failure) in
             try await answer(try Self(services, request))()

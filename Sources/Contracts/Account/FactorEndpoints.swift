@@ -5,15 +5,17 @@ import Wire
 
 /// The endpoints of the second factor (`TOLLGATE_FACTOR`).
 extension AccountEndpoints {
-    static let factorsPath = "/factors"
-
     static let factorRows = [
-        row("factors", .get, factorsPath, showFactors), row("factors-enrol", .post, "\(factorsPath)/totp", enrolFactor),
-        row("factors-confirm", .post, "\(factorsPath)/totp/verify", confirmFactor),
-        row("factors-verify", .post, "\(factorsPath)/verify", proveFactor),
-        row("factors-backup", .post, "\(factorsPath)/backup-codes", makeBackupCodes),
-        row("factors-remove", .delete, "\(factorsPath)/totp", removeFactor),
+        factorRow("", .get, "", showFactors), factorRow("-enrol", .post, "/totp", enrolFactor),
+        factorRow("-confirm", .post, "/totp/verify", confirmFactor), factorRow("-verify", .post, "/verify", proveFactor),
+        factorRow("-backup", .post, "/backup-codes", makeBackupCodes), factorRow("-remove", .delete, "/totp", removeFactor),
     ]
+
+    private static func factorRow(
+        _ name: String, _ method: HTTP.Method, _ path: String, _ answer: @escaping Answer
+    ) -> CatalogueEndpoint {
+        row("factors\(name)", method, "/factors\(path)", owner: .factors, answer)
+    }
 
     private func factors() throws(Failure) -> Factors {
         // A reload has just removed them: the next request finds no endpoint.

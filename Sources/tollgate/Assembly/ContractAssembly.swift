@@ -43,10 +43,8 @@ extension MountTable {
     /// The endpoints beside those of contracts.
     private mutating func readOwn(_ configuration: Configuration, _ findings: inout Findings) {
         if let account = configuration.account {
-            let passkeys = configuration.passkey == nil ? [] : Catalogue.passkeyEndpoints
-            mount(
-                "account", account.base, Catalogue.accountEndpoints(factors: configuration.factor != .off) + passkeys, .account,
-                account.origin, "that a user could see", configuration, &findings)
+            let endpoints = Catalogue.accountEndpoints(factors: configuration.factor != .off, passkeys: configuration.passkey != nil)
+            mount("account", account.base, endpoints, .account, account.origin, "that a user could see", configuration, &findings)
         }
         if let base = configuration.purchaseBase {
             let setting = Setting.plain(\.purchasesPath)

@@ -97,7 +97,7 @@ struct RouteChecks {
             let right = "mount the contract elsewhere or leave it out of \(Setting.contracts.name) if the upstream should answer"
             return ("\(place.mount) of \(Setting.contracts.name)", right)
         case .page: return ("the account page", "give the upstream a route with the path \(WebPage.path)* if it should answer")
-        case .purchases, .account, .passkeys:
+        case .purchases, .account, .factors, .passkeys:
             let name = place.setting.name
             return ("\(place.mount) of \(name)", "set \(name) to another path if the upstream should answer")
         }
@@ -182,7 +182,7 @@ extension MountedEndpoint {
     fileprivate var setting: Setting {
         switch endpoint.owner {
         case .purchases: .plain(\.purchasesPath)
-        case .account, .passkeys: .account
+        case .account, .factors, .passkeys: .account
         case .contract, .page: .contracts
         }
     }
