@@ -4,9 +4,10 @@ import Wire
 @testable import Credentials
 
 /// The fault that `body` finds in a credential; nil if it accepts it.
-func passkeyFault(_ credential: String, _ body: (JSONTree) throws(PasskeyFault) -> Void) -> String? {
+func passkeyFault(_ credential: String, _ body: (RawSpan) throws(PasskeyFault) -> Void) -> String? {
+    let bytes = credential.bytes
     do throws(PasskeyFault) {
-        try body(JSONTree(credential.bytes.rawBytes) ?? .null)
+        try body(bytes.rawBytes)
         return nil
     } catch { return error.message }
 }
@@ -131,7 +132,7 @@ func passkeyFault(_ credential: String, _ body: (JSONTree) throws(PasskeyFault) 
             (#""userHandle":"dXNlcg""#, #""userHandle":7"#, "userHandle must be text"),
             (#""signature":""#, #""signature":"AA"#, "signature is not valid"), (#""signature""#, #""sig""#, "signature must be text"),
             (#""authenticatorData":""#, #""authenticatorData":"AAAA"#, "data is malformed"),
-            (#"{"id""#, #"[{"id""#, "credential is missing"),
+            (#"{"id""#, #"[{"id""#, "is not a JSON object"),
         ]
         for row in rows {
             let found = passkeyFault(device.assertion().replacing(row.text, with: row.by, maxReplacements: 1)) {

@@ -39,11 +39,7 @@ package struct PasskeyRules: Sendable {
 
     /// The new passkey of `credential`, a RegistrationResponseJSON. Its statement of attestation is read and not trusted.
     package func registration(_ credential: RawSpan) throws(PasskeyFault) -> NewPasskey {
-        try registration(Self.tree(credential))
-    }
-
-    /// The same of a credential that was parsed as a part of something else.
-    package func registration(_ credential: JSONTree) throws(PasskeyFault) -> NewPasskey {
+        let credential = try Self.tree(credential)
         let id = try Self.id(of: credential)
         let response = credential["response"]
         let challenge = try challenge(in: Self.bytes(response, "clientDataJSON"), type: "webauthn.create")
@@ -60,11 +56,7 @@ package struct PasskeyRules: Sendable {
 
     /// The assertion in `credential`, an AuthenticationResponseJSON, before its signature is verified.
     package func assertion(_ credential: RawSpan) throws(PasskeyFault) -> UnverifiedAssertion {
-        try assertion(Self.tree(credential))
-    }
-
-    /// The same of a credential that was parsed as a part of something else.
-    package func assertion(_ credential: JSONTree) throws(PasskeyFault) -> UnverifiedAssertion {
+        let credential = try Self.tree(credential)
         let id = try Self.id(of: credential)
         let response = credential["response"]
         let clientData = try Self.bytes(response, "clientDataJSON")
