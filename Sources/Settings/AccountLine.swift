@@ -11,6 +11,7 @@ package struct AccountDeclaration: Hashable, Sendable {
 }
 
 extension AccountDeclaration: OptionTarget {
+    package static let grammar = "/PATH key=value …"
     package static let family = Setting.account
     package var lineName: String { "account" }
     package static let bare = Self(origin: .builtIn)

@@ -70,6 +70,7 @@ package struct AttestedSignInDeclaration: Hashable, Sendable {
 }
 
 extension AttestedSignInDeclaration: OptionTarget {
+    package static let grammar = "NAME key=value …"
     package static let family = Setting.attestedSignIn
     package var lineName: String { "attest-signin" }
     package static let bare = Self()

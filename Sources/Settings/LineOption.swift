@@ -7,6 +7,8 @@ package protocol OptionTarget: Sendable {
     static var family: Setting { get }
     /// Whether no message may quote the line, because a secret may have slipped into it.
     static var isSecret: Bool { get }
+    /// The form of a line.
+    static var grammar: String { get }
     /// As a line without options leaves it.
     static var bare: Self { get }
     /// The table of its options. Parsing, `check` in text and JSON, the admin API, help and `docs/settings.md` are loops over it.
@@ -21,6 +23,7 @@ package protocol OptionTarget: Sendable {
 
 extension OptionTarget {
     package static var isSecret: Bool { false }
+    package static var grammar: String { "key=value …" }
 
     /// Its variable.
     package var variable: String { Self.family.isFamily ? Self.family.name + lineName.uppercased() : Self.family.name }

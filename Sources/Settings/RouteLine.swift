@@ -18,6 +18,7 @@ package struct RouteDeclaration: Sendable {
 }
 
 extension RouteDeclaration: OptionTarget {
+    package static let grammar = "[METHODS] [HOST]/PATH key=value …"
     package static let family = Setting.route
     package var lineName: String { rule.name }
     package static let bare = Self(name: "", origin: .builtIn)

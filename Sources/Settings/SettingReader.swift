@@ -16,6 +16,8 @@ struct SettingReader: Sendable {
     private(set) var choices: [String] = []
     private(set) var isNoneIfEmpty = false
     private(set) var isURL = false
+    /// The help on the keys of a line; empty for other values.
+    private(set) var keys: @Sendable () -> String = { "" }
 
     init<Value: Equatable & Sendable>(
         _ path: Path<Value>, isSame: @escaping @Sendable (Value, Value) -> Bool = { $0 == $1 },
@@ -137,6 +139,7 @@ struct SettingReader: Sendable {
                 reader.findings.add(line.findings)
             }
         }
+        .changed { $0.keys = SettingsReference.keys(Declaration.self) }
     }
 
     /// A line on its own; none if it is empty.
@@ -149,6 +152,7 @@ struct SettingReader: Sendable {
             reader.configuration[keyPath: path] = Declaration(&line, name: "")
             reader.findings.add(line.findings)
         }
+        .changed { $0.keys = SettingsReference.keys(Declaration.self) }
     }
 
     /// A family whose values another target parses.

@@ -123,7 +123,7 @@ package struct PlainSettings: Sendable {
         "The time for which a used refresh token still returns its successor after the successor has been used.")
     package let contactAgeSeconds = ValueSetting<Int64>(
         "TOLLGATE_CONTACT_AGE", .duration(0...2_678_400_000, unit: 1_000), default: "7d",
-        "How long a sign-in by a password, email, phone or identity that a session has set counts as old as that session's own, up to 31 days; then it is a new one for routes with `max-age=`. See [the age of a sign-in](identity.md#the-age-of-a-sign-in)."
+        "How long a sign-in by a password, email, phone, identity or passkey that a session has set counts as old as that session's own, up to 31 days; then it is a new one for routes with `max-age=`. See [the age of a sign-in](identity.md#the-age-of-a-sign-in)."
     )
     package let signUpLimit = ValueSetting<LimitRate>(
         "TOLLGATE_SIGNUP_LIMIT", .rate, default: "300/h+burst=100",

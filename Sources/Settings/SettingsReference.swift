@@ -13,30 +13,33 @@ package enum SettingsReference {
 
     /// The reference for a terminal.
     package static var plain: String {
-        var text = ""
-        for setting in Setting.all {
-            let value = setting.shownDefault ?? setting.defaultValue
-            text += setting.shownName + (value.isEmpty ? "" : " (\(value.replacing("`", with: "")))") + "\n"
-            text += "    " + meaning(setting).replacing("`", with: "") + "\n"
-        }
-        return text
+        Setting.all.map(text).joined()
+    }
+
+    private static func text(_ setting: Setting) -> String {
+        let value = setting.shownDefault ?? setting.defaultValue
+        return setting.shownName + (value.isEmpty ? "" : " (\(value.replacing("`", with: "")))")
+            + "\n    \(meaning(setting).replacing("`", with: ""))\n"
     }
 
     /// The keys of lines with options, for a terminal.
     package static var lines: String {
-        [
-            keys(RouteDeclaration.self, "[METHODS] [HOST]/PATH key=value …"), keys(UpstreamDeclaration.self, "URL… key=value …"),
-            keys(TrustDeclaration.self), keys(ResourceDeclaration.self), keys(InternalDeclaration.self), keys(VersionGateDeclaration.self),
-            keys(ProviderDeclaration.self),
-            keys(AdminTokenDeclaration.self),
-            keys(ProductDeclaration.self), keys(AppleStoreDeclaration.self), keys(GoogleStoreDeclaration.self),
-            keys(StripeStoreDeclaration.self), keys(RevenueCatStoreDeclaration.self),
-        ].joined(separator: "\n")
+        Setting.all.map { $0.reader.keys() }.filter { !$0.isEmpty }.joined(separator: "\n")
     }
 
-    private static func keys<Target: OptionTarget>(_: Target.Type, _ grammar: String = "key=value …") -> String {
-        let rows = Target.options.map { "    \($0.key)=    \($0.values): \($0.doc.replacing("`", with: ""))\n" }
-        return "\(Target.family.shownName)=\"\(grammar)\"\n" + rows.joined()
+    /// One setting by its name, or the end of that in any case, in the singular or plural, with the keys of its line; nil for another word.
+    package static func setting(_ name: String) -> String? {
+        let words = name.uppercased().replacing("-", with: "_")
+        let names = [words, "TOLLGATE_\(words)"].flatMap { [$0, "\($0)_", String($0.dropLast()), "\($0.dropLast())_"] }
+        return Setting.all.first { names.contains($0.name) }.map { text($0) + ($0.reader.keys().isEmpty ? "" : "\n\($0.reader.keys())") }
+    }
+
+    /// A function, since its table names the row of the setting, which may be in the making.
+    static func keys<Target: OptionTarget>(_: Target.Type) -> @Sendable () -> String {
+        {
+            let rows = Target.options.map { "    \($0.key)=    \($0.values): \($0.doc.replacing("`", with: ""))\n" }
+            return rows.isEmpty ? "" : "\(Target.family.shownName)=\"\(Target.grammar)\"\n" + rows.joined()
+        }
     }
 
     private static func defaultText(_ setting: Setting) -> String {

@@ -51,6 +51,7 @@ package struct UpstreamDeclaration: Hashable, Sendable {
 }
 
 extension UpstreamDeclaration: OptionTarget {
+    package static let grammar = "URL… key=value …"
     package static let family = Setting.upstream
     package var lineName: String { name }
     package static let bare = Self(name: "", bases: [], origin: .builtIn)

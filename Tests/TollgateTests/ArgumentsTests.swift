@@ -66,10 +66,20 @@ import Testing
         }
     }
 
-    @Test(arguments: [("route", "routes"), ("setings", "settings"), ("chekc", "check")])
+    @Test(arguments: [("rout", "routes"), ("setings", "settings"), ("chekc", "check")])
     func anUnknownTopicOfHelpIsAnsweredWithTheNearest(_ topic: String, _ nearest: String) {
         #expect { try CommandHelp.text([topic]) } throws: {
             ($0 as? UsageFault)?.message == "\"\(topic)\" is no topic, the nearest is `\(nearest)`"
+        }
+    }
+
+    @Test func helpOnASettingHasTheKeysOfItsLine() throws {
+        let help = try CommandHelp.text(["passkeys"])
+        #expect(help.hasPrefix("TOLLGATE_PASSKEY\n    The domain of passkeys: rp-id=") && help.contains("\n    origins=    "))
+        let (exact, routes) = (try CommandHelp.text(["TOLLGATE_PASSKEY"]), try CommandHelp.text(["routes"]))
+        #expect(exact == help)
+        for key in ["TOLLGATE_PASSKEY", "rp-id", "TOLLGATE_ROUTE_<NAME>", "factor", "TOLLGATE_DELETION", "grace"] {
+            #expect(routes.contains("\(key)="), "\(key)")
         }
     }
 

@@ -29,6 +29,7 @@ enum CommandHelp {
         if let command = Command.named(topic) { return text(command) }
         let group = Command.all.filter { $0.name.hasPrefix(topic + " ") }
         guard group.isEmpty else { return group.map(text).joined(separator: "\n") }
+        if let text = SettingsReference.setting(topic) { return text }
         let nearest = nearestName(to: topic, in: Command.all.map(\.name) + ["routes", "settings"]) ?? ""
         throw UsageFault("\(quoted(topic)) is no topic, the nearest is `\(nearest)`")
     }
