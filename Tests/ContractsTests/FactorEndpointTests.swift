@@ -165,6 +165,29 @@ import Wire
         #expect(try await world.ask("POST", "/auth/signup", fields, other).status == 200)
     }
 
+    /// A thief of a guest's tokens takes nothing of the guest into the thief's account.
+    @Test func aGuestWithAFactorProvesItBeforeItIsMerged() async throws {
+        let opened = String(decoding: try await world.ask("POST", "/auth/user", [], []).body, as: UTF8.self)
+        let guest = try Self.member("sessionToken", of: opened)
+        let secret = try await enrolled(by: guest)
+        func merge(_ member: String) async throws -> Answer {
+            let body = #"{"guest_token":"\#(try Self.member(member, of: opened))"}"#
+            let answer = try await world.ask("POST", "/account/merge", ["Authorization: Bearer \(bearer)"], Array(body.utf8))
+            let challenge = answer.fields.first { $0.name == "WWW-Authenticate" }?.value ?? ""
+            return Answer(status: answer.status, text: String(decoding: answer.body, as: UTF8.self), challenge: challenge)
+        }
+        try await world.wait(seconds: 601)
+        for member in ["sessionToken", "refreshToken"] {
+            let refused = try await merge(member)
+            #expect(refused.status == 401 && refused.challenge.contains("acr_values"), "\(member): \(refused)")
+        }
+        #expect(try await send(code(secret), by: guest).status == 200)
+        for member in ["sessionToken", "sessionToken", "refreshToken"] {
+            #expect(try await merge(member).status == 200, "once, and again")
+        }
+        #expect(try await ask("GET", "").text.hasPrefix(#"{"factors":[]"#), "the account keeps its own")
+    }
+
     /// Guesses are refused before they are judged: even the right code gets nowhere. The owner's other session still has some.
     @Test func guessesOfOneSessionGetNowhere() async throws {
         let secret = try await enrolled()

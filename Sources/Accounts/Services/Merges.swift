@@ -7,6 +7,8 @@ package enum MergeRefusal: Sendable, Equatable {
     case notGuest
     /// The guest's session is bound to a key that the request does not prove.
     case unproven
+    /// The guest has a second factor that its session has not proven lately.
+    case noFactor
     /// The caller's session has ended, or its account is gone.
     case sessionEnded
 }
@@ -49,6 +51,7 @@ package struct Merges: Sendable {
         let isProven: Bool
         do throws(AccountFailure) { isProven = try await sessions.accepts(caller.deviceKey, for: found) } catch { throw .failed(error) }
         guard isProven else { throw .refused(.unproven) }
+        guard try await hasProvenFactor(found) else { throw .refused(.noFactor) }
         do throws(AccountFailure) {
             let attempts = try await Attempts(limiter, [AttemptBucket(.accountMerges, account.text)])
             let merging = Merging(guest: found, refresh: refresh, into: account, by: session, order)
@@ -66,6 +69,21 @@ package struct Merges: Sendable {
         case .noGuest: throw .refused(.invalidToken)
         case .noCaller: throw .refused(.sessionEnded)
         case .full(let until): throw .failed(.tooManyAttempts(retryAfterSeconds: Int(max(1, until.seconds - audit.now.seconds))))
+        }
+    }
+
+    /// Whether a guest's session has proven the second factor of its account lately; also true without a factor, and for what is no open
+    /// session of a guest.
+    private func hasProvenFactor(_ guest: UUID) async throws(AccountError<MergeRefusal>) -> Bool {
+        do throws(AccountError<RecencyRefusal>) {
+            try await sessions.requireFactor(ofGuest: guest)
+            return true
+        } catch {
+            switch error {
+            case .refused(.noFactor): return false
+            case .refused(.notRecent), .refused(.sessionEnded): return true
+            case .failed(let failure): throw .failed(failure)
+            }
         }
     }
 }

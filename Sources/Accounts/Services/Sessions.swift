@@ -190,14 +190,25 @@ package struct Sessions: Sendable {
     }
 
     /// Throws unless the session has proven the second factor within `KeptFactor.recentSeconds`, if the account has one.
-    /// With `ofGuest` only guests are checked.
-    package func requireFactor(_ caller: CallerSession, ofGuest: Bool = false) async throws(AccountError<RecencyRefusal>) {
+    package func requireFactor(_ caller: CallerSession) async throws(AccountError<RecencyRefusal>) {
+        try await requireFactor(caller.session, of: caller.user)
+    }
+
+    /// The same for a session of a guest; those of others pass.
+    package func requireFactor(ofGuest session: UUID) async throws(AccountError<RecencyRefusal>) {
+        try await requireFactor(session, of: nil)
+    }
+
+    /// Without `user` only guests are checked.
+    private func requireFactor(_ id: UUID, of user: UUID?) async throws(AccountError<RecencyRefusal>) {
         let isProven = try await context.value(orRefuse: RecencyRefusal.sessionEnded) { () throws(AccountFailure) -> Bool? in
-            guard let signIn = try await open(caller), let session = signIn.session else { return nil }
+            guard let signIn = try await context.ask(await context.store.session(id)), let session = signIn.session,
+                user == nil || signIn.account.id == user
+            else { return nil }
             guard context.offersFactor, !session.hasFactor(at: context.storeTime),
                 try await context.ask(await context.store.factor(of: session.user))?.confirmedAt != nil
             else { return true }
-            guard ofGuest else { return false }
+            guard user == nil else { return false }
             let identities = try await context.ask(await context.store.identities(of: session.user))
             return !GuestRule.isGuest(signIn.account, hasIdentities: !identities.isEmpty)
         }

@@ -17,6 +17,7 @@ extension AccountEndpoints {
             case .invalidToken: .malformed("guest_token is no valid token of an open session", in: dialect)
             case .notGuest: Failure(409, "NOT_A_GUEST", "The other account is no guest: something else signs in to it, or it is this one.")
             case .unproven: Failure(.missing, at: .refresh(401))
+            case .noFactor: Failure(.noFactor(maxAge: KeptFactor.recentSeconds), in: dialect)
             case .sessionEnded: Failure(.unauthorized(.revoked), in: dialect)
             }
         }
@@ -40,20 +41,26 @@ extension ContractRequest.Person {
 }
 
 extension ContractServices {
-    /// The session of a bearer at an endpoint that needs none: the caller may be a guest who signs in for the first time. nil for a token
-    /// that does not count, such as an expired one, which clients send along. Throws if that session is bound to a key of which there is no
-    /// proof, or if it is a guest's that has a second factor and has not proven it lately.
-    func guest(of request: ContractRequest, at use: ProofUse) async throws(Failure) -> CallerSession? {
+    /// The session of a bearer at an endpoint that needs none; nil for a token that does not count, such as an expired one, which clients send
+    /// along. The proof of a key that it is bound to is left to the caller.
+    func bearer(of request: ContractRequest) -> CallerSession? {
         let words = (request.sent.value(of: "authorization") ?? "").split(separator: " ", maxSplits: 1)
         guard words.count == 2, ["bearer", "dpop"].contains(words[0].lowercased()),
             case .ofSession(let session) = judge.read(String(words[1]))
         else { return nil }
+        return session
+    }
+
+    /// The same where the caller may be a guest who signs in for the first time. Throws if the session is bound to a key of which there is no
+    /// proof, or if it is a guest's that has a second factor and has not proven it lately.
+    func guest(of request: ContractRequest, at use: ProofUse) async throws(Failure) -> CallerSession? {
+        guard let session = bearer(of: request) else { return nil }
         let isAccepted: Bool
         do throws(AccountFailure) { isAccepted = try await sessions.accepts(request.caller.deviceKey, for: session.session) } catch {
             throw Failure(error, in: request.dialect)
         }
         guard isAccepted else { throw Failure(request.caller.deviceKey == nil ? .missing : .otherKey, at: use) }
-        do throws(AccountError<RecencyRefusal>) { try await sessions.requireFactor(session, ofGuest: true) } catch {
+        do throws(AccountError<RecencyRefusal>) { try await sessions.requireFactor(ofGuest: session.session) } catch {
             switch error {
             case .refused(.sessionEnded): return nil
             case .refused(let refusal): throw Failure(refusal, in: request.dialect)
