@@ -53,16 +53,16 @@ import Wire
         for (number, (counter, falls)) in [(6, false), (6, true), (0, false), (9, false), (3, true)].enumerated() {
             (used.signCount, used.isBackedUp) = (UInt32(counter), number > 2)
             let time = Int64(20 + number)
-            let session = try await store.signIn(used, spending: proof("\(number)"), session: newSession(), at(time)).get()
+            let session = try await store.signIn(used, spending: proof("\(number)"), session: newSession(), present: nil, at(time)).get()
             #expect(session.account.id == user && session.session?.signedInAt == at(time).now && !session.isNew)
             let now = try #require(await store.passkey(used.credentialID))
             #expect(now.signCount == UInt32(counter) && now.isBackedUp == (number > 2) && now.lastUsedAt == at(time).now)
             let newest = try await store.auditEvents(of: user, before: nil, limit: 1).map(\.kind)
             #expect((newest == [.passkeyCounterFell]) == falls, "to \(counter)")
         }
-        #expect(try await store.signIn(used, spending: proof("0"), session: newSession(), at(30)) == .failure(.challenge))
+        #expect(try await store.signIn(used, spending: proof("0"), session: newSession(), present: nil, at(30)) == .failure(.challenge))
         _ = try await store.delete(user, at(31))
-        #expect(try await store.signIn(used, spending: proof("new"), session: newSession(), at(32)) == .failure(.unknown))
+        #expect(try await store.signIn(used, spending: proof("new"), session: newSession(), present: nil, at(32)) == .failure(.unknown))
         #expect(try await store.passkey(used.credentialID) == nil)
     }
 
@@ -132,6 +132,43 @@ import Wire
         #expect(try await store.leave(caller, DeletionRule(graceSeconds: 0, recentSeconds: 1), at(600)) == .notRecent)
     }
 
+    /// One touch within a session, for a route that demands a newer sign-in.
+    @Test(arguments: Backend.allCases)
+    func aSignInWithinASessionRenewsIt(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let (ada, eva) = (try await opened(store, "a", newID()), try await opened(store, "b", newID()))
+        let (mine, theirs) = (try caller(ada), try caller(eva))
+        func signIn(
+            _ seconds: Int64, _ present: CallerSession, _ contract: ContractID = .dlauth, factor: Bool = false, key: KeyThumbprint? = nil
+        ) async throws -> Session {
+            var session = newSession(contract)
+            session.factorAt = factor ? at(seconds).now : nil
+            session.deviceKey = key
+            let used = passkey("a", of: ada.account.id)
+            let outcome = try await store.signIn(used, spending: proof("\(seconds)"), session: session, present: present, at(seconds))
+            return try #require(outcome.get().session)
+        }
+        let renewed = try await signIn(700, mine)
+        #expect(renewed.id == mine.session && renewed.signedInAt == at(700).now && renewed.counter == ada.session?.counter)
+        #expect(renewed.factorAt == nil)
+        let proven = try await signIn(701, mine, factor: true)
+        #expect(proven.id == mine.session && proven.factorAt == at(701).now)
+        let stored = try #require(await store.session(mine.session)?.session)
+        #expect(stored.signedInAt == at(701).now && stored.factorAt == at(701).now)
+        #expect(try await store.sessions(of: ada.account.id, now: at(701).now).count == 1)
+        // Of another account, contract or key, past its end, or ended: another is opened.
+        var others = [try await signIn(702, theirs), try await signIn(703, mine, .password)]
+        others.append(try await signIn(704, mine, key: KeyThumbprint(bytes: .init(repeating: 7, count: 32))))
+        let end = stored.idleDeadline.seconds - at(0).now.seconds
+        others.append(try await signIn(end, mine))
+        _ = try await store.end(mine.session, .signOut, at(end + 1))
+        others.append(try await signIn(end + 2, mine))
+        #expect(Set(others.map(\.id) + [mine.session, theirs.session]).count == 7)
+        #expect(try await store.session(theirs.session)?.session?.signedInAt == at(10).now)
+    }
+
     /// As with an email that a session adds: a thief of an old session gets no newer sign-in, and no second factor.
     @Test(arguments: Backend.allCases)
     func aPasskeyOfAnOldSessionCarriesItsSignIn(_ backend: Backend) async throws {
@@ -144,7 +181,8 @@ import Wire
             var session = newSession()
             session.factorAt = at(seconds).now
             let used = try #require(await store.passkey(Array(id.utf8)))
-            let opened = try await store.signIn(used, spending: proof("\(id) \(seconds)"), session: session, at(seconds)).get().session
+            let proof = proof("\(id) \(seconds)")
+            let opened = try await store.signIn(used, spending: proof, session: session, present: nil, at(seconds)).get().session
             return [opened?.signedInAt, opened?.factorAt]
         }
         // Ten minutes, and the five of a challenge.
@@ -209,7 +247,7 @@ import Wire
                 for store in stores {
                     group.addTask {
                         let outcome = try await store.signIn(
-                            passkey("a", of: known), spending: proof("race \(round)"), session: newSession(), at(20))
+                            passkey("a", of: known), spending: proof("race \(round)"), session: newSession(), present: nil, at(20))
                         if case .failure(let refusal) = outcome { return refusal != .challenge }
                         return true
                     }

@@ -164,9 +164,10 @@ package struct Passkeys: Sendable {
         }
     }
 
-    /// Signs in the user of the passkey that an answer is of.
+    /// Signs in the user of the passkey that an answer is of: renews `present`, if that is the user's session of the contract, and else opens
+    /// another.
     package func signIn(
-        _ credential: [UInt8], contract: ContractID, caller: Caller
+        _ credential: [UInt8], contract: ContractID, present: CallerSession?, caller: Caller
     ) async throws(AccountError<PasskeyRefusal>) -> SignedIn {
         try await judged(caller) { () throws(AccountError<PasskeyRefusal>) in
             let sent: UnverifiedAssertion
@@ -194,7 +195,7 @@ package struct Passkeys: Sendable {
             let (audit, passkey) = (context.audit(caller), used)
             let session = proven(context.newSession(contract, caller, audit.now), at: audit.now)
             return try await granted(
-                try await stored(await context.store.signIn(passkey, spending: proof, session: session, audit)))
+                try await stored(await context.store.signIn(passkey, spending: proof, session: session, present: present, audit)))
         }
     }
 

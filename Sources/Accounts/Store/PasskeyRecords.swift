@@ -14,9 +14,10 @@ package protocol PasskeyRecords: Sendable {
     func open(
         _ account: NewAccount, with passkey: Passkey, spending proof: SpentProof, session: NewSession, _ audit: AuditContext
     ) async throws(StoreFault) -> Result<SignIn, PasskeyRefusal>
-    /// Signs in by a passkey whose signature was verified. `used` has the counter and the backup state of that sign-in.
+    /// Signs in by a passkey whose signature was verified. `used` has the counter and the backup state of that sign-in. `present`, an open
+    /// session of the same account, contract and device key, is renewed in place of opening another.
     func signIn(
-        _ used: Passkey, spending proof: SpentProof, session: NewSession, _ audit: AuditContext
+        _ used: Passkey, spending proof: SpentProof, session: NewSession, present: CallerSession?, _ audit: AuditContext
     ) async throws(StoreFault) -> Result<SignIn, PasskeyRefusal>
     /// nil if the account has no such passkey.
     func rename(_ credentialID: [UInt8], of user: UUID, to name: String) async throws(StoreFault) -> Passkey?

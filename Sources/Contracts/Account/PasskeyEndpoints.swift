@@ -108,10 +108,12 @@ struct PasskeyEndpoints: AccountCalls {
         }
     }
 
+    /// A bearer that does not count, such as an expired one, is ignored.
     private func signIn() async throws(Failure) -> LocalResponse {
         let (contract, credential) = (try requiredContract(), try credential())
+        let present = services.bearer(of: request)
         let signedIn = try await call(
-            await passkeys.signIn(credential, contract: contract, caller: request.caller), refused: refusal)
+            await passkeys.signIn(credential, contract: contract, present: present, caller: request.caller), refused: refusal)
         return try services.answer(signedIn, of: contract, to: request)
     }
 

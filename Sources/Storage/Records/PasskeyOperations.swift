@@ -54,7 +54,7 @@ extension SQLStore {
     }
 
     package func signIn(
-        _ used: Passkey, spending proof: SpentProof, session: NewSession, _ audit: AuditContext
+        _ used: Passkey, spending proof: SpentProof, session: NewSession, present: CallerSession?, _ audit: AuditContext
     ) async throws(StoreFault) -> Result<SignIn, PasskeyRefusal> {
         try await database.write(locking: .account(used.user)) { sql throws(SQLFault) in
             guard var account = try sql.lockedAccount(used.user), let known = try sql.passkey(used.credentialID), known.user == account.id,
@@ -62,7 +62,9 @@ extension SQLStore {
             else { return .failure(.unknown) }
             guard try sql.spend(proof) else { return .failure(.challenge) }
             let carried = audit.counted(known.carriedAt, since: known.createdAt)
-            let opened = try sql.open(session.signed(by: carried), of: &account, audit)
+            let session = session.signed(by: carried)
+            let renewed = try sql.renewed(present, by: session, carried: carried, of: account, audit)
+            let opened = if let renewed { renewed } else { try sql.open(session, of: &account, audit) }
             try sql.change(
                 .unlogged, "UPDATE passkeys SET sign_count = $2, is_backed_up = $3, last_used_at = $4 WHERE credential = $1",
                 [.bytes(used.credentialID), .integer(Int64(used.signCount)), .flag(used.isBackedUp), .time(audit.now)])
@@ -107,6 +109,21 @@ extension SQLStore {
 }
 
 extension SQLTransaction {
+    /// The session with which a user sends a sign-in, renewed by it; nil unless it is open, of the account and contract, and bound to the key
+    /// that the request proves, if any.
+    fileprivate func renewed(
+        _ present: CallerSession?, by new: NewSession, carried: WallTime?, of account: Account, _ audit: AuditContext
+    ) throws(SQLFault) -> Session? {
+        guard let present, var open = try lockedSession(present.session)?.0, open.user == account.id, open.contract == new.contract,
+            open.deviceKey == new.deviceKey, audit.now < open.deadline
+        else { return nil }
+        if let factorAt = new.factorAt {
+            open.factorAt = factorAt
+            try logFactor(of: open.id, at: factorAt)
+        }
+        return try renewSignIn(of: open, by: carried, at: audit.now)
+    }
+
     fileprivate func passkey(_ credentialID: [UInt8]) throws(SQLFault) -> Passkey? {
         try passkeys("WHERE credential = $1", [.bytes(credentialID)]).first
     }

@@ -113,10 +113,10 @@ class Gateway:
         options = self.invited(contract, bearer, **more)
         return self.post("registration/verify", {"credential": phone.made(options), "contract": contract}, bearer)
 
-    def signed_in(self, phone, contract):
+    def signed_in(self, phone, contract, bearer=None):
         status, options = self.post("authentication/options?contract=" + contract)
         check("options", status, 200)
-        return self.post("authentication/verify?contract=" + contract, phone.used(options))
+        return self.post("authentication/verify?contract=" + contract, phone.used(options), bearer)
 
     def listed(self, bearer):
         return self.ask("GET", "/account/passkeys", bearer=bearer)[1]["passkeys"]
@@ -165,6 +165,26 @@ def sign_ups(gates):
         # It signs in at the other contracts, too.
         other = CONTRACTS[(CONTRACTS.index(contract) + 1) % len(CONTRACTS)]
         check("elsewhere", tokens(other, gates[0].signed_in(phone, other))[0], user)
+
+
+def renewals(gates):
+    """A sign-in within a session of the same account and contract renews it; with another bearer it opens a session."""
+    def claims(token):
+        return json.loads(websafe_decode(token.split(".")[1])) if token else {}
+
+    phone, other = Phone(), Phone()
+    user, access, _ = tokens("dlauth", gates[0].signed_up(phone, "dlauth"))
+    _, theirs, _ = tokens("dlauth", gates[0].signed_up(other, "dlauth"))
+    again, renewed, refresh = tokens("dlauth", gates[-1].signed_in(phone, "dlauth", access))
+    old, new = claims(access), claims(renewed)
+    check("renewed", (again, new["sid"], new["auth_time"] >= old["auth_time"]), (user, old["sid"], True))
+    check("refresh", gates[0].ask("POST", "/auth/refresh", {"refresh_token": refresh})[0], 200)
+    known = {old["sid"], claims(theirs)["sid"]}
+    for contract, bearer in (("dlauth", theirs), ("password", access), ("dlauth", access[:-8] + "AAAAAAAA"), ("dlauth", None)):
+        found, opened, _ = tokens(contract, gates[0].signed_in(phone, contract, bearer))
+        check("opened", (found, claims(opened)["sid"] in known), (user, False))
+        known.add(claims(opened)["sid"])
+    check("sessions", len(gates[0].ask("GET", "/account/sessions", bearer=renewed)[1]["sessions"]), 5)
 
 
 def additions(gates, bearers):
@@ -301,6 +321,7 @@ def main():
     bearers, gates = json.loads(sys.argv[1]), [Gateway(url) for url in sys.argv[2:]]
     sign_ups(gates)
     additions(gates, bearers)
+    renewals(gates)
     guests(gates)
     refusals(gates, bearers["dlauth"])
     counters(gates)
