@@ -92,6 +92,29 @@ import Testing
         #expect(try page.complaints() == [])
     }
 
+    /// What needs a newer sign-in is reached by one touch, in the same session.
+    @Test func aTouchRenewsTheSession() throws {
+        _ = try authenticator()
+        try register()
+        try page.click("#add-passkey")
+        try page.wait("document.getElementById('status').textContent.startsWith('You can sign in with this passkey')")
+        let aging =
+            "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], 9); c.execute('UPDATE sessions SET signed_in_at = 1'); c.commit()"
+        _ = try mustRun("python3", ["-c", aging, gateway.folder.file("data/accounts.db")])
+        let session = try page.run("sessionStorage.getItem('refresh')").text
+        try page.click("#identities button[aria-label^='Remove']")
+        // The browser offers it where the email is filled in, and it is used at once.
+        try eventually("the passkey is used") {
+            gateway.process.output.now.contains { $0.contains("/account/passkeys/authentication/verify") }
+        }
+        try waitForAccount()
+        try page.wait("document.querySelectorAll('#sessions li').length === 1")
+        #expect(try session != nil && page.run("sessionStorage.getItem('refresh')").text == session)
+        try page.click("#identities button[aria-label^='Remove']")
+        try page.wait("document.getElementById('status').textContent.startsWith('Removed: ')")
+        #expect(try page.complaints() == [])
+    }
+
     /// Authenticators that cannot keep a passkey or verify a user make none.
     @Test(arguments: [(false, true), (true, false)]) func anAuthenticatorIsNotEnough(_ keepsKeys: Bool, _ verifies: Bool) throws {
         let key = try authenticator(keepsKeys: keepsKeys, verifies: verifies)

@@ -21,13 +21,14 @@ package struct WebPage: Sendable {
     private let folder: String
 
     /// `authBase` is the base of the `password` contract, such as `/api/v1`, and `accountBase` that of `TOLLGATE_ACCOUNT`; nil if that is off.
-    package init(authBase: String, accountBase: String? = nil, hasPasskeys: Bool = false) {
+    package init(authBase: String, accountBase: String? = nil, hasPasskeys: Bool = false, hasFactors: Bool = false) {
         let base = authBase.hasSuffix("/") ? String(authBase.dropLast()) : authBase
         var folder = ""
         site = EmbeddedSite(Self.file) { document, version in
             folder = "assets/" + version
             return document.replacing("{assets}", with: folder).replacing("{auth}", with: Self.escaped(base + "/auth"))
                 .replacing("{account}", with: Self.escaped(accountBase ?? "")).replacing("{passkeys}", with: hasPasskeys ? "on" : "")
+                .replacing("{factors}", with: hasFactors ? "on" : "")
         }
         self.folder = folder
     }

@@ -177,6 +177,79 @@ async function addPasskey() {
   tell("You can sign in with this passkey from now on.");
 }
 
+// MARK: the second factor
+
+/// Asks for a code until `send` takes one; false if the user gives up. `secret` and `uri` are shown for an authenticator app.
+function askForCode(title, text, send, { secret = "", uri = "" } = {}) {
+  const [dialog, input] = [find("code-dialog"), find("code")];
+  const form = dialog.querySelector("form");
+  [find("code-title").textContent, find("code-text").textContent] = [title, text];
+  find("secret").hidden = secret === "";
+  find("secret").querySelector(".code").textContent = secret.replace(/.{4}(?=.)/g, "$& ");
+  find("secret").querySelector("a").href = uri;
+  mark(input, "");
+  form.reset();
+  dialog.showModal();
+  input.focus();
+  return new Promise((resolve, reject) => {
+    const busy = form.querySelector(".primary");
+    form.onsubmit = async (event) => {
+      event.preventDefault();
+      if (busy.getAttribute("aria-busy") === "true") return;
+      if (input.value.trim() === "") return mark(input, "Enter a code.");
+      busy.setAttribute("aria-busy", "true");
+      try {
+        await send(input.value);
+        resolve(true);
+        dialog.close();
+      } catch (fault) {
+        if (fault instanceof session.Refusal) {
+          mark(input, fault.code === "INVALID_CODE" ? "This code is wrong, or it was used before." : fault.message);
+          return input.select();
+        }
+        reject(fault);
+        dialog.close();
+      } finally {
+        busy.removeAttribute("aria-busy");
+      }
+    };
+    dialog.onclose = () => {
+      form.reset();
+      find("secret").querySelector(".code").textContent = "";
+      find("secret").querySelector("a").removeAttribute("href");
+      resolve(false);
+    };
+  });
+}
+
+/// Makes a call, and again once the user has proven the second factor, if it demands that. Undefined if the user gives up.
+async function proven(ask) {
+  try {
+    return await ask();
+  } catch (fault) {
+    if (!(fault instanceof session.FactorNeeded)) throw fault;
+  }
+  const text = "Enter a code of your authenticator app, or one of your backup codes.";
+  if (await askForCode("Confirm that it is you", text, session.proveFactor)) return await ask();
+}
+
+async function addFactor() {
+  const text = "Enter this secret in your authenticator app, and the code here that the app then shows.";
+  if (!await askForCode("Set up an authenticator app", text, session.confirmFactor, await session.enrolFactor())) return;
+  await makeBackupCodes();
+}
+
+/// Shows new backup codes, which are never shown again.
+async function makeBackupCodes() {
+  try {
+    const codes = await session.makeBackupCodes();
+    find("backup-codes").replaceChildren(...codes.map((code) => Object.assign(document.createElement("li"), { textContent: code })));
+    find("backup-dialog").showModal();
+  } finally {
+    showWays(await session.details());
+  }
+}
+
 // MARK: account
 
 /// Shows the account. `moving`: the user has just signed in.
@@ -232,7 +305,8 @@ function clearAccount() {
   find("tier").classList.remove("premium");
   providers = [];
   hasPasskeys = false;
-  for (const id of ["sessions", "identities"]) find(id).replaceChildren();
+  for (const id of ["sessions", "identities", "backup-codes"]) find(id).replaceChildren();
+  for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
   for (const id of ["sign-out-everywhere", "end-others", "ways"]) find(id).hidden = true;
 }
 
@@ -245,7 +319,7 @@ const title = (provider) => titles[provider] ?? provider;
 let providers = [];
 let hasPasskeys = false;
 
-/// One way to sign in; `unlink` is called by its button, which is there for providers and passkeys.
+/// One way to sign in; `unlink` is called by its button, which is there for providers, passkeys and the second factor.
 function way(name, text, unlink, verb = "Unlink") {
   const item = find("identity").content.firstElementChild.cloneNode(true);
   item.querySelector(".name").textContent = name;
@@ -283,8 +357,19 @@ function showWays(account) {
       find("ways-title").focus();
       tell(`Removed: ${name}. All other sessions have ended.`);
     }, "Remove"));
-  find("identities").replaceChildren(...contacts, ...identities, ...passkeys);
+  const factors = account.factors.map(({ created_at: created }) => {
+    const left = account.backup_codes === 1 ? "1 backup code left" : `${account.backup_codes} backup codes left`;
+    return way("Authenticator app", `Since ${shortDate.format(new Date(created))} · ${left}`, async () => {
+      await session.removeFactor();
+      showWays(await session.details());
+      find("ways-title").focus();
+      tell("Removed: Authenticator app.");
+    }, "Remove");
+  });
+  find("identities").replaceChildren(...contacts, ...identities, ...passkeys, ...factors);
   find("add-passkey").hidden = !session.hasPasskeys;
+  find("add-factor").hidden = !session.offersFactors || factors.length > 0;
+  find("renew-codes").hidden = factors.length === 0;
   find("ways").hidden = false;
 }
 
@@ -388,7 +473,7 @@ function prepareCall(button, ask) {
     if (button.getAttribute("aria-busy") === "true") return;
     button.setAttribute("aria-busy", "true");
     try {
-      await ask();
+      await proven(ask);
     } catch (fault) {
       if (fault instanceof session.SignedOut) leave(fault);
       else if (fault instanceof session.SignInTooOld) showSignInAgain("Your last sign-in is too long ago for that. Sign in, and try again.");
@@ -423,6 +508,12 @@ prepareSignOut(find("sign-out"), session.signOut, "You are signed out.");
 prepareSignOut(find("sign-out-everywhere"), session.signOutEverywhere, "You are signed out everywhere.");
 prepareCall(find("end-others"), endOthers);
 prepareCall(find("add-passkey"), addPasskey);
+prepareCall(find("add-factor"), addFactor);
+prepareCall(find("renew-codes"), makeBackupCodes);
+find("code").addEventListener("input", () => mark(find("code"), ""));
+find("code-cancel").addEventListener("click", () => find("code-dialog").close());
+find("backup-close").addEventListener("click", () => find("backup-dialog").close());
+find("backup-dialog").addEventListener("close", () => find("backup-codes").replaceChildren());
 find("passkey-sign-in").hidden = !session.hasPasskeys;
 find("passkey-sign-in").addEventListener("click", usePasskey);
 prepareCall(find("export"), save);

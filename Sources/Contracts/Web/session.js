@@ -37,6 +37,9 @@ export class SignedOut extends Error {}
 /// The server demands a newer sign-in for the request. The session stays open.
 export class SignInTooOld extends Error {}
 
+/// The server demands a code of the second factor first, by `proveFactor`.
+export class FactorNeeded extends Error {}
+
 export const isSignedIn = () => storage.getItem(key) !== null;
 export const signIn = (credentials) => open(`${auth}/login`, credentials);
 export const register = (person) => open(`${auth}/register`, person);
@@ -46,24 +49,37 @@ export const sessions = async () => (await read(await authorized("GET", "api/ses
 /// Whether the account can be shown with its ways to sign in, and exported.
 export const isDetailed = own !== "";
 export async function details() {
-  const [account, passkeys] = await Promise.all([
+  const [account, passkeys, factors] = await Promise.all([
     authorized("GET", own).then(read), offersPasskeys ? authorized("GET", `${own}/passkeys`).then(read) : { passkeys: [] },
+    offersFactors ? authorized("GET", `${own}/factors`).then(read) : { factors: [] },
   ]);
-  return { ...account, ...passkeys };
+  return { ...account, ...passkeys, ...factors };
 }
 
-const offersPasskeys = own !== "" && document.querySelector("meta[name=passkeys]").content === "on";
+const offers = (name) => own !== "" && document.querySelector(`meta[name=${name}]`).content === "on";
+
+/// Whether accounts may have a second factor.
+export const offersFactors = offers("factors");
+/// The secret for an authenticator app, and its URI. It waits for its first code.
+export const enrolFactor = async () => read(await authorized("POST", `${own}/factors/totp`));
+export const confirmFactor = async (code) => read(await authorized("POST", `${own}/factors/totp/verify`, { code }));
+export const proveFactor = async (code) => read(await authorized("POST", `${own}/factors/verify`, { code }));
+export const makeBackupCodes = async () => (await read(await authorized("POST", `${own}/factors/backup-codes`))).backup_codes;
+export const removeFactor = async () => read(await authorized("DELETE", `${own}/factors/totp`));
+
+const offersPasskeys = offers("passkeys");
 /// Whether the browser can make and use them.
 export const hasPasskeys = offersPasskeys && window.PublicKeyCredential?.parseCreationOptionsFromJSON !== undefined;
 
-/// Signs in by a passkey that the user chooses; with `mediation` "conditional", among what the browser fills in.
+/// Signs in by a passkey that the user chooses; with `mediation` "conditional", among what the browser fills in. An open session of the
+/// same account is renewed by it.
 export async function signInByPasskey({ mediation, signal } = {}) {
   const path = (step) => `${own}/passkeys/authentication/${step}?contract=password`;
   const options = await read(await send("POST", path("options"), { body: {} }));
   const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options);
   const credential = await navigator.credentials.get({ publicKey, mediation, signal });
   try {
-    await open(path("verify"), credential.toJSON());
+    await open(path("verify"), credential.toJSON(), access);
   } catch (fault) {
     // The account has removed it.
     if (fault.code === "PASSKEY_UNKNOWN") await PublicKeyCredential.signalUnknownCredential?.({ rpId: options.rpId, credentialId: credential.id });
@@ -114,8 +130,8 @@ async function leave(path) {
   forget();
 }
 
-async function open(path, body) {
-  const { tokens } = await read(await send("POST", path, { body }));
+async function open(path, body, token) {
+  const { tokens } = await read(await send("POST", path, { body, token }));
   access = tokens.access;
   storage.setItem(key, tokens.refresh);
 }
@@ -130,20 +146,24 @@ async function authorized(method, path, body) {
   if (access === null) await refresh();
   const used = access;
   const answer = await send(method, path, { token: used, body });
-  if (answer.status !== 401) return answer;
-  refuseOldSignIn(answer);
+  if (!await isOfToken(answer)) return answer;
   // Another request may have refreshed it meanwhile.
   if (access === used || access === null) await refresh();
   const again = await send(method, path, { token: access, body });
-  if (again.status !== 401) return again;
-  refuseOldSignIn(again);
+  if (!await isOfToken(again)) return again;
   forget();
   throw new SignedOut();
 }
 
-/// Throws for a 401 that asks for a newer sign-in (RFC 9470), which no refresh gives.
-function refuseOldSignIn(answer) {
-  if (answer.headers.get("WWW-Authenticate")?.includes("insufficient_user_authentication")) throw new SignInTooOld();
+/// Whether a response says that the token does not count. Throws for one that asks for a newer sign-in or the second factor (RFC 9470),
+/// which no refresh gives.
+async function isOfToken(answer) {
+  if (answer.status !== 401) return false;
+  const challenge = answer.headers.get("WWW-Authenticate") ?? "";
+  if (challenge.includes("insufficient_user_authentication")) {
+    throw challenge.includes("acr_values") ? new FactorNeeded() : new SignInTooOld();
+  }
+  return (await answer.clone().json().catch(() => null))?.error?.code !== "INVALID_CODE";
 }
 
 /// Refreshes the access token, once for all concurrent requests.

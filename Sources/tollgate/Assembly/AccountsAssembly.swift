@@ -157,7 +157,7 @@ struct AccountsAssembly: Sendable {
             sessions: sessions, accounts: cluster.cache,
             page: WebPage(
                 authBase: configuration.contracts.pageMount?.base ?? "", accountBase: settings.account?.base,
-                hasPasskeys: settings.passkey != nil),
+                hasPasskeys: settings.passkey != nil, hasFactors: context.offersFactor),
             tiers: settings.tiers,
             tierGraceSeconds: settings.tierGraceSeconds, mustConfirmEmail: settings.mustConfirmEmail, clock: context.clock,
             purchases: purchases(configuration, context, mint, stores),
