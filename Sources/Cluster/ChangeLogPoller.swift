@@ -182,7 +182,7 @@ final class ChangeLogPoller: Sendable {
         let keys = APIKeyTable(try await directory.apiKeys.live())
         let proven = try await directory.provenSessions()
         if !ended.isEmpty { events.broadcast(.ended(ended.map { RevokedSession($0) })) }
-        events.broadcast(.factors(proven.map(ProvenFactor.init), isWhole: true))
+        events.broadcast(.factors(proven, isWhole: true))
         cache.evictAll()
         subjects.forgetAll()
         tiers.forgetAll()
@@ -208,14 +208,14 @@ final class ChangeLogPoller: Sendable {
         guard !changes.isEmpty else { return }
         let now = self.now()
         var (ended, accounts, hasSecrets): ([RevokedSession], [(user: UUID, standing: AccountStanding?)], Bool) = ([], [], false)
-        var (identities, proven): ([TokenUser], [ProvenFactor]) = ([], [])
+        var (identities, proven): ([TokenUser], [ProvenSession]) = ([], [])
         for logged in changes {
             switch logged.change {
             case .ended(let session): ended.append(RevokedSession(session, heardAt: now.wall.seconds))
             case .account(let user, let standing): accounts.append((user, standing))
             case .accountDeleted(let user): accounts.append((user, nil))
             case .identity(let key): identities.append(TokenUser(key.subject, of: key.source.name))
-            case .factor(let session): proven.append(ProvenFactor(session))
+            case .factor(let session): proven.append(session)
             case .secrets: hasSecrets = true
             case .switches, .apiKeys, .fence: break
             }
@@ -231,10 +231,6 @@ final class ChangeLogPoller: Sendable {
         let reading = Int64(self.now().monotonic.nanoseconds(since: start) / 1_000)
         events.report(.changesApplied(lags: changes.map { $0.age + reading }))
     }
-}
-
-extension ProvenFactor {
-    package init(_ session: ProvenSession) { self.init(session: session.id.text, at: session.at?.seconds) }
 }
 
 extension RevokedSession {

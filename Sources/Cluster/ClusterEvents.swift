@@ -1,4 +1,5 @@
 package import Accounts
+package import Credentials
 package import Gate
 
 /// Callbacks into the rest of the process. They are called on any thread and must not block.
@@ -36,7 +37,7 @@ package enum WorkerUpdate: Sendable, Equatable {
     case forgetTiers([TokenUser]?)
     case subjects([KnownSubject])
     /// These sessions have proven the second factor, or with nil as the time do so no more; `isWhole`: no others have.
-    case factors([ProvenFactor], isWhole: Bool)
+    case factors([ProvenSession], isWhole: Bool)
     /// The API keys in force.
     case keys(APIKeyTable)
 }

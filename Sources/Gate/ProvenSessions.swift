@@ -1,18 +1,5 @@
-import Credentials
+package import Credentials
 import Wire
-
-/// A session of the gateway whose user has proven the second factor.
-package struct ProvenFactor: Sendable, Hashable {
-    /// `sid` of its tokens.
-    package var session: String
-    /// When, in seconds since 1970; nil if the proof counts no more.
-    package var at: Int64?
-
-    package init(session: String, at: Int64?) {
-        self.session = session
-        self.at = at
-    }
-}
 
 /// The proofs of a worker, by session. Per worker, so that a look-up needs no lock. What is not here was not proven. Those that are older than
 /// any route takes are removed, which bounds the list.
@@ -44,10 +31,13 @@ struct ProvenSessions {
 
 extension Admission {
     /// Takes note of proofs. `isWhole`: those are all, and no other counts. `now` is in seconds since 1970.
-    package mutating func learn(_ proofs: [ProvenFactor], isWhole: Bool = false, at now: Int64) {
+    package mutating func learn(_ proofs: [ProvenSession], isWhole: Bool = false, at now: Int64) {
         if isWhole { proven.removeAll() }
+        var id = ByteBuffer(capacity: 36)
         for proof in proofs {
-            proven.note(proof.session.withRawBytes { LimitSubject.session($0, issuer: ownIssuer, hash) }, at: proof.at, now: now)
+            id.removeAll()
+            proof.id.write(into: &id)
+            proven.note(LimitSubject.session(id.readable, issuer: ownIssuer, hash), at: proof.at?.seconds, now: now)
         }
     }
 

@@ -180,8 +180,8 @@ final class ContractWorld: StoryWorld {
             if case .ended(let session) = logged.change { RevokedSession(id: session.id.text, until: .max) } else { nil }
         }
         admission.revoke(ended, at: clock.now.wall.seconds)
-        let proven = reading.changes.compactMap { logged -> ProvenFactor? in
-            if case .factor(let session) = logged.change { ProvenFactor(session: session.id.text, at: session.at?.seconds) } else { nil }
+        let proven = reading.changes.compactMap { logged -> ProvenSession? in
+            if case .factor(let session) = logged.change { session } else { nil }
         }
         admission.learn(proven, at: clock.now.wall.seconds)
         if ended.count < reading.changes.count { admission.forgetUsers() }

@@ -29,7 +29,8 @@ import Wire
     /// A proof so many seconds ago; nil for one that counts no more.
     private func prove(_ harness: AdmissionHarness, _ age: Int64?, session: String = session, isWhole: Bool = false) {
         let now = harness.now.wall.seconds
-        harness.admission.learn([ProvenFactor(session: session, at: age.map { now - $0 })], isWhole: isWhole, at: now)
+        let at = age.map { WallTime(seconds: now - $0) }
+        harness.admission.learn([ProvenSession(id: UUID(parsing: session)!, at: at)], isWhole: isWhole, at: now)
     }
 
     @Test func aProofUpgradesTheSessionsTokenForAsLongAsTheRouteSays() throws {

@@ -42,17 +42,6 @@ package enum FactorProof: Sendable, Equatable {
     case backup([UInt8])
 }
 
-/// A session whose user has proven the second factor; without a time, one that counts as not proven.
-package struct ProvenSession: Sendable, Hashable {
-    package let id: UUID
-    package let at: WallTime?
-
-    package init(id: UUID, at: WallTime?) {
-        self.id = id
-        self.at = at
-    }
-}
-
 /// Why a call for the second factor is refused.
 package enum FactorRefusal: Sendable, Equatable {
     case recency(RecencyRefusal)

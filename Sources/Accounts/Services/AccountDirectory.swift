@@ -1,3 +1,4 @@
+package import Credentials
 package import Wire
 
 /// Reads accounts and what belongs to them, for contracts, the operator and the caches of gateways.

@@ -1,3 +1,4 @@
+package import Credentials
 package import Wire
 
 /// Second factors, and the sessions that have proven one. Each proof, and each that counts no more, is an entry of the change log, so that

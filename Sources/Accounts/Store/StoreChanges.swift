@@ -1,3 +1,4 @@
+package import Credentials
 package import Wire
 
 /// A change in the store that invalidates caches of gateways.

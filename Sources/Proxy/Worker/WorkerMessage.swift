@@ -1,3 +1,4 @@
+package import Credentials
 package import Gate
 package import HTTP
 package import Limits
@@ -18,7 +19,7 @@ package enum WorkerMessage: Sendable {
     /// The API keys in force.
     case adoptKeys(APIKeyTable)
     /// These sessions have proven the second factor; `isWhole`: no others have.
-    case proven([ProvenFactor], isWhole: Bool)
+    case proven([ProvenSession], isWhole: Bool)
     /// Asks whether tokens of a session, or an outside token, are refused, by its id. The closure is called on the loop and must not
     /// block it.
     case askEnded(UUID, @Sendable (Bool) -> Void)

@@ -1,4 +1,5 @@
 package import Accounts
+package import Credentials
 package import Wire
 
 /// The tables `factors` and `backup_codes`.

@@ -1,4 +1,5 @@
 package import Accounts
+internal import Credentials
 package import Wire
 
 /// Called after a transaction of this process has committed rows that the change log covers, with the accounts it changed

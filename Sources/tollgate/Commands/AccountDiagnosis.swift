@@ -15,7 +15,7 @@ struct AccountDiagnosis: Sendable {
     /// For the policy that decides.
     let status: UserTier
     let revoked: [RevokedSession]
-    private(set) var proven: [ProvenFactor] = []
+    private(set) var proven: [ProvenSession] = []
     /// For people.
     let account: String
     /// nil where the token names no session.
@@ -142,7 +142,7 @@ struct AccountDiagnosis: Sendable {
         if let ended {
             self.session = "ended at \(ISO8601.text(ended.endedAt)): \(ended.reason.rawValue)"
         } else if let found = try await accounts.operator.directory.sessions(of: user).first(where: { $0.id == session }) {
-            proven = [ProvenFactor(ProvenSession(id: found.id, at: found.factorAt))]
+            proven = [ProvenSession(id: found.id, at: found.factorAt)]
             self.session = "stands, of contract \(found.contract.name), last refreshed at \(ISO8601.text(found.lastUsedAt))"
         } else {
             self.session = "not in use any more, though it was not ended"
