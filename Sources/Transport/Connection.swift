@@ -114,6 +114,14 @@ package struct Connection: ~Copyable {
         }
     }
 
+    /// Whether the lists of revoked certificates of `context` have the client's.
+    package func isRevoked(by context: TLSServerContext) -> Bool {
+        switch session {
+        case .none: false
+        case .some(let session): session.isRevoked(by: context)
+        }
+    }
+
     /// Whether the handshake chose HTTP/2 (ALPN `h2`, RFC 9113 §3.2).
     package var speaksHTTP2: Bool {
         switch session {

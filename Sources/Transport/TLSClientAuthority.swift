@@ -46,6 +46,7 @@ final class TLSClientAuthority: Sendable {
     /// Sentences about lists that are of no use.
     let warnings: [String]
     private let file: TLSAuthorityFile
+    private let listFiles: [TLSRevocationFile]
     // OpenSSL counts references to it; it does not change after init.
     private nonisolated(unsafe) let store: OpaquePointer
 
@@ -62,7 +63,7 @@ final class TLSClientAuthority: Sendable {
         (self.lists, warnings) = unsafe Self.add(lists, to: store, of: file.certificates)
         TLSErrors.clear()
         unsafe self.store = unsafe store
-        (self.file, self.fingerprint) = (file, fingerprint)
+        (self.file, self.listFiles, self.fingerprint) = (file, lists, fingerprint)
     }
 
     deinit { unsafe X509_STORE_free(store) }
@@ -74,6 +75,15 @@ final class TLSClientAuthority: Sendable {
         // swift-format-ignore
         for unsafe certificate in unsafe file.certificates where unsafe SSL_CTX_add_client_CA(context, certificate) != 1 { return false }
         return unsafe tls_ask_clients(context, store) == 1
+    }
+
+    /// Whether a list has the certificate that the client of this session has shown.
+    func revokes(_ session: OpaquePointer) -> Bool {
+        for file in listFiles {
+            // swift-format-ignore
+            for unsafe list in unsafe file.lists where unsafe tls_revokes(list, session) == 1 { return true }
+        }
+        return false
     }
 
     /// Has the store look certificates up in the lists of these files. Of several of one issuer OpenSSL uses the latest.
@@ -113,6 +123,9 @@ final class TLSClientAuthority: Sendable {
 }
 
 extension TLSSession {
+    /// Whether the lists of `context` have the client's certificate.
+    func isRevoked(by context: TLSServerContext) -> Bool { unsafe context.clients?.revokes(session) ?? false }
+
     /// DNS names and URIs of the verified client certificate; empty without one.
     package var clientNames: [String] {
         guard let certificate = unsafe SSL_get0_peer_certificate(session), unsafe SSL_get_verify_result(session) == X509_V_OK

@@ -25,7 +25,7 @@ package final class TLSServerContext: Sendable {
     /// The lists of revoked client certificates.
     package var revocationLists: [TLSRevocationList] { clients?.lists ?? [] }
     /// Trust anchors for client certificates; nil if none are requested.
-    private let clients: TLSClientAuthority?
+    let clients: TLSClientAuthority?
 
     /// The first pair is the default if no pair matches the client's SNI. `protocols` are offered by ALPN, best first. With
     /// a `clientAuthority`, client certificates are requested, and looked up in `revocationLists`. With `previous`, its

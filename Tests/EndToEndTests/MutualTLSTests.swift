@@ -197,6 +197,34 @@ import Testing
         #expect(try !world.gateway.askAdmin("/readyz").text.contains("degraded"))
     }
 
+    /// Connections over either protocol end when the certificate that they were made with is revoked; those of other callers go on.
+    @Test func aRevokedCertificateEndsItsConnections() throws {
+        let world = try World { clients in
+            try list(clients, [], endsWithin: 3_600, clients.folder.file("crl"))
+            return "TOLLGATE_TLS_CLIENT_CRL=\(clients.folder.file("crl"))\nTOLLGATE_IDLE_TIMEOUT=1h"
+        }
+        func open(_ name: String, _ applicationProtocol: String, saying text: String) throws -> Subprocess {
+            let file = world.clients.folder.file(name)
+            let place = ["-connect", "127.0.0.1:\(world.gateway.tlsPort)", "-servername", "localhost", "-alpn", applicationProtocol]
+            let client = try Subprocess("openssl", ["s_client", "-quiet", "-cert", file + ".crt", "-key", file + ".key"] + place)
+            client.say(text)
+            return client
+        }
+        let request = "GET /internal/x HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        let revoked = try [
+            open("billing", "http/1.1", saying: request),
+            open("billing", "h2", saying: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\u{4}\0\0\0\0\0"),
+        ]
+        let other = try open("other", "http/1.1", saying: request)
+        try revoked[0].output.wait(for: "a response") { $0.contains { $0.hasPrefix("HTTP/1.1 200") } }
+        try other.output.wait(for: "a refusal") { $0.contains { $0.hasPrefix("HTTP/1.1 403") } }
+        try eventually("three connections") { try world.gateway.metric("tollgate_tls_handshakes_total", #"result="full""#) == 3 }
+        try list(world.clients, ["billing"], endsWithin: 3_600, world.clients.folder.file("crl"))
+        for client in revoked { _ = try client.exitCode() }
+        other.say(request)
+        try other.output.wait(for: "another refusal") { $0.count { $0.contains("HTTP/1.1 403") } == 2 }
+    }
+
     /// The list counts though the server's key, which is being replaced, is broken; the former pair goes on serving.
     @Test func aListCountsBesideABrokenKey() throws {
         let world = try World { clients in

@@ -98,6 +98,16 @@ static inline int tls_ask_clients(SSL_CTX *context, X509_STORE *authorities) {
 static inline void tls_check_lists(X509_STORE *authorities) {
     X509_STORE_set_flags(authorities, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
 }
+// Whether a list of revoked certificates has the peer's, or one above it.
+static inline int tls_revokes(X509_CRL *list, SSL *session) {
+    X509_REVOKED *entry = NULL;
+    X509 *leaf = SSL_get0_peer_certificate(session);
+    if (leaf && X509_CRL_get0_by_cert(list, &entry, leaf) == 1) return 1;
+    STACK_OF(X509) *chain = SSL_get0_verified_chain(session);
+    for (int index = 1; index < sk_X509_num(chain); index++)
+        if (X509_CRL_get0_by_cert(list, &entry, sk_X509_value(chain, index)) == 1) return 1;
+    return 0;
+}
 // A resumed session reuses the client's certificate without verifying it again. Forces a full handshake, which refuses it, if
 // it has expired, and with `context` always: it may have been revoked.
 static inline SSL_TICKET_RETURN tls_judge_ticket(SSL *session, SSL_SESSION *resumed, const unsigned char *name,

@@ -88,6 +88,8 @@ extension Worker {
         switch downstream.clients[client].connection.handshake(token: Token(.client, downstream.clients.handle(client)).bits, in: loop) {
         // A certificate authority has what it asked for.
         case .done where downstream.clients[client].connection.isChallenge: downstream.closeChallenge(client)
+        // It was revoked during the handshake.
+        case .done where downstream.isRevoked(client): downstream.close(client)
         case .done:
             let version = downstream.clients[client].connection.tlsVersion.rawBytes.equals("TLSv1.3") ? HandshakeVersion.tls13 : .tls12
             telemetry.metrics.tlsHandshake(downstream.clients[client].connection.wasResumed ? .resumed : .full, version)

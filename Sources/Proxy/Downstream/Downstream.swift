@@ -76,6 +76,11 @@ struct Downstream: ~Copyable {
         for index in listeners.indices where listeners[index].tls != nil { listeners[index].tls = context }
     }
 
+    /// Whether the client's certificate is on a list that its listener has now.
+    func isRevoked(_ client: ClientIndex) -> Bool {
+        listeners[clients[client].listener].tls.map { clients[client].connection.isRevoked(by: $0) } ?? false
+    }
+
     /// Whether the client is still connected, and no request of its is under way or has begun to arrive.
     func isAtRest(_ client: Handle<Client>) -> Bool {
         clients.isCurrent(client) && clients[client.index].phase == .open && clients[client.index].http.isAtRest

@@ -269,7 +269,7 @@ extension Worker {
             case .take(let items, let reply): limits.take(items, reply, now.monotonic)
             case .refund(let items, let chargedAt): limits.refund(items, chargedAt: chargedAt, now.monotonic)
             case .lease(let call, let reply): limits.lease(call, reply, now.monotonic)
-            case .adoptCertificates(let context): downstream.adopt(context)
+            case .adoptCertificates(let context): adopt(context, &scratch)
             case .adoptChallenges(let responses): downstream.challenges = responses
             case .resolved(let upstream, let addresses):
                 upstreams.directory.resolved(upstream: upstream, to: addresses, at: now.monotonic)
@@ -309,6 +309,24 @@ extension Worker {
         admission.adopt(policy)
         apps.adopt(policy.versionGates)
         for exchange in exchanges.indices { exchanges[exchange].life?.adopt(policy, insteadOf: former) }
+    }
+
+    /// Adopts certificates for new connections. One whose client's certificate is revoked now ends after the answers under way, and no further
+    /// request of it is that caller's.
+    private mutating func adopt(_ context: TLSServerContext, _ scratch: inout Scratch) {
+        downstream.adopt(context)
+        guard !context.revocationLists.isEmpty else { return }
+        for client in downstream.clients.indices where [.open, .multiplexed].contains(downstream.clients[client].phase) {
+            guard downstream.clients[client].hasSocket, downstream.clients[client].connection.isRevoked(by: context) else { continue }
+            downstream.clients[client].peer.certificateNames = []
+            guard downstream.clients[client].session == nil else {
+                drainClient(client, &scratch)
+                continue
+            }
+            let handle = downstream.clients.handle(client)
+            apply(downstream.clients[client].http.drainRequested(headBegun: false), client, &scratch)
+            if downstream.clients.isCurrent(handle) { refreshInterest(client) }
+        }
     }
 
     /// Milliseconds that a new connection has for its first request during a drain.
