@@ -78,7 +78,8 @@ struct Downstream: ~Copyable {
 
     /// Whether the client's certificate is on a list that its listener has now.
     func isRevoked(_ client: ClientIndex) -> Bool {
-        listeners[clients[client].listener].tls.map { clients[client].connection.isRevoked(by: $0) } ?? false
+        guard let context = listeners[clients[client].listener].tls else { return false }
+        return clients[client].connection.isRevoked(by: context)
     }
 
     /// Whether the client is still connected, and no request of its is under way or has begun to arrive.
