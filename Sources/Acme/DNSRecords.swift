@@ -27,8 +27,8 @@ package enum DNSRecords: Hashable, Sendable {
         }
     }
 
-    /// Why a name server of the zone does not answer with a record that was added; nil if all do, and for a program, which waits itself. They
-    /// are asked at port 53, or at the port of the server that takes updates. Blocks.
+    /// Why a name server of the zone does not answer with a record that was added; nil if all do, and for a program, which waits
+    /// itself. They are asked at port 53, or at the port of the server that takes updates. Blocks.
     package func problem(findingAll record: (name: String, text: String), random: UInt16) -> String? {
         guard case .server(let server) = self else { return nil }
         let updated: [SocketAddress]
@@ -39,7 +39,7 @@ package enum DNSRecords: Hashable, Sendable {
             let own = [QuestionType.a, .aaaa].flatMap { Self.ask(name, $0, at: updated, random, DNSAnswer.addresses) ?? [] }
             let ports = server.port == 53 ? [53] : [53, server.port]
             var addresses = ports.flatMap { port in own.map { SocketAddress.ip($0, port: port) } }
-            // One without an address is one that does not answer.
+            // A server without an address does not answer.
             if own.isEmpty { addresses = (try? Resolver.resolve(host: name, port: 53)) ?? [] }
             let texts = Self.ask(record.name, .txt, at: addresses, random, DNSAnswer.texts)
             guard let texts else { return "the name server \(name) does not answer" }
@@ -55,14 +55,14 @@ package enum DNSRecords: Hashable, Sendable {
         case aaaa = 28
     }
 
-    /// What the first of these addresses answers that does so.
+    /// The answer of the first of these addresses that gives a good one.
     private static func ask<Records>(
         _ name: String, _ type: QuestionType, at addresses: [SocketAddress], _ id: UInt16,
         _ read: ([UInt8]) throws(DNSAnswer.Fault) -> Records
     ) -> Records? {
         guard let question = DNSUpdate.question(name, type.rawValue, id: id) else { return nil }
         for address in addresses {
-            // Of one that cannot be asked, or answers something else, only the next one can tell more.
+            // One that cannot be asked, or answers something else, is passed over.
             if let answer = try? ask(address, question, seconds: questionSeconds), answer.starts(with: question.prefix(2)),
                 let records = try? read(answer)
             {

@@ -35,7 +35,8 @@ import Testing
         // Commands read the switches from the database.
         let walk = try fleet[0].command(["explain", "GET", "/feed/x"]).output
         #expect(walk.contains("set since \(since) until 2096") && walk.contains("503 MAINTENANCE, Zurück um zehn"), "\(walk)")
-        let again = try fleet[1].command(["maintenance", "on", "--route", "feed", "--until", "2096-01-01T00:00:00Z", "--message", "Später"])
+        let later = ["--until", "2096-01-01T00:00:00Z", "--message", "Später"]
+        let again = try fleet[1].command(["maintenance", "on", "--route", "feed"] + later)
         #expect(again.output.hasSuffix("since \(since): Später"), "it has not been open meanwhile")
         let found = try fleet[0].command(["doctor"]).output
         #expect(found.contains("warn  maintenance of feed: closed until 2096-01-01T00:00:00.000Z"), "\(found)")

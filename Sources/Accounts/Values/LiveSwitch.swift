@@ -10,7 +10,7 @@ package struct LiveSwitch: Sendable, Equatable {
     package let version: Int64
     /// When it ends by itself; nil for never.
     package let expiresAt: WallTime?
-    /// Since when it has been set, with whatever value; nil if that is not known.
+    /// Since when it has been set, to any value; nil if that is not known.
     package let since: WallTime?
 
     package init(name: String, value: String, version: Int64, expiresAt: WallTime? = nil, since: WallTime? = nil) {

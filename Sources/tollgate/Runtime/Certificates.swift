@@ -123,8 +123,8 @@ final class Certificates: Sendable {
     /// Replaces the issued certificates and challenges; returns why they cannot serve, if they cannot.
     func adopt(_ issued: Issued, now: WallTime) -> TLSFault? { state.withLock { $0.adopt(issued, now: now) } }
 
-    /// Reads the files again that have changed, and adopts each that can be used, whatever becomes of the others. Answers whether another
-    /// context serves, and the faults that are new.
+    /// Reads the files again that have changed, and adopts each that can be used, even if another cannot. Answers whether
+    /// another context serves, and the faults that are new.
     func lookAgain(now: WallTime) -> (isNew: Bool, faults: [String]) {
         state.withLock { state in
             guard let context = state.context else { return (false, []) }

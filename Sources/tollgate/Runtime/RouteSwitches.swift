@@ -21,7 +21,7 @@ struct RouteSwitches: Equatable, Sendable {
         for kind in Self.kinds { adopt(switches.filter { $0.name.hasPrefix(kind + "/") }, of: kind) }
     }
 
-    /// What a command says where it cannot see the switches.
+    /// For a command that cannot see the switches.
     static let ownNote = "without a database each gateway keeps its own, which only its admin API shows"
 
     /// For a command: those of the store or, while it does not answer, of the copy in the data folder, with the problem.

@@ -21,8 +21,9 @@ struct WatchedFiles<Value: Sendable>: Sendable {
     /// Whether the value is that of the files as they are now.
     var isCurrent: Bool { fault == nil && stamps == Self.stamps(paths) }
 
-    /// Reads the files again if one has changed. Answers whether the value is another, and a fault that is new, or that another
-    /// change has not mended. Files that could not be used are tried again each time: a pair that is being replaced matches later, and a lack of descriptors passes.
+    /// Reads the files again if one has changed. Answers whether the value is another, and a fault that is new, or
+    /// that another change has not mended. Files that could not be used are tried again each time: a pair that is being replaced matches
+    /// later, and a lack of descriptors passes.
     mutating func lookAgain(_ read: () throws -> Value) -> (isNew: Bool, fault: String?) {
         let now = Self.stamps(paths)
         let areChanged = now != stamps
