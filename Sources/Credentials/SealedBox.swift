@@ -5,7 +5,7 @@ import Wire
 /// (RFC 5869). Any thread.
 ///
 /// A box is a version (1 byte), a random nonce (12), the ciphertext, and a tag (16) that covers the ciphertext and the name.
-/// Random nonces allow 2^32 boxes under one secret; we seal one at each key rotation.
+/// Random nonces allow 2^32 boxes under one secret and label. What is sealed for requests has a label of its own each day.
 package struct SealedBox: Sendable {
     private static let version: UInt8 = 1
     private static let nonceBytes = 12
@@ -15,7 +15,7 @@ package struct SealedBox: Sendable {
     private let key: [UInt8]
 
     /// Derives the key from `secret`; different labels give independent keys.
-    package init(secret: [UInt8], label: StaticString) {
+    package init(secret: [UInt8], label: String) {
         key = Self.derive(secret, label)
     }
 
@@ -61,7 +61,7 @@ package struct SealedBox: Sendable {
         return Array(output.prefix(length))
     }
 
-    private static func derive(_ secret: [UInt8], _ label: StaticString) -> [UInt8] {
+    private static func derive(_ secret: [UInt8], _ label: String) -> [UInt8] {
         guard let kdf = unsafe EVP_KDF_fetch(nil, "HKDF", nil), let context = unsafe EVP_KDF_CTX_new(kdf) else {
             preconditionFailure("OpenSSL has no HKDF")
         }
@@ -69,7 +69,7 @@ package struct SealedBox: Sendable {
             unsafe EVP_KDF_CTX_free(context)
             unsafe EVP_KDF_free(kdf)
         }
-        var (secret, info, key) = (secret, label.rawBytes.array, [UInt8](repeating: 0, count: 32))
+        var (secret, info, key) = (secret, Array(label.utf8), [UInt8](repeating: 0, count: 32))
         var hash = Array("SHA256".utf8CString)
         let made = unsafe secret.withUnsafeMutableBytes { secret in
             unsafe info.withUnsafeMutableBytes { info in

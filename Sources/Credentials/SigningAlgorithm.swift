@@ -42,9 +42,12 @@ package enum SigningAlgorithm: UInt8, CaseIterable, Sendable {
 
     /// The algorithm with exactly this `alg`; nil if unknown.
     package init?(name: String) {
-        guard let match = Self.allCases.first(where: { $0.name == name }) else { return nil }
+        guard let match = Self.allCases.first(where: { $0.name == name || $0.otherName?.description == name }) else { return nil }
         self = match
     }
+
+    /// A second value of `alg`: the fully specified name (RFC 9864 §2.2), as only one curve is taken.
+    var otherName: StaticString? { self == .EdDSA ? "Ed25519" : nil }
 
     var family: Family {
         switch self {

@@ -44,6 +44,7 @@ struct TokenHeader: ~Copyable {
         for algorithm in SigningAlgorithm.allCases where members.text(name, equals: algorithm.nameBytes) {
             return algorithm
         }
+        if let other = SigningAlgorithm.EdDSA.otherName, members.text(name, equals: other.rawBytes) { return .EdDSA }
         throw .unsupportedAlgorithm
     }
 

@@ -106,7 +106,7 @@ extension Admission {
             hidesEmail: decision.hidesEmail, detail: decision.detailSerial, merges: decision.announcedMerges)
         if key.token != 0, signedIdentities.append(key, at: now.seconds, to: &decision.requestEdits) { return true }
         guard let signer = policy.identitySigner else {
-            decision.refuse(.unavailable(.keys, retryAfterSeconds: Self.keysRetrySeconds), .unavailable, .keysUnavailable)
+            decision.refuse(.unavailable(.identityKey, retryAfterSeconds: Self.keysRetrySeconds), .unavailable, .keysUnavailable)
             return false
         }
         let attributes = gate.forwardedAttributes == 0 ? nil : detail(decision)?.json(gate.forwardedAttributes, policy.attributes)

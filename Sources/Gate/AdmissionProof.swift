@@ -78,17 +78,7 @@ extension Admission {
     }
 
     func refuseProof(_ fault: DeviceProofFault, _ decision: inout Decision) {
-        let reason: AuthReason =
-            switch fault {
-            case .missing: .proofMissing
-            case .unbound: .unbound
-            case .nonce: .proofNonce
-            case .replayed: .proofReplayed
-            case .repeated, .malformed, .wrongType, .algorithm, .badKey, .otherKey, .badSignature, .wrongMethod, .wrongURL, .wrongToken,
-                .stale:
-                .proofInvalid
-            }
-        decision.refuse(.unauthorized(.proof(fault)), .refused, reason)
+        decision.refuse(.unauthorized(.proof(fault)), .refused, fault.remedy.row.reason)
     }
 
     /// Adds the count of the proof to the charge, as the last one.
@@ -102,6 +92,19 @@ extension LimitRate {
     /// Once in three minutes: a proof counts for as long as it may be old and as clocks may differ, each a minute at most, and the clocks of
     /// gateways differ, too.
     static let proof = LimitRate(count: 20, windowSeconds: 3_600, burst: 1) ?? .nothing
+}
+
+extension DeviceProofFault.Remedy {
+    /// Code and sentence of the refusal, and its reason in logs and metrics.
+    var row: (code: RefusalCode, sentence: StaticString, reason: AuthReason) {
+        switch self {
+        case .prove: (.deviceProofRequired, "A proof of the device's key is required.", .proofMissing)
+        case .bind: (.deviceProofRequired, "A proof of the device's key is required.", .unbound)
+        case .useNonce: (.deviceProofInvalid, "The proof of the device's key is not valid.", .proofNonce)
+        case .repeatAnew: (.deviceProofInvalid, "The proof of the device's key was used before.", .proofReplayed)
+        case .correct: (.deviceProofInvalid, "The proof of the device's key is not valid.", .proofInvalid)
+        }
+    }
 }
 
 extension RouteGate {

@@ -123,6 +123,8 @@ package enum Refusal: Equatable, Sendable {
         case keys
         /// The keys of the attestation's issuer have never been fetched.
         case attestationKeys
+        /// The gateway's key cannot sign an identity for the upstream.
+        case identityKey
         /// The accounts cannot be read.
         case accounts
         /// The expired token cannot be refreshed now.
@@ -190,8 +192,7 @@ package enum Refusal: Equatable, Sendable {
             .unauthorized
         case .unauthorized(.token(let fault)): fault.isExpired ? .tokenExpired : .unauthorized
         case .unauthorized(.revoked): .tokenRevoked
-        case .unauthorized(.proof(.missing)), .unauthorized(.proof(.unbound)): .deviceProofRequired
-        case .unauthorized(.proof): .deviceProofInvalid
+        case .unauthorized(.proof(let fault)): fault.remedy.row.code
         case .forbidden: .forbidden
         case .premiumRequired: .premiumRequired
         case .notFound: .notFound

@@ -20,9 +20,7 @@ extension Refusal {
         case .unauthorized(.noFactor): "This needs a second factor."
         case .unauthorized(.caller): "Only internal callers may do this."
         case .unauthorized(.key): "A valid API key is required."
-        case .unauthorized(.proof(.missing)), .unauthorized(.proof(.unbound)): "A proof of the device's key is required."
-        case .unauthorized(.proof(.replayed)): "The proof of the device's key was used before."
-        case .unauthorized(.proof): "The proof of the device's key is not valid."
+        case .unauthorized(.proof(let fault)): fault.remedy.row.sentence
         case .unauthorized(.keyMissing): "An API key is required."
         case .forbidden(.key): "The API key is not for this."
         case .forbidden(.claims): "The access token does not permit this."
@@ -46,6 +44,7 @@ extension Refusal {
         case .notImplemented: "The request asks for what is not implemented here."
         case .badGateway: "The service behind the gateway failed."
         case .unavailable(.keys, _): "The access token cannot be checked at the moment. Try again later."
+        case .unavailable(.identityKey, _): "The identity cannot be signed: set TOLLGATE_SIGNING_ALGORITHM to one with a key pair."
         case .unavailable(.attestationKeys, _): "The attestation of the app cannot be checked at the moment. Try again later."
         case .unavailable(.accounts, _): "The account cannot be looked up at the moment. Try again later."
         case .unavailable(.refresh, _): "The access token cannot be refreshed at the moment. Try again later."

@@ -12,7 +12,7 @@ package import Wire
 /// The first gateway that shares uploads the keys of its data folder. Each gateway keeps a sealed copy in its data folder, for
 /// a start while the database is down. Blocks; for the control plane.
 package struct SharedKeys: Sendable {
-    private static let label: StaticString = "tollgate shared keys"
+    private static let label = "tollgate shared keys"
     private static let ringName = "signing keys"
     private static let refreshName = "refresh secret"
     /// Timeout of the database, in milliseconds.

@@ -50,7 +50,7 @@ import Wire
             #"{"issuer":"https://id.test","jwks_uri":"https://gate.test/.well-known/jwks.json","response_types_supported":["none"],"#
             + #""grant_types_supported":["refresh_token"]"#
         let token =
-            #","token_endpoint":"https://gate.test/oauth/token","token_endpoint_auth_methods_supported":["none"],"dpop_signing_alg_values_supported":["ES256","EdDSA","RS256","PS256"]"#
+            #","token_endpoint":"https://gate.test/oauth/token","token_endpoint_auth_methods_supported":["none"],"dpop_signing_alg_values_supported":["ES256","EdDSA","Ed25519","RS256","PS256"]"#
         let revocation = #","revocation_endpoint":"https://gate.test/oauth/revoke","revocation_endpoint_auth_methods_supported":["none"]"#
         let introspection =
             #","introspection_endpoint":"https://gate.test/oauth/introspect","introspection_endpoint_auth_methods_supported":["client_secret_basic"]"#
@@ -58,5 +58,19 @@ import Wire
         let openID = metadata.response(isOpenID: true, refreshes: false, revokes: false, introspects: false).body.rawBytes.text
         #expect(openID == common + #","subject_types_supported":["public"],"id_token_signing_alg_values_supported":["ES256","RS256"]}"#)
         #expect(plain.fields.contains { $0.name == "Cache-Control" && $0.value == "public, max-age=300" })
+    }
+
+    @Test func aResourceSaysWhetherItTakesProofsAndWhetherAllItsTokensAreBound() {
+        let algorithms = #","dpop_signing_alg_values_supported":["ES256","EdDSA","Ed25519","RS256","PS256"]"#
+        let rows: [(proofs: [ProofMode], says: String)] = [
+            ([.off, .off], ""), ([.off, .bound], algorithms), ([.required, .bound], algorithms),
+            ([.required, .required], algorithms + #","dpop_bound_access_tokens_required":true"#), ([], ""),
+        ]
+        for row in rows {
+            let metadata = ResourceMetadata(url: "https://gate.test/mcp", servers: ["https://a.test"], scopes: [], proofs: row.proofs)
+            let text =
+                #"{"resource":"https://gate.test/mcp","authorization_servers":["https://a.test"],"bearer_methods_supported":["header"]"#
+            #expect(metadata.response.body.rawBytes.text == text + row.says + "}", "\(row.proofs)")
+        }
     }
 }

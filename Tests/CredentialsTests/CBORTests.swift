@@ -36,6 +36,18 @@ import Wire
         }
     }
 
+    /// COSE has two names for the one algorithm of such a key (RFC 9864 §2.2).
+    @Test func aKeyOfEd25519HasEitherName() throws {
+        var cose = SoftAuthenticator(Keys.eddsa).cose
+        for (name, isKnown) in [(0x27, true), (0x32, true), (0x33, false)] as [(UInt8, Bool)] {
+            cose[4] = name
+            let key = try #require(CBOR(cose))
+            var algorithm: SigningAlgorithm?
+            do throws(PasskeyFault) { algorithm = try PasskeyKey(cose: key).algorithm } catch {}
+            #expect(algorithm == (isKnown ? .EdDSA : nil), "\(name)")
+        }
+    }
+
     @Test func damagedCredentialsNeverTrapAndNeverSignIn() throws {
         var mutator = Mutator(seed: 9)
         let rules = PasskeyRules(rpID: "example.org", origins: ["https://example.org"])

@@ -59,12 +59,12 @@ struct ProofCase {
             now: WallTime(seconds: at), skewSeconds: skew)
     }
 
-    /// `ok`, or the fault's reason.
+    /// `ok`, or the fault's name.
     var outcome: String {
         var verifier = DeviceProofVerifier()
         switch verify(&verifier) {
         case .success: return "ok"
-        case .failure(let fault): return "\(fault.reason)".replacing("proof_", with: "")
+        case .failure(let fault): return "\(fault)"
         }
     }
 
@@ -108,28 +108,30 @@ struct ProofCase {
         let cases: [(String, ProofCase)] = [
             ("ok", ProofCase()),
             ("ok", ProofCase(key: Keys.eddsa)),
+            ("ok", ProofCase(header: ["alg": #""Ed25519""#], key: Keys.eddsa)),
+            ("badKey", ProofCase(header: ["alg": #""Ed25519""#])),
             ("ok", ProofCase(key: Keys.rs256)),
-            ("type", ProofCase(header: ["typ": #""jwt""#])),
-            ("type", ProofCase(header: ["typ": ""])),
-            ("type", ProofCase(header: ["typ": "7"])),
-            ("type", ProofCase(header: ["crit": #"["exp"]"#])),
-            ("type", ProofCase(header: ["b64": "false"])),
+            ("wrongType", ProofCase(header: ["typ": #""jwt""#])),
+            ("wrongType", ProofCase(header: ["typ": ""])),
+            ("wrongType", ProofCase(header: ["typ": "7"])),
+            ("wrongType", ProofCase(header: ["crit": #"["exp"]"#])),
+            ("wrongType", ProofCase(header: ["b64": "false"])),
             ("algorithm", ProofCase(header: ["alg": #""none""#])),
             ("algorithm", ProofCase(header: ["alg": #""HS256""#])),
             ("algorithm", ProofCase(header: ["alg": ""])),
             ("algorithm", ProofCase(key: Keys.es384)),
-            ("key", ProofCase(header: ["alg": #""EdDSA""#])),
-            ("key", ProofCase(header: ["jwk": ""])),
-            ("key", ProofCase(header: ["jwk": #""x""#])),
-            ("key", ProofCase(header: ["jwk": #"{"kty":"oct","k":"AAAA"}"#])),
-            ("key", ProofCase(header: ["jwk": withMember("d")])),
-            ("key", ProofCase(header: ["jwk": withMember("k")])),
-            ("key", ProofCase(header: ["jwk": withMember("use")])),
-            ("key", ProofCase(header: ["jwk": withMember("alg")])),
-            ("key", ProofCase(header: ["jwk": own.replacing("P-256", with: "P-384")])),
-            ("signature", ProofCase(header: ["jwk": other])),
-            ("method", ProofCase(claims: ["htm": #""get""#])),
-            ("method", ProofCase().with { $0.method = "POST" }),
+            ("badKey", ProofCase(header: ["alg": #""EdDSA""#])),
+            ("badKey", ProofCase(header: ["jwk": ""])),
+            ("badKey", ProofCase(header: ["jwk": #""x""#])),
+            ("badKey", ProofCase(header: ["jwk": #"{"kty":"oct","k":"AAAA"}"#])),
+            ("badKey", ProofCase(header: ["jwk": withMember("d")])),
+            ("badKey", ProofCase(header: ["jwk": withMember("k")])),
+            ("badKey", ProofCase(header: ["jwk": withMember("use")])),
+            ("badKey", ProofCase(header: ["jwk": withMember("alg")])),
+            ("badKey", ProofCase(header: ["jwk": own.replacing("P-256", with: "P-384")])),
+            ("badSignature", ProofCase(header: ["jwk": other])),
+            ("wrongMethod", ProofCase(claims: ["htm": #""get""#])),
+            ("wrongMethod", ProofCase().with { $0.method = "POST" }),
             ("malformed", ProofCase(claims: ["htm": ""])),
             ("malformed", ProofCase(claims: ["htu": "1"])),
             ("malformed", ProofCase(claims: ["jti": ""])),
@@ -140,8 +142,8 @@ struct ProofCase {
             ("malformed", ProofCase(claims: ["iat": ""])),
             ("malformed", ProofCase(claims: ["iat": #""1700000000""#])),
             ("malformed", ProofCase(claims: ["pad": #""\#(String(repeating: "x", count: 4_096))""#])),
-            ("token", ProofCase(claims: ["ath": ""])),
-            ("token", ProofCase().with { $0.accessToken = "another" }),
+            ("wrongToken", ProofCase(claims: ["ath": ""])),
+            ("wrongToken", ProofCase().with { $0.accessToken = "another" }),
             ("ok", ProofCase(claims: ["ath": ""]).with { $0.accessToken = nil }),
             ("stale", ProofCase(claims: ["iat": "\(now - 61)"])),
             ("ok", ProofCase(claims: ["iat": "\(now - 60)"])),
@@ -152,7 +154,7 @@ struct ProofCase {
             ("stale", ProofCase(claims: ["iat": "9223372036854775807"])),
             ("malformed", ProofCase(claims: ["iat": "1e999"])),
             ("ok", ProofCase().with { $0.owner = KeyThumbprint.of(Keys.es256) }),
-            ("other_key", ProofCase().with { $0.owner = KeyThumbprint.of(Keys.eddsa) }),
+            ("otherKey", ProofCase().with { $0.owner = KeyThumbprint.of(Keys.eddsa) }),
         ]
         let found = cases.map { $0.1.outcome }
         #expect(found == cases.map(\.0), "\(zip(cases, found).filter { $0.0 != $1 }.map { ($0.0, $0.1.proof, $1) })")
@@ -163,24 +165,26 @@ struct ProofCase {
             ("https://api.example.org/orders/7", "ok"), ("HTTPS://API.Example.ORG/orders/7", "ok"),
             (#"https:\/\/api.example.org\/orders\/7"#, "ok"), ("https://api.example.org:443/orders/7", "ok"),
             ("https://api.example.org:/orders/7", "ok"), ("https://api.example.org/orders/7?page=9#top", "ok"),
-            ("https://api.example.org/%6Frders/%37", "ok"), ("https://api.example.org/orders%2F7", "url"),
-            ("https://api.example.org/Orders/7", "url"), ("https://api.example.org/orders/7/", "url"),
-            ("https://api.example.org/orders/", "url"), ("https://api.example.org/orders/77", "url"),
-            ("https://api.example.org", "url"), ("https://api.example.org:80/orders/7", "url"),
-            ("https://api.example.org:8443/orders/7", "url"), ("http://api.example.org/orders/7", "url"),
-            ("https://user@api.example.org/orders/7", "url"), ("https://api.example.org.evil.test/orders/7", "url"),
-            ("//api.example.org/orders/7", "url"), ("/orders/7", "url"), ("https:/orders/7", "url"),
-            ("ftp://api.example.org/orders/7", "url"),
-            ("https://api.example.org/orders/7%", "url"), ("https:///orders/7", "url"), ("", "url"),
-            ("http://auth.test:8080/base/orders/7", "ok"), ("http://auth.test:8080/orders/7", "url"), ("http://auth.test:8080/base", "url"),
+            ("https://api.example.org/%6Frders/%37", "ok"), ("https://api.example.org/orders%2F7", "wrongURL"),
+            ("https://api.example.org/Orders/7", "wrongURL"), ("https://api.example.org/orders/7/", "wrongURL"),
+            ("https://api.example.org/orders/", "wrongURL"), ("https://api.example.org/orders/77", "wrongURL"),
+            ("https://api.example.org", "wrongURL"), ("https://api.example.org:80/orders/7", "wrongURL"),
+            ("https://api.example.org:8443/orders/7", "wrongURL"), ("http://api.example.org/orders/7", "wrongURL"),
+            ("https://user@api.example.org/orders/7", "wrongURL"), ("https://api.example.org.evil.test/orders/7", "wrongURL"),
+            ("//api.example.org/orders/7", "wrongURL"), ("/orders/7", "wrongURL"), ("https:/orders/7", "wrongURL"),
+            ("ftp://api.example.org/orders/7", "wrongURL"),
+            ("https://api.example.org/orders/7%", "wrongURL"), ("https:///orders/7", "wrongURL"), ("", "wrongURL"),
+            ("http://auth.test:8080/base/orders/7", "ok"), ("http://auth.test:8080/orders/7", "wrongURL"),
+            ("http://auth.test:8080/base", "wrongURL"),
         ]
         let found = cases.map { claim, _ in
             ProofCase(claims: ["htu": "\"\(claim)\""]).with { $0.alternative = "http://auth.test:8080/base" }.outcome
         }
         #expect(found == cases.map(\.1))
         let root = ProofCase(claims: ["htu": #""http://[::1]""#]).with { ($0.scheme, $0.authority, $0.path) = (.http, "[::1]:80", "/") }
-        #expect([root.with { $0.scheme = .either }.outcome, root.with { $0.scheme = .https }.outcome] == ["ok", "url"])
-        #expect([root.outcome, root.with { $0.path = "/a" }.outcome, root.with { $0.authority = "" }.outcome] == ["ok", "url", "url"])
+        #expect([root.with { $0.scheme = .either }.outcome, root.with { $0.scheme = .https }.outcome] == ["ok", "wrongURL"])
+        #expect(
+            [root.outcome, root.with { $0.path = "/a" }.outcome, root.with { $0.authority = "" }.outcome] == ["ok", "wrongURL", "wrongURL"])
         let encoded = ProofCase(claims: ["htu": #""https://api.example.org/a%c3%A9~""#])
         #expect(encoded.with { $0.path = "/a%C3%a9%7e" }.outcome == "ok")
     }

@@ -166,6 +166,12 @@ func passkeyFault(_ credential: String, _ body: (RawSpan) throws(PasskeyFault) -
     @Test func aChallengeOpensForItsPurposeUntilItEnds() {
         let secret = [UInt8](repeating: 7, count: 32)
         let (challenges, start) = (PasskeyChallenges(secret: secret), WallTime(seconds: now))
+        // The last second of a day, too, and by the clock of another gateway.
+        let night = WallTime(seconds: now / 86_400 * 86_400 - 1)
+        let atNight = challenges.issue(.authentication, subject: "a", now: night)
+        for seconds in [-100, 0, 100] as [Int64] {
+            #expect(challenges.open(atNight, purpose: .authentication, now: night.advanced(seconds: seconds)) != nil)
+        }
         for subject in ["", "account", String(repeating: "é", count: 40)] {
             let challenge = challenges.issue(.authentication, subject: subject, now: start)
             let expected = PasskeyChallenge(subject: subject, endsAt: start.advanced(seconds: 300))

@@ -73,6 +73,7 @@ import Testing
         #expect(document["resource"].text == "http://127.0.0.1:\(gateway.port)/mcp")
         #expect(document["authorization_servers"].array.map(\.text) == ["http://127.0.0.1:\(server.port)"])
         #expect(document["scopes_supported"].array.map(\.text) == ["mcp:read"])
+        #expect(document["dpop_signing_alg_values_supported"].array.contains { $0.text == "ES256" })
         for path in ["", "/", "/mcp/", "/other"] {
             #expect(try gateway.ask("GET /.well-known/oauth-protected-resource\(path)").status == 404, "\(path)")
         }

@@ -234,7 +234,7 @@ struct BoundDevice {
         let judged = try AdmissionHarness([Self.route()]).get("/r/x", token: Self.device.token())
         #expect(
             judged.headers == [
-                #"WWW-Authenticate: DPoP realm="tollgate", error="use_dpop_proof", error_description="The token is bound to a key, and the request has no proof of it", algs="ES256 EdDSA RS256 PS256""#
+                #"WWW-Authenticate: DPoP realm="tollgate", error="use_dpop_proof", error_description="The token is bound to a key, and the request has no proof of it", algs="ES256 EdDSA Ed25519 RS256 PS256""#
             ])
         #expect(GRPCStatus(.unauthorized(.proof(.missing))) == .unauthenticated)
         for fault in DeviceProofFault.allCases {

@@ -1,3 +1,4 @@
+package import Gate
 package import HTTP
 import Wire
 
@@ -6,11 +7,14 @@ package struct ResourceMetadata: Sendable {
     private let url: String
     private let servers: [String]
     private let scopes: [String]
+    private let proofs: [ProofMode]
 
-    package init(url: String, servers: [String], scopes: [String]) {
+    /// `proofs`: those of the routes below it.
+    package init(url: String, servers: [String], scopes: [String], proofs: [ProofMode]) {
         self.url = url
         self.servers = servers
         self.scopes = scopes
+        self.proofs = proofs
     }
 
     package var response: LocalResponse {
@@ -21,6 +25,8 @@ package struct ResourceMetadata: Sendable {
             json.array("authorization_servers", servers) { $0.string($1) }
             if !scopes.isEmpty { json.array("scopes_supported", scopes) { $0.string($1) } }
             json.array("bearer_methods_supported", ["header"]) { $0.string($1) }
+            if proofs.contains(where: { $0 != .off }) { ServerMetadata.writeProofAlgorithms(to: &json) }
+            if !proofs.isEmpty, proofs.allSatisfy({ $0 == .required }) { json.field("dpop_bound_access_tokens_required", true) }
             json.endObject()
         }
         return LocalResponse(

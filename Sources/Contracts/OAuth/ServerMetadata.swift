@@ -21,6 +21,12 @@ package struct ServerMetadata: Sendable {
         self.algorithms = algorithms
     }
 
+    /// The algorithms of proofs of device keys (RFC 9449 §5.1, RFC 9728 §2).
+    static func writeProofAlgorithms(to json: inout JSONWriter) {
+        let algorithms = DeviceProof.algorithmNames.description.split(separator: " ").map(String.init)
+        json.array("dpop_signing_alg_values_supported", algorithms) { $0.string($1) }
+    }
+
     package static let jwksPath = "/.well-known/jwks.json"
     package static let tokenPath = "/oauth/token"
     package static let revocationPath = "/oauth/revoke"
@@ -40,8 +46,7 @@ package struct ServerMetadata: Sendable {
             if refreshes {
                 json.field("token_endpoint", base + Self.tokenPath)
                 json.array("token_endpoint_auth_methods_supported", ["none"]) { $0.string($1) }
-                let algorithms = DeviceProof.algorithmNames.description.split(separator: " ").map(String.init)
-                json.array("dpop_signing_alg_values_supported", algorithms) { $0.string($1) }
+                Self.writeProofAlgorithms(to: &json)
             }
             if revokes {
                 json.field("revocation_endpoint", base + Self.revocationPath)

@@ -5,7 +5,7 @@ package struct DeviceProof: Sendable {
     /// The most seconds of a proof's age.
     package static let maximumAgeSeconds: Int64 = 60
     /// The algorithms that proofs may have: as `algs` of a challenge (RFC 9449 §7.1), and as a set.
-    package static let algorithmNames: StaticString = "ES256 EdDSA RS256 PS256"
+    package static let algorithmNames: StaticString = "ES256 EdDSA Ed25519 RS256 PS256"
     static let algorithms = AlgorithmSet([.ES256, .EdDSA, .RS256, .PS256])
 
     /// The key that made it.
@@ -48,57 +48,44 @@ package enum DeviceProofFault: Error, Equatable, Sendable, CaseIterable {
     /// It was used before.
     case replayed
 
-    /// The stable identifier in logs and metrics.
-    package var reason: StaticString {
-        switch self {
-        case .missing: "proof_missing"
-        case .unbound: "proof_unbound"
-        case .repeated: "proof_repeated"
-        case .malformed: "proof_malformed"
-        case .wrongType: "proof_type"
-        case .algorithm: "proof_algorithm"
-        case .badKey: "proof_key"
-        case .otherKey: "proof_other_key"
-        case .badSignature: "proof_signature"
-        case .wrongMethod: "proof_method"
-        case .wrongURL: "proof_url"
-        case .wrongToken: "proof_token"
-        case .stale: "proof_stale"
-        case .nonce: "proof_nonce"
-        case .replayed: "proof_replayed"
-        }
+    /// What the sender is to do about it.
+    package enum Remedy: Sendable {
+        /// To send a proof; to refresh the token with one; to use the nonce of the answer; to make a new one, as that was used, or wrong.
+        case prove, bind, useNonce, repeatAnew, correct
     }
+
+    package var remedy: Remedy { row.remedy }
 
     /// `error` of the challenge in `WWW-Authenticate` (RFC 9449 §7.1, §9).
     package var errorCode: StaticString {
-        switch self {
-        case .missing: "use_dpop_proof"
-        case .unbound: "invalid_token"
-        case .nonce: "use_dpop_nonce"
-        case .repeated, .malformed, .wrongType, .algorithm, .badKey, .otherKey, .badSignature, .wrongMethod, .wrongURL, .wrongToken,
-            .stale, .replayed:
-            "invalid_dpop_proof"
+        switch remedy {
+        case .prove: "use_dpop_proof"
+        case .bind: "invalid_token"
+        case .useNonce: "use_dpop_nonce"
+        case .repeatAnew, .correct: "invalid_dpop_proof"
         }
     }
 
     /// The `error_description` of the challenge: ASCII without quotes or backslashes.
-    package var errorDescription: StaticString {
+    package var errorDescription: StaticString { row.description }
+
+    private var row: (remedy: Remedy, description: StaticString) {
         switch self {
-        case .missing: "The token is bound to a key, and the request has no proof of it"
-        case .unbound: "The token is not bound to a key; refresh it with a proof"
-        case .repeated: "The request has more than one proof"
-        case .malformed: "The proof is malformed"
-        case .wrongType: "The proof is not of the type dpop+jwt"
-        case .algorithm: "The proof's algorithm is not supported"
-        case .badKey: "The proof's key is not usable"
-        case .otherKey: "The proof is by another key than the token is bound to"
-        case .badSignature: "The proof's signature does not hold"
-        case .wrongMethod: "The proof is for another method"
-        case .wrongURL: "The proof is for another URL"
-        case .wrongToken: "The proof is for another token"
-        case .stale: "The proof is too old, or of the future"
-        case .nonce: "The proof has no nonce that counts"
-        case .replayed: "The proof was used before"
+        case .missing: (.prove, "The token is bound to a key, and the request has no proof of it")
+        case .unbound: (.bind, "The token is not bound to a key; refresh it with a proof")
+        case .repeated: (.correct, "The request has more than one proof")
+        case .malformed: (.correct, "The proof is malformed")
+        case .wrongType: (.correct, "The proof is not of the type dpop+jwt")
+        case .algorithm: (.correct, "The proof's algorithm is not supported")
+        case .badKey: (.correct, "The proof's key is not usable")
+        case .otherKey: (.correct, "The proof is by another key than the token is bound to")
+        case .badSignature: (.correct, "The proof's signature does not hold")
+        case .wrongMethod: (.correct, "The proof is for another method")
+        case .wrongURL: (.correct, "The proof is for another URL")
+        case .wrongToken: (.correct, "The proof is for another token")
+        case .stale: (.correct, "The proof is too old, or of the future")
+        case .nonce: (.useNonce, "The proof has no nonce that counts")
+        case .replayed: (.repeatAnew, "The proof was used before")
         }
     }
 }

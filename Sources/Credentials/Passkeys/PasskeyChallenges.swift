@@ -17,10 +17,15 @@ package struct PasskeyChallenges: Sendable {
     /// Subjects are filled up with NULs to a multiple of this, so that a challenge's length tells little of its subject.
     private static let step = 64
 
-    private let box: SealedBox
+    private let secret: [UInt8]
 
-    /// `secret` is the refresh token secret, from which the key is derived.
-    package init(secret: [UInt8]) { box = SealedBox(secret: secret, label: "tollgate passkey challenge") }
+    /// `secret` is the refresh token secret, from which the keys are derived.
+    package init(secret: [UInt8]) { self.secret = secret }
+
+    /// That of the day, as anyone may ask for many challenges; `nearby` the day before or after.
+    private func box(_ now: WallTime, nearby days: Int64 = 0) -> SealedBox {
+        SealedBox(secret: secret, label: "tollgate passkey challenge \(now.seconds / 86_400 + days)")
+    }
 
     /// A new challenge for `subject`, a text without NUL such as an account's id.
     package func issue(
@@ -29,12 +34,13 @@ package struct PasskeyChallenges: Sendable {
         let end = UInt64(bitPattern: now.advanced(seconds: Self.lifetimeSeconds).microseconds)
         var content = (0..<8).map { UInt8(truncatingIfNeeded: end >> (56 - 8 * UInt64($0))) } + Array(subject.utf8)
         content += [UInt8](repeating: 0, count: Self.step - subject.utf8.count % Self.step)
-        return box.seal(content, as: purpose.rawValue, random: random)
+        return box(now).seal(content, as: purpose.rawValue, random: random)
     }
 
     /// The content of `challenge`; nil if it is for another purpose, of another secret, damaged, or has ended.
     package func open(_ challenge: [UInt8], purpose: PasskeyPurpose, now: WallTime) -> PasskeyChallenge? {
-        guard let content = box.open(challenge, as: purpose.rawValue) else { return nil }
+        let opened = [0, -1, 1].lazy.compactMap { box(now, nearby: $0).open(challenge, as: purpose.rawValue) }
+        guard let content = opened.first else { return nil }
         var reader = CBORReader(content)
         guard let end = reader.number(8).map({ WallTime(microseconds: Int64(bitPattern: $0)) }), now < end else { return nil }
         return PasskeyChallenge(subject: String(decoding: content.dropFirst(8).prefix { $0 != 0 }, as: UTF8.self), endsAt: end)

@@ -12,7 +12,8 @@ struct PasskeyKey {
         case (.integer(2)?, .integer(-7)?, .integer(1)?):
             algorithm = .ES256
             der = Self.curveDER(cose[-2]?.bytes, cose[-3]?.bytes)
-        case (.integer(1)?, .integer(-8)?, .integer(6)?):
+        // -19 is the fully specified one (RFC 9864 §2.2).
+        case (.integer(1)?, .integer(-8)?, .integer(6)?), (.integer(1)?, .integer(-19)?, .integer(6)?):
             algorithm = .EdDSA
             der = cose[-2]?.bytes.flatMap { $0.count == 32 ? DER.ed25519PublicKey($0.rawBytes) : nil }
         case (.integer(3)?, .integer(-257)?, .bytes(let modulus)?):

@@ -123,7 +123,9 @@ final class ActiveConfiguration: Sendable {
         let settings = configuration.settings
         for resource in settings.resources where ResourceDeclaration.metadataPath + (resource.path == "/" ? "" : resource.path) == path {
             let servers = resource.issuers.compactMap { name in settings.trusts.first { $0.name == name }?.issuer }
-            return ResourceMetadata(url: resource.resource(settings.publicURL).url, servers: servers, scopes: resource.scopes).response
+            let url = resource.resource(settings.publicURL).url
+            let proofs = settings.routes.map(\.rule).filter { $0.resource?.url == url }.map(\.proof)
+            return ResourceMetadata(url: url, servers: servers, scopes: resource.scopes, proofs: proofs).response
         }
         return .plain(404, "not found\n")
     }
