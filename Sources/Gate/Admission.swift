@@ -152,7 +152,7 @@ package struct Admission: ~Copyable {
             }
             decision.verdict = .local(number)
         }
-        return (gate.hasLimit || gate.takesKeys || decision.hasProof) && charge(route, gate, head, bytes, &decision)
+        return (gate.hasLimit || gate.takesKeys || !decision.singles.isEmpty) && charge(route, gate, head, bytes, &decision)
     }
 
     // MARK: Identity
@@ -352,9 +352,9 @@ package struct Admission: ~Copyable {
     private func charge(
         _ route: Int, _ gate: RouteGate, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
     ) -> Bool {
-        decision.isLimitShadowed = gate.shadow.contains(.limit) && !decision.hasProof
-        // Limits in shadow mode would let a request pass whose proof is not counted.
-        let hasRow = gate.hasLimit && !(decision.hasProof && gate.shadow.contains(.limit))
+        decision.isLimitShadowed = gate.shadow.contains(.limit) && decision.singles.isEmpty
+        // Limits in shadow mode would let a request pass whose proof or attestation is not counted.
+        let hasRow = gate.hasLimit && (decision.singles.isEmpty || !gate.shadow.contains(.limit))
         decision.limitRow = hasRow ? limits.row(route, decision.tier) : CompiledLimits.noRow
         let row = limits.rows[decision.limitRow]
         for line in row.first..<row.first + row.count {
@@ -368,7 +368,7 @@ package struct Admission: ~Copyable {
                 LimitCharge.Item(key: subject.combined(with: line.key), rate: line.rate, subject: kind, tag: subject.tag))
         }
         chargeKey(&decision)
-        if decision.hasProof { chargeProof(&decision) }
+        if !decision.singles.isEmpty { chargeSingleUses(&decision) }
         return decision.charge.count > 0
     }
 

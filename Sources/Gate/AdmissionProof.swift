@@ -37,7 +37,7 @@ extension Admission {
                     break
                 }
                 decision.proofKey = LimitSubject.proof(proof.tokenIDDigest, hash)
-                decision.hasProof = true
+                decision.singles.insert(.proof)
                 decision.authReason = .proven
                 return true
             }
@@ -80,18 +80,6 @@ extension Admission {
     func refuseProof(_ fault: DeviceProofFault, _ decision: inout Decision) {
         decision.refuse(.unauthorized(.proof(fault)), .refused, fault.remedy.row.reason)
     }
-
-    /// Adds the count of the proof to the charge, as the last one.
-    func chargeProof(_ decision: inout Decision) {
-        guard let user = decision.identity?.user else { return }
-        decision.charge.append(LimitCharge.Item(key: decision.proofKey, rate: .proof, subject: .proof, tag: user.tag))
-    }
-}
-
-extension LimitRate {
-    /// Once in three minutes: a proof counts for as long as it may be old and as clocks may differ, each a minute at most, and the clocks of
-    /// gateways differ, too.
-    static let proof = LimitRate(count: 20, windowSeconds: 3_600, burst: 1) ?? .nothing
 }
 
 extension DeviceProofFault.Remedy {

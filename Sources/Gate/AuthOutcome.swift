@@ -33,6 +33,8 @@ package enum AuthReason: UInt8, CaseIterable, Sendable {
     /// Of an accepted token: with a proof of the key that it is bound to.
     case proven
     case proofMissing, proofInvalid, proofNonce, proofReplayed, unbound
+    /// Of an attestation that counts once.
+    case used
     case tooLarge, malformed, duplicateMember, unsupportedAlgorithm, criticalExtension, wrongIssuer, algorithmNotAllowed
     case keysUnavailable, unknownKey, badSignature, expired, notYetValid, noExpiry, wrongAudience, lifetimeTooLong
     case notAnAccessToken, noSubject, unsafeClaim, badClaim
@@ -90,6 +92,7 @@ package enum AuthReason: UInt8, CaseIterable, Sendable {
         case .proofNonce: "proof_nonce"
         case .proofReplayed: "proof_replayed"
         case .unbound: "unbound"
+        case .used: "used"
         case .tooLarge: TokenFault.tooLarge.reason
         case .malformed: TokenFault.malformed.reason
         case .duplicateMember: TokenFault.duplicateMember.reason

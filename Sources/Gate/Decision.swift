@@ -107,9 +107,12 @@ package struct Decision: ~Copyable {
     var ownRate: LimitRate?
     /// The key that the token is bound to, if `Identity.isBound`.
     var owner: KeyThumbprint?
-    /// Whether a proof of possession is to be counted, and by which key.
-    var hasProof = false
+    /// What is to be counted once, until it has been.
+    var singles: SingleUses = []
     var proofKey = LimitKey()
+    var attestationUse = LimitCharge.Item(key: LimitKey(), rate: .nothing, subject: .attestation)
+    /// Whether shadow mode looks at its use.
+    package internal(set) var watchesUse = false
     /// Set once a token or an API key was accepted.
     package internal(set) var identity: Identity?
     /// The lines of the identity's fields.
@@ -196,7 +199,8 @@ package struct Decision: ~Copyable {
         tokenSource = .none
         tokenSerial = 0
         ownRate = nil
-        hasProof = false
+        singles = []
+        watchesUse = false
         forwardsAuthorization = false
         removesKey = false
         cache = nil

@@ -157,6 +157,7 @@ package struct DecisionRecord: ~Copyable {
     /// Records the outcome of the limits, which may be decided later than the rest.
     package mutating func limited(_ outcome: LimitOutcome, _ verdict: borrowing LimitVerdict) {
         limitResult = outcome.result
+        if outcome.spent == .attestation { attestation = .used }
         guard outcome.result != .none else { return }
         tightestLimit = UInt8(outcome.index)
         for index in 0..<verdict.count { limits[index] = LimitState(verdict[index]) }

@@ -65,7 +65,8 @@ package struct Explanation: Sendable, Equatable {
         if [.maintenance, .gone, .appUpdateRequired].contains(refusal?.code) { return }
         if let attestation = rule.attestation, let found = note.attestation {
             let isShadowed = note.shadowed.contains(.attestation)
-            add("attest", "\(attestation.name), \(attestation.field): \(found.text)\(isShadowed ? ", shadow mode lets it pass" : "")")
+            let use = found == .none && attestation.isOnce ? ", counts once" : ""
+            add("attest", "\(attestation.name), \(attestation.field): \(found.text)\(use)\(isShadowed ? ", shadow mode lets it pass" : "")")
             if found != .none, !isShadowed { return }
         }
         if refusal == .forbidden(.origin) || refusal == .forbidden(.preflight) { return }

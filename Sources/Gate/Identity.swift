@@ -42,8 +42,8 @@ package struct Identity: Sendable {
     let audiences: UInt64
     /// Limit key of the user: issuer and user id.
     let user: LimitKey
-    /// Limit key of the session; the user's without one.
-    let session: LimitKey
+    /// Limit key of the session, the user's without one; of an attestation, that of its single use.
+    var session: LimitKey
     /// The session of an own token, whose refresh gives out newer ones; nil if its `sid` is no id of a session.
     let ownSession: UUID?
     /// Whether the email counts as verified.

@@ -166,8 +166,8 @@ package enum Refusal: Equatable, Sendable {
     case appUpdateRequired(gate: UInt8, isVersionMissing: Bool = false)
     /// Requests of the client's address are not taken.
     case addressDenied(Address)
-    /// The attestation of the app that the route asks for is missing, or does not hold.
-    case attestationRequired
+    /// The attestation of the app that the route asks for is missing, does not hold, or was used before.
+    case attestationRequired(wasUsed: Bool = false)
 
     /// The refusal of a request that is not valid HTTP, or of an upstream's invalid answer.
     package init(_ fault: HTTPFault) {

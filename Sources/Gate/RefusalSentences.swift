@@ -58,6 +58,7 @@ extension Refusal {
         case .appUpdateRequired(_, isVersionMissing: true): "The request must name the version of the app."
         case .appUpdateRequired: "This version of the app is too old. Install the update."
         case .addressDenied: "Requests from this address are not accepted."
+        case .attestationRequired(wasUsed: true): "The attestation of the app was used before."
         case .attestationRequired: "This needs an attestation that the app is genuine."
         }
     }

@@ -46,9 +46,9 @@ struct ClusterCharges: ~Copyable {
         /// Counts that were answered, bit by count.
         var answered: UInt8 = 0
         /// By count.
-        var granted = InlineArray<5, UInt32>(repeating: 0)
-        var stamps = InlineArray<5, UInt64>(repeating: 0)
-        var tats = InlineArray<5, UInt64>(repeating: 0)
+        var granted = PerCount<UInt32>(repeating: 0)
+        var stamps = PerCount<UInt64>(repeating: 0)
+        var tats = PerCount<UInt64>(repeating: 0)
     }
 
     private(set) var parts = UniqueArray<Part>()

@@ -162,7 +162,7 @@ extension SharedCounting {
         let isClosed = missing != 0 && limitClient.settings.failureMode == .closed
         giveBackSurplus(join, beyond: isClosed ? 0 : granted, now)
         if isClosed { return limitClient.failed(id, now: now) }
-        var intervals = InlineArray<5, UInt64>(repeating: 0)
+        var intervals = PerCount<UInt64>(repeating: 0)
         for index in 0..<counts { intervals[index] = limitClient.interval(id, index) }
         var reply = cluster.reply(join, granted) { intervals[$0] }
         if missing == 0 { limitClient.answered(id, &reply, now: now) } else { limitClient.answered(id, &reply, missing: missing, now: now) }

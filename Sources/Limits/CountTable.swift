@@ -247,8 +247,8 @@ extension LimitCharge.Item {
     /// Number of partitions.
     static var partitions: Int { SubjectKind.allCases.count * LimitRate.recoveries }
 
-    /// Partition of the table: counts evict each other only within one.
-    var partition: Int { Int(subject.rawValue) &* LimitRate.recoveries &+ rate.recovery }
+    /// Partition of the table: counts evict each other only within one. What counts once has the rate of the life that it has left.
+    var partition: Int { Int(subject.rawValue) &* LimitRate.recoveries &+ (subject == .attestation ? 0 : rate.recovery) }
 }
 
 extension LimitRate {

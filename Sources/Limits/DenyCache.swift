@@ -92,13 +92,13 @@ struct DenyCache: ~Copyable {
         return -1
     }
 
-    /// Stores the TAT of a reply; not of proofs, which come once each and would take the place of keys that come again.
+    /// Stores the TAT of a reply; not of what counts once: such come once each and would take the place of keys that come again.
     ///
     /// - Parameters:
     ///   - granted: grants to this worker, to be counted for the local limiter; 0 if the failure mode does not need them.
     ///   - gateways: number of gateways that share the rate.
     mutating func store(_ item: LimitCharge.Item, tat: UInt64, granted: UInt32, gateways: UInt32, _ clock: UInt64) {
-        guard item.subject != .proof else { return }
+        guard !item.subject.countsOnce else { return }
         let slot = claim(item.key)
         slots[slot].tat = tat
         let next = tat &+ item.rate.interval

@@ -119,7 +119,7 @@ package struct GCRAReply: Equatable, Sendable {
     /// Server time of the charge, in microseconds since 1970.
     package var at: UInt64
     /// TAT of each count on the server's clock, at or after `at`, in the order of the charge; unused ones are 0.
-    package var tats: InlineArray<5, UInt64>
+    package var tats: PerCount<UInt64>
 
     /// Nothing granted, no counts.
     package init() {

@@ -34,6 +34,9 @@ package struct LimitCounter: ~Copyable {
         return shared!.limitClient.charge(&charge, ticket: ticket, now: now, into: &verdict)
     }
 
+    /// Counts the attestation of a request in shadow mode, if it has one that counts once.
+    package func watch(_ decision: inout Decision, now: MonotonicTime) { limiter.watch(&decision, now: now) }
+
     /// The request has gone, and gets no verdict.
     package mutating func cancel(_ wait: LimitWait) { if shared != nil { shared!.limitClient.cancel(wait) } }
 
@@ -145,7 +148,9 @@ extension Admission {
         _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, refresh: RefreshAnswer? = nil,
         check: CheckEndpoint? = nil, limiter: SharedLimiter, _ decision: inout Decision
     ) {
-        guard admit(head, bytes, peer: peer, at: now, refresh: refresh, check: check, &decision) else { return }
+        let isCharged = admit(head, bytes, peer: peer, at: now, refresh: refresh, check: check, &decision)
+        limiter.watch(&decision, now: now.monotonic)
+        guard isCharged else { return }
         limiter.take(&decision.charge, now: now.monotonic, into: &decision.limitVerdict)
         charged(&decision)
     }

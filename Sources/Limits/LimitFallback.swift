@@ -17,12 +17,12 @@ extension LimitRate {
 }
 
 extension LimitCharge {
-    /// Copies `charge` with each rate divided among `gateways`.
+    /// Copies `charge` with each rate divided among `gateways`, but for what counts once.
     mutating func fill(with charge: inout LimitCharge, sharedBy gateways: UInt32) {
         removeAll()
         for index in 0..<charge.count {
             var item = charge[index]
-            item.rate = item.rate.share(of: gateways)
+            if !item.subject.countsOnce { item.rate = item.rate.share(of: gateways) }
             append(item)
         }
     }

@@ -27,7 +27,7 @@ struct LimitQueue {
     /// `remaining` of the latest reply.
     var remaining: UInt32 = 0
     /// TATs of the latest reply, on the worker's clock.
-    var tats: InlineArray<5, UInt64> = InlineArray(repeating: 0)
+    var tats: PerCount<UInt64> = InlineArray(repeating: 0)
 
     static let waiting = 0
     static let asked = 1

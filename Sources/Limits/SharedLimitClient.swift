@@ -128,8 +128,10 @@ package struct SharedLimitClient: ~Copyable {
         case .open:
             verdict = .open
             for index in 0..<charge.count
-            where charge[index].subject == .proof && limiter.take(charge[index], now: now, want: 1).granted == 0 {
-                Self.refuse(&charge, LimitReading.unknown, proof: LimitReading(remaining: 0, reset: 0, retryAfter: 0), &verdict)
+            where charge[index].subject.countsOnce && limiter.take(charge[index], now: now, want: 1).granted == 0 {
+                Self.refuse(&charge, .unknown, &verdict)
+                verdict[index] = LimitReading(remaining: 0, reset: 0, retryAfter: 0)
+                return
             }
         case .closed: verdict = .closed(retryAfterSeconds: 1)
         case .local:
@@ -140,30 +142,31 @@ package struct SharedLimitClient: ~Copyable {
             }
             guard mayOwe(Self.clock(now)) else {
                 let reading = LimitReading(remaining: 0, reset: Self.drainDelay, retryAfter: Self.drainDelay)
-                return Self.refuse(&share, reading, proof: .unknown, &verdict)
+                return Self.refuse(&share, reading, &verdict)
             }
             limiter.take(&share, now: now, into: &verdict)
             let isGranted = verdict.kind == .granted
             verdict.becomes(granted: isGranted, .fallback, count: share.count)
             guard isGranted else { return }
-            for index in 0..<share.count where share[index].subject != .proof { denyCache.owe(share[index], Self.clock(now)) }
+            for index in 0..<share.count where !share[index].subject.countsOnce { denyCache.owe(share[index], Self.clock(now)) }
         }
     }
 
-    /// The refusal of a charge, with a reading for its limits and one for a proof among them.
-    private static func refuse(_ charge: inout LimitCharge, _ reading: LimitReading, proof: LimitReading, _ verdict: inout LimitVerdict) {
+    /// The refusal of a charge, with a reading for its limits.
+    private static func refuse(_ charge: inout LimitCharge, _ reading: LimitReading, _ verdict: inout LimitVerdict) {
         verdict.becomes(granted: false, .fallback, count: charge.count)
-        for index in 0..<charge.count { verdict[index] = charge[index].subject == .proof ? proof : reading }
+        for index in 0..<charge.count { verdict[index] = charge[index].subject.countsOnce ? .unknown : reading }
     }
 
     /// Microseconds for which Redis must be down before debts drain.
     private static let drainDelay: UInt64 = 1_000_000
 
-    /// Whether every count of `share` may owe another local grant. A proof owes nothing: here it counts once, whatever Redis has seen.
+    /// Whether every count of `share` may owe another local grant. A proof or an attestation owes nothing: here it counts once, whatever
+    /// Redis has seen.
     private mutating func mayOwe(_ clock: UInt64) -> Bool {
         let drainsFrom = downSince.map { $0 &+ Self.drainDelay }
         var mayOwe = true
-        for index in 0..<share.count where share[index].subject != .proof {
+        for index in 0..<share.count where !share[index].subject.countsOnce {
             if !denyCache.mayOwe(share[index], drainsFrom: drainsFrom, clock) { mayOwe = false }
         }
         return mayOwe

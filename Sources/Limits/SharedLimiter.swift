@@ -52,6 +52,11 @@ package final class SharedLimiter: Sendable {
         return table.take(item, now: Self.clock(now), want: want, &undo)
     }
 
+    /// Counts the attestation of a request in shadow mode, if it has one that counts once.
+    package func watch(_ decision: inout Decision, now: MonotonicTime) {
+        if let use = decision.watchedUse, take(use, now: now, want: 1).granted == 0 { decision.noteRepeatedUse() }
+    }
+
     /// Refunds up to `credit` microseconds: moves the key's TAT back, to now at the earliest. No effect on a key without a
     /// TAT ahead of now. `GCRA.credit` computes the credit of one charge.
     ///
@@ -73,7 +78,7 @@ package final class SharedLimiter: Sendable {
             if verdict[index].remaining == 0 { allAdmit = false }
         }
         guard allAdmit else { return verdict.becomes(granted: false, .process, count: charge.count) }
-        var undos = InlineArray<5, CountTable.UndoRecord>(repeating: CountTable.UndoRecord())
+        var undos = PerCount<CountTable.UndoRecord>(repeating: CountTable.UndoRecord())
         for index in 0..<charge.count {
             let outcome = table.take(charge[index], now: now, want: 1, &undos[index])
             verdict[index] = LimitReading(outcome)

@@ -8,7 +8,7 @@ extension Setting {
 
     package static let attestation = Setting(
         "TOLLGATE_ATTEST_", .lines(\.attestations),
-        "Who attests that requests come from a genuine app, for routes with `attest=NAME`: `header=X-Firebase-AppCheck issuer=… audience=… jwks=URL-or-file`. See [attestation](attestation.md)."
+        "Who attests that requests come from a genuine app, for routes with `attest=NAME`: `header=X-Firebase-AppCheck issuer=… audience=… jwks=URL-or-file`, and `once=on` for tokens that count once. See [attestation](attestation.md)."
     )
     package static let attestedSignIn = Setting(
         "TOLLGATE_ATTEST_SIGNIN", .line(\.attestedSignIn),
@@ -23,6 +23,7 @@ package struct AttestDeclaration: Hashable, Sendable {
     package var issuer = ""
     package var audiences: [String] = []
     package var keySource = KeySource.secret([])
+    package var isOnce = false
     package var origin: Origin
 
     /// As an issuer whose keys are fetched.
@@ -48,6 +49,7 @@ extension AttestDeclaration: OptionTarget {
         } value: { attest, _ in
             attest.keySource.place.map { OptionValue($0) }
         }
+        LineOption("once", \.isOnce, .flag(), "whether a token is accepted once, over all gateways")
     }
 
     package init(_ line: inout OptionLine, name: String) {
@@ -113,7 +115,7 @@ extension ConfigurationReader {
                 continue
             }
             if lines[name] == nil { findings.fault(route, "attest= names \(quoted(name)), and there is no \(family)\(name.uppercased())") }
-            configuration.routes[index].rule.attestation = AttestationRule(name: name, field: lines[name]?.field ?? "")
+            configuration.routes[index].rule.attestation = AttestationRule(lines[name], name: name)
         }
         if let signIn = configuration.attestedSignIn, lines[signIn.name] == nil {
             findings.fault(signIn, "names \(quoted(signIn.name)), and there is no \(family)\(signIn.name.uppercased())")
@@ -125,11 +127,17 @@ extension ConfigurationReader {
     }
 }
 
+extension AttestationRule {
+    fileprivate init(_ line: AttestDeclaration?, name: String) {
+        self.init(name: name, field: line?.field ?? "", isOnce: line?.isOnce == true)
+    }
+}
+
 extension Configuration {
     /// The attestation that sign-ins ask for; nil for none.
     package var signInAttestation: AttestationRule? {
         attestedSignIn.map { signIn in
-            AttestationRule(name: signIn.name, field: attestations.first { $0.name == signIn.name }?.field ?? "")
+            AttestationRule(attestations.first { $0.name == signIn.name }, name: signIn.name)
         }
     }
 }

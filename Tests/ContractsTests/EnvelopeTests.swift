@@ -86,7 +86,7 @@ import Wire
         .upgradeRequired, .headersTooLarge, .rateLimited(retryAfterSeconds: 7), .internalError, .notImplemented, .badGateway,
         .unavailable(.overload, retryAfterSeconds: 1), .timeout, .versionNotSupported, .upstreamError(status: 410),
         .gone, .appUpdateRequired(gate: 0), .maintenance(route: 0, number: 0, retryAfterSeconds: 60),
-        .addressDenied(.denied), .unauthorized(.proof(.missing)), .unauthorized(.proof(.stale)), .attestationRequired,
+        .addressDenied(.denied), .unauthorized(.proof(.missing)), .unauthorized(.proof(.stale)), .attestationRequired(),
     ]
 
     /// Clients compare codes.

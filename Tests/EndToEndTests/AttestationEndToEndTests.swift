@@ -6,20 +6,23 @@ import Testing
 @Suite(.ownThread) struct AttestationEndToEndTests {
     private static let field = "X-Firebase-AppCheck"
 
-    private static func token(_ key: IssuerKey, audience: String = "projects/1", lifetime: Int = 600) throws -> String {
-        try key.token(
-            #"{"iss":"https://firebaseappcheck.googleapis.com/1","aud":["projects/1x","\#(audience)"],"sub":"1:1:ios:a","exp":\#(unixNow + lifetime)}"#
-        )
+    private static func token(
+        _ key: IssuerKey, audience: String = "projects/1", lifetime: Int = 600, id: String = "1"
+    ) throws -> String {
+        let claims = #""iss":"https://firebaseappcheck.googleapis.com/1","aud":["projects/1x","\#(audience)"],"sub":"1:1:ios:a""#
+        return try key.token(#"{\#(claims),"jti":"\#(id)","exp":\#(unixNow + lifetime)}"#)
     }
 
-    private static func gateway(_ upstream: Upstream, _ key: IssuerKey, _ signIn: String, _ folder: Folder) throws -> Gateway {
+    private static func gateway(
+        _ upstream: Upstream, _ key: IssuerKey, _ signIn: String, _ folder: Folder, once: String = "off", _ more: String...
+    ) throws -> Gateway {
         try folder.write("keys.json", try keySet(key))
         return try Gateway(
             """
             TOLLGATE_LISTEN=127.0.0.1:0;h2c
             TOLLGATE_CHECK_LISTEN=127.0.0.1:0
             TOLLGATE_UPSTREAM_U="\(upstream.url)"
-            TOLLGATE_ATTEST_APPCHECK="header=\(field) issuer=https://firebaseappcheck.googleapis.com/1 audience=projects/1 jwks=\(folder.file("keys.json"))"
+            TOLLGATE_ATTEST_APPCHECK="header=\(field) issuer=https://firebaseappcheck.googleapis.com/1 audience=projects/1 jwks=\(folder.file("keys.json")) once=\(once)"
             TOLLGATE_ATTEST_SIGNIN="\(signIn)"
             TOLLGATE_ROUTE_API="/api/* upstream=u auth=none websocket=on attest=APPCHECK"
             TOLLGATE_ROUTE_ECHO="POST /test.Echo/* upstream=u auth=none attest=APPCHECK"
@@ -27,6 +30,7 @@ import Testing
             TOLLGATE_ROUTE_MINE="/mine/* upstream=u"
             TOLLGATE_ROUTE_OPEN="/open/* upstream=u auth=none"
             TOLLGATE_CONTRACTS=password@/c
+            \(more.joined(separator: "\n"))
             """, folder: folder)
     }
 
@@ -89,5 +93,29 @@ import Testing
         let renewed = try gateway.ask(
             "POST /c/auth/refresh", ["Content-Type: application/json"], body: Array(#"{"refresh":"\#(refresh)"}"#.utf8))
         #expect(renewed.status == 200, "\(signedIn) \(renewed)")
+    }
+
+    @Test func aTokenThatCountsOnceIsRacedAtThreeGatewaysAndPassesOnce() throws {
+        let (redis, upstream, key) = (try Redis(), try Upstream(), try IssuerKey(.es256, kid: "k1"))
+        let gateways = try (0..<3).map { _ in
+            try Self.gateway(upstream, key, "APPCHECK", try Folder(), once: "on", redis.setting, Redis.patience, "TOLLGATE_WORKERS=2")
+        }
+        for gateway in gateways { try gateway.waitForRedis() }
+        let ports = gateways.map(\.port)
+        for round in 0..<20 {
+            let fields = ["Host: test", "\(Self.field): \(try Self.token(key, id: "race \(round)"))"]
+            let answers = try atOnce(6) { number in try Connection(port: ports[number % 3]).ask("GET /api/x", fields) }
+            #expect(answers.map(\.status).sorted() == [200, 403, 403, 403, 403, 403])
+        }
+        #expect(upstream.requests.now.count == 20)
+        let reasons = try ["ok", "used"].map { reason in
+            try gateways.map { try $0.metric("tollgate_attestations_total", "reason=\"\(reason)\"", "route=\"api\"") }.reduce(0, +)
+        }
+        #expect(reasons == [20, 100])
+        // A sign-in uses its token, too.
+        let body = Array(#"{"email":"ada@a.test","password":"correct horse 9","username":"ada"}"#.utf8)
+        let fields = ["Content-Type: application/json", "\(Self.field): \(try Self.token(key, id: "sign-in"))"]
+        #expect(try gateways[0].ask("POST /c/auth/register", fields, body: body).status == 201)
+        #expect(try gateways.map { try $0.ask("POST /c/auth/register", fields, body: body).status } == [403, 403, 403])
     }
 }

@@ -20,10 +20,15 @@ import Wire
         return AdmissionHarness.trust([AdmissionHarness.trusted()] + attesting)
     }
 
-    private static func harness(_ shadow: ShadowSet = [], trust: Trust = trust()) throws -> AdmissionHarness {
+    private static func harness(
+        _ shadow: ShadowSet = [], trust: Trust = trust(), isOnce: Bool = false, limits: [LimitPolicy] = []
+    ) throws -> AdmissionHarness {
         var rules = ["one", "two", "three"].map { name in
             var rule = GateTests.rule(name, "/\(name)/*", auth: .optional)
-            (rule.attestation, rule.shadow, rule.cors) = (AttestationRule(name: name, field: "X-Check"), shadow, CORSRule(.any))
+            (rule.attestation, rule.shadow, rule.cors) = (
+                AttestationRule(name: name, field: "X-Check", isOnce: isOnce), shadow, CORSRule(.any)
+            )
+            rule.limits = limits
             return rule
         }
         rules.append(GateTests.rule("plain", "/plain/*"))
@@ -31,9 +36,9 @@ import Wire
     }
 
     private static func token(
-        _ audience: String = "one", lifetime: Int64 = 600, issuer: String? = issuer, key: SigningKey = appCheck
+        _ audience: String = "one", lifetime: Int64 = 600, issuer: String? = issuer, key: SigningKey = appCheck, id: String? = nil
     ) -> String {
-        AdmissionHarness.token("1:2:ios:3", lifetime: lifetime, issuer: issuer, key: key) { $0.audience = audience }
+        AdmissionHarness.token("1:2:ios:3", lifetime: lifetime, issuer: issuer, key: key) { ($0.audience, $0.tokenID) = (audience, id) }
     }
 
     @Test func aRequestPassesByTheAttestationOfItsRoute() throws {
@@ -108,6 +113,45 @@ import Wire
             #expect(judged.explanation.step("attest") == "one, X-Check: \(says), shadow mode lets it pass")
             #expect(judged.explanation.step("identity") != nil)
         }
+    }
+
+    @Test func whereItCountsOnceATokenPassesOnce() throws {
+        let harness = try Self.harness(isOnce: true)
+        let ask = { (token: String) in
+            let judged = harness.get("/one/x", "X-Check: \(token)")
+            return "\(judged.status) \(judged.explanation.step("attest")?.dropFirst("one, X-Check: ".count) ?? "")"
+        }
+        for token in [Self.token(id: "1"), Self.token(id: "2"), Self.token()] {
+            #expect([token, token].map(ask) == ["0 ok, counts once", "403 used"])
+        }
+        #expect(harness.get("/one/x", "X-Check: \(Self.token(id: "1"))").code == "ATTESTATION_REQUIRED")
+        // Another token with the same id, up to the last second of its life.
+        #expect(ask(Self.token(lifetime: 900, id: "1")) == "403 used")
+        harness.advance(milliseconds: 599_000)
+        #expect(ask(Self.token(id: "1")) == "403 used" && ask(Self.token(lifetime: 900, id: "1")) == "403 used")
+        harness.advance(milliseconds: 60_000)
+        #expect(ask(Self.token(id: "1")) == "403 expired")
+    }
+
+    /// What refuses the request for another reason leaves the token as it was.
+    @Test func aTokenThatCountsOnceIsUsedWithTheLimits() throws {
+        let harness = try Self.harness(
+            isOnce: true, limits: [LimitPolicy](repeating: try LimitPolicy(parsing: "2/h", tiers: .standard), count: 4))
+        let ask = { (id: String) in harness.get("/one/x", "X-Check: \(Self.token(id: id))").code }
+        #expect(
+            ["1", "1", "2", "1", "3", "3"].map(ask) == [
+                "", "ATTESTATION_REQUIRED", "", "ATTESTATION_REQUIRED", "RATE_LIMITED", "RATE_LIMITED",
+            ])
+        harness.advance(milliseconds: 1_800_000)
+        let later = Self.token(lifetime: 3_600, id: "3")
+        #expect(harness.get("/one/x", "X-Check: \(later)").code == "" && harness.get("/one/x", "X-Check: \(later)").status == 403)
+    }
+
+    @Test func shadowModeLooksAtTheUseAndLetsPass() throws {
+        let harness = try Self.harness(.attestation, isOnce: true)
+        let judged = (0..<2).map { _ in harness.get("/one/x", "X-Check: \(Self.token(id: "1"))") }
+        #expect(judged.map(\.status) == [0, 0] && judged.map(\.shadowed) == [[], .attestation])
+        #expect(judged[1].explanation.step("attest") == "one, X-Check: used, shadow mode lets it pass")
     }
 
     /// A path that an upstream may read as that of an attested route is refused.

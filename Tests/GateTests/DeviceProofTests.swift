@@ -278,9 +278,9 @@ struct BoundDevice {
         #expect(harness.get("/r/x", "\(fields)\nDPoP: \(Self.device.proof(token))").reason == .proven)
     }
 
-    /// While Redis is away: `open` and `local` count a proof once at each gateway, `closed` refuses.
-    @Test func aProofIsCountedWithoutRedis() throws {
-        let item = LimitCharge.Item(key: LimitKey(high: 1, low: 2), rate: .proof, subject: .proof)
+    /// While Redis is away: `open` and `local` count a proof or an attestation once at each gateway, `closed` refuses.
+    @Test(arguments: [SubjectKind.proof, .attestation]) func whatCountsOnceIsCountedWithoutRedis(_ subject: SubjectKind) throws {
+        let item = LimitCharge.Item(key: LimitKey(high: 1, low: 2), rate: .proof, subject: subject)
         let limit = LimitCharge.Item(key: LimitKey(high: 3, low: 4), rate: LimitRate(parsing: "9/m")!, subject: .user)
         for mode in LimitFailureMode.allCases {
             var settings = SharedLimitClient.Settings()
@@ -301,6 +301,23 @@ struct BoundDevice {
             case .closed: #expect(kinds == [.closed, .closed, .closed, .closed])
             }
         }
+    }
+
+    /// Each with its own refusal, whatever else the charge counts.
+    @Test func aProofAndAnAttestationAreToldApart() {
+        let limiter = SharedLimiter(capacity: 64)
+        let limit = LimitCharge.Item(key: LimitKey(high: 3, low: 4), rate: LimitRate(parsing: "9/m")!, subject: .user)
+        var found: [SingleUses] = []
+        for (attestation, proof) in [(1, 1), (1, 2), (2, 1), (1, 1), (2, 2)] as [(UInt64, UInt64)] {
+            var charge = LimitCharge(), verdict = LimitVerdict()
+            charge.append(limit)
+            charge.append(LimitCharge.Item(key: LimitKey(high: 5, low: attestation), rate: .proof, subject: .attestation))
+            charge.append(LimitCharge.Item(key: LimitKey(high: 6, low: proof), rate: .proof, subject: .proof))
+            limiter.take(&charge, now: AdmissionHarness.now.monotonic, into: &verdict)
+            found.append(verdict.takeSpent([.attestation, .proof]))
+            #expect(found.last != [] || verdict.count == 1 && verdict[0].remaining == 8 - UInt32(found.count / 4))
+        }
+        #expect(found == [[], .attestation, .proof, .proof, []])
     }
 
     /// Redis is asked each time: proofs would take the places of keys that come again.

@@ -20,7 +20,7 @@ let everyRefusal: [Refusal] =
         .unavailable(.upstream, retryAfterSeconds: 1), .unavailable(.overload, retryAfterSeconds: 1),
         .timeout, .versionNotSupported, .upstreamError(status: 410), .gone, .appUpdateRequired(gate: 0),
         .maintenance(route: 0, number: 0, retryAfterSeconds: 60),
-        .addressDenied(.denied), .unauthorized(.proof(.missing)), .unauthorized(.proof(.stale)), .attestationRequired,
+        .addressDenied(.denied), .unauthorized(.proof(.missing)), .unauthorized(.proof(.stale)), .attestationRequired(),
     ]
 
 /// A path without a route has the format of the contract below whose base it is.

@@ -133,6 +133,7 @@ import Workbench
     static let attestation: [(option: String, json: String)] = [
         ("header=X-App-Check", #""header":"X-App-Check""#), ("issuer=https://a.test/1", #""issuer":"https://a.test/1""#),
         ("audience=projects/1", #""audience":["projects/1"]"#), ("jwks=https://a.test/keys", #""jwks":"https://a.test/keys""#),
+        ("once=on", #""once":true"#),
     ]
 
     /// A line of each of these with all of its options.

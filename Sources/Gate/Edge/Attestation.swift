@@ -9,8 +9,10 @@ package struct AttestationRule: Hashable, Sendable {
     package var name: String
     /// The request field that brings it, which no upstream gets.
     package var field: String
+    /// Whether a token counts once, over all gateways.
+    package var isOnce: Bool
 
-    package init(name: String, field: String = "") { (self.name, self.field) = (name, field) }
+    package init(name: String, field: String = "", isOnce: Bool = false) { (self.name, self.field, self.isOnce) = (name, field, isOnce) }
 
     /// The name of its issuer in the trust.
     package var issuerName: String { Self.issuerName(name) }
@@ -46,24 +48,26 @@ struct Attestations: ~Copyable {
         refused.removeAll()
     }
 
-    /// Verifies a token by the issuer with this index; nil if it holds.
-    mutating func fault(
-        of token: RawSpan, by issuer: Int, _ verifier: inout TokenVerifier, _ policy: Policy, _ hash: KeyedHash, at now: WallTime
-    ) -> TokenFault? {
+    /// Verifies a token by the issuer with this index. The identity's session is what counts once.
+    mutating func verify(
+        _ token: RawSpan, by issuer: Int, _ verifier: inout TokenVerifier, _ policy: Policy, _ hash: KeyedHash, at now: WallTime
+    ) -> Result<Identity, TokenFault> {
         let entry = cache.lookup(token, at: now.seconds)
-        if entry >= 0, Int(cache.identity(entry).issuerIndex) == issuer { return nil }
+        if entry >= 0, Int(cache.identity(entry).issuerIndex) == issuer { return .success(cache.identity(entry)) }
         let key = refused.key(of: token, asked: issuer)
-        if refused.find(key) != nil { return .badSignature }
+        if refused.find(key) != nil { return .failure(.badSignature) }
         switch verifier.verify(token, trust: policy.trust, now: now, attestationBy: issuer) {
         case .success(let verified):
             lines.removeAll()
             let identity = Identity(verified, token, trust: policy.trust, tiers: policy.tiers, hash: hash, edits: &lines)
-            guard let identity else { return .unsafeClaim }
+            guard var identity else { return .failure(.unsafeClaim) }
+            let trusted = policy.trust.issuers[issuer]
+            identity.session = LimitSubject.attestation(verified, token, issuer: trusted.issuer ?? trusted.name, hash)
             cache.insert(token, identity, key: RawSpan(), fields: RawSpan(), at: now.seconds)
-            return nil
+            return .success(identity)
         case .failure(let fault):
             if fault == .badSignature, let algorithm = verifier.lastAlgorithm { refused.insert(key, algorithm) }
-            return fault
+            return .failure(fault)
         }
     }
 }
@@ -74,12 +78,16 @@ extension Admission {
     mutating func isAttested(
         _ plan: AttestationPlan, _ head: borrowing RequestHead, _ bytes: RawSpan, _ now: WallTime, _ decision: inout Decision
     ) -> Bool {
-        var refusal = Refusal.attestationRequired
+        var refusal = Refusal.attestationRequired()
         decision.attestation = .missing
         if let slice = VersionGate.sole(plan.rule.field, head, bytes), !slice.isEmpty {
-            guard let fault = attestations.fault(of: bytes[slice], by: plan.issuer, &verifier, policy, hash, at: now) else {
+            let fault: TokenFault
+            switch attestations.verify(bytes[slice], by: plan.issuer, &verifier, policy, hash, at: now) {
+            case .success(let identity):
                 decision.attestation = AuthReason.none
+                if plan.rule.isOnce { useOnce(identity, plan.isShadowed, now, &decision) }
                 return true
+            case .failure(let found): fault = found
             }
             decision.attestation = AuthReason(fault)
             decision.effects.keysWanted = fault.issuerWithoutKeys ?? fault.issuerOfUnknownKey
@@ -91,5 +99,13 @@ extension Admission {
         }
         decision.refuse(refusal)
         return false
+    }
+
+    private func useOnce(_ attested: Identity, _ isShadowed: Bool, _ now: WallTime, _ decision: inout Decision) {
+        decision.attestationUse = LimitCharge.Item(
+            key: attested.session,
+            rate: .attestation(until: attested.expiresAt, at: now, skewSeconds: policy.trust.clockSkewSeconds), subject: .attestation,
+            tag: attested.session.tag)
+        if isShadowed { decision.watchesUse = true } else { decision.singles.insert(.attestation) }
     }
 }

@@ -43,6 +43,9 @@ extension LimitKey {
     }
 }
 
+/// A value for each count of a charge.
+package typealias PerCount<Value> = InlineArray<6, Value>
+
 /// A request's charge: the counts that must all admit it. The interface between Admission and whatever counts, this process
 /// or Redis.
 ///
@@ -66,14 +69,14 @@ package struct LimitCharge: Sendable {
 
     /// Maximum limits per request.
     package static let capacity = 4
-    /// Maximum counts: those of the limits, and that of a proof of possession, which is the last.
-    package static let room = 5
+    /// Maximum counts: those of the limits, and behind them those of `SingleUses`.
+    package static let room = PerCount<Void>.count
 
     /// Number of limits; the first is the first of the route.
     package private(set) var count = 0
     /// Microseconds for which grants of this charge may be held in advance: the minimum over its limits; 0 for not at all.
     package private(set) var leaseTime: UInt64 = 0
-    private var items: InlineArray<5, Item>
+    private var items: PerCount<Item>
 
     /// An empty charge.
     package init() { items = InlineArray(repeating: Item(key: LimitKey(), rate: .nothing, subject: .address)) }

@@ -52,8 +52,8 @@ package struct LimitOutcome: Equatable, Sendable {
     }
 
     package var result = Result.none
-    /// Whether the proof of possession was used before: then it is refused, whatever the limits say.
-    package var isReplay = false
+    /// What was used before: then the request is refused, whatever the limits say.
+    package var spent: SingleUses = []
     package var source = Source.process
     /// Index of the tightest of the route's limits, which the rest describes.
     package var index = 0
@@ -69,7 +69,8 @@ package struct LimitOutcome: Equatable, Sendable {
 
     /// The refusal of the request; nil if it was admitted.
     package var refusal: Refusal? {
-        if isReplay { return .unauthorized(.proof(.replayed)) }
+        if spent == .proof { return .unauthorized(.proof(.replayed)) }
+        if spent == .attestation { return .attestationRequired(wasUsed: true) }
         return switch result {
         case .none, .admitted, .shadowRefused, .open: nil
         case .refused: .rateLimited(retryAfterSeconds: retryAfterSeconds)

@@ -1,3 +1,4 @@
+import Credentials
 import Wire
 
 /// Subject kinds, by how hard it is for a client to have many. Counts of one kind never evict those of another
@@ -17,8 +18,13 @@ package enum SubjectKind: UInt8, CaseIterable, Sendable {
     case attemptName
     /// Proof of possession, which counts once.
     case proof
+    /// Attestation of an app, which counts once.
+    case attestation
     /// The whole deployment: a single subject, never evicted.
     case deployment
+
+    /// Whether there is one use of each subject.
+    package var countsOnce: Bool { self == .proof || self == .attestation }
 }
 
 /// The subject's half of a `LimitKey`. A domain per kind keeps equal texts of different kinds apart.
@@ -34,6 +40,8 @@ enum LimitSubject {
     private static let emailDomain: UInt64 = 9
     private static let apiKeyDomain: UInt64 = 10
     private static let proofDomain: UInt64 = 11
+    private static let attestationDomain: UInt64 = 12
+    private static let unnamedAttestationDomain: UInt64 = 13
 
     /// The issuer is part of the key, because two issuers may use the same id.
     static func user(_ id: RawSpan, issuer: String, _ hash: KeyedHash) -> LimitKey {
@@ -60,6 +68,14 @@ enum LimitSubject {
 
     static func proof(_ digest: UInt128, _ hash: KeyedHash) -> LimitKey {
         hash.hash128(UInt64(truncatingIfNeeded: digest >> 64), UInt64(truncatingIfNeeded: digest), domain: proofDomain)
+    }
+
+    /// By the token's `jti`. Without one by what is signed: of some signatures, anyone can make a second one that holds as well.
+    static func attestation(_ token: VerifiedToken, _ text: RawSpan, issuer: String, _ hash: KeyedHash) -> LimitKey {
+        guard token.tokenID.byteCount == 0 else { return ofIssuer(issuer, token.tokenID, attestationDomain, hash) }
+        let dot = UInt8(ascii: ".")
+        let end = text.firstIndex(of: dot).flatMap { text.firstIndex(of: dot, from: $0 + 1) } ?? text.byteCount
+        return ofIssuer(issuer, text.extracting(first: end), unnamedAttestationDomain, hash)
     }
 
     static func email(_ text: RawSpan, _ hash: KeyedHash) -> LimitKey { hash.hash128(text, domain: emailDomain) }

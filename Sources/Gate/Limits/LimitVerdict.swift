@@ -47,7 +47,7 @@ package struct LimitVerdict: Equatable, Sendable {
     /// When it was counted, in microseconds: since the machine's start if in process, since 1970 if by Redis.
     /// `LimitVerifier` reads it from the access log.
     package var countedAt: UInt64 = 0
-    private var readings: InlineArray<5, LimitReading>
+    private var readings: PerCount<LimitReading>
 
     /// Closed until set.
     package init() { readings = InlineArray(repeating: .unknown) }
@@ -95,7 +95,7 @@ package struct LimitVerdict: Equatable, Sendable {
         }
     }
 
-    /// Takes away the last reading, that of a proof of possession. Whether the proof was used before: the others may be what refused.
+    /// Takes away the last reading, that of something that counts once. Whether it was used before: the others may be what refused.
     mutating func takeReplay() -> Bool {
         let reading = self[count - 1]
         count -= 1

@@ -11,12 +11,12 @@ package struct PendingLimit: Sendable {
     let own: LimitRate?
     /// Whether the limits are in shadow mode.
     let isShadowed: Bool
-    /// Whether the last count is that of a proof of possession.
-    let hasProof: Bool
+    /// Whose counts are the last.
+    let singles: SingleUses
 
     /// Outcome for the request. Adds the rate limit fields, if anything was counted.
     package func settle(_ verdict: inout LimitVerdict, into edits: inout FieldEdits) -> LimitOutcome {
-        sheet.settle(row, own: own, isShadowed: isShadowed, hasProof: hasProof, &verdict, into: &edits)
+        sheet.settle(row, own: own, isShadowed: isShadowed, singles: singles, &verdict, into: &edits)
     }
 }
 
@@ -24,17 +24,19 @@ extension Admission {
     /// Applies the verdict of the charge that `admit` asked for.
     package mutating func charged(_ decision: inout Decision) {
         decision.limit = limits.settle(
-            decision.limitRow, own: decision.ownRate, isShadowed: decision.isLimitShadowed, hasProof: decision.hasProof,
+            decision.limitRow, own: decision.ownRate, isShadowed: decision.isLimitShadowed, singles: decision.singles,
             &decision.limitVerdict, into: &decision.answerEdits)
         if decision.limit.result == .shadowRefused { decision.shadowed.insert(.limit) }
-        if decision.limit.isReplay { return refuseProof(.replayed, &decision) }
+        if decision.limit.spent == .attestation { decision.attestation = .used }
+        if decision.limit.spent == .proof { return refuseProof(.replayed, &decision) }
+        decision.singles = []
         if let refusal = decision.limit.refusal { decision.refuse(refusal) }
     }
 
     /// The part of a decision to keep while its charge waits for a verdict; the decision itself is reused meanwhile.
     package mutating func pendingLimit(_ decision: inout Decision) -> PendingLimit {
         PendingLimit(
-            sheet: limits, row: decision.limitRow, own: decision.ownRate, isShadowed: decision.isLimitShadowed, hasProof: decision.hasProof)
+            sheet: limits, row: decision.limitRow, own: decision.ownRate, isShadowed: decision.isLimitShadowed, singles: decision.singles)
     }
 
     /// Appends the counts that `decision` charges and their rates, for the log: `KEY@RATE`, separated by spaces. Keys are
@@ -48,13 +50,13 @@ extension CompiledLimits {
     /// Outcome of `verdict` for a request charged by row `row`, and by its key's own limit behind that.
     @inline(__always)
     func settle(
-        _ row: Int, own: LimitRate?, isShadowed: Bool, hasProof: Bool, _ verdict: inout LimitVerdict, into edits: inout FieldEdits
+        _ row: Int, own: LimitRate?, isShadowed: Bool, singles: SingleUses, _ verdict: inout LimitVerdict, into edits: inout FieldEdits
     ) -> LimitOutcome {
         let row = rows[row]
         var outcome = LimitOutcome()
-        if hasProof, verdict.count > 0 {
-            outcome.isReplay = verdict.takeReplay()
-            if outcome.isReplay || verdict.count == 0 { return outcome }
+        if !singles.isEmpty, verdict.count > 0 {
+            outcome.spent = verdict.takeSpent(singles)
+            if !outcome.spent.isEmpty || verdict.count == 0 { return outcome }
         }
         outcome.index = verdict.tightest
         outcome.source = verdict.source

@@ -19,6 +19,7 @@ extension Worker {
             scratch.request, bytes, peer: downstream.clients[client].peer, at: now, refresh: exchanges[exchange].rare?.refresh?.answer,
             check: exchanges[exchange].request.check, isShedding: shedding != nil, &scratch.decision)
         if scratch.decision.handshake != nil { exchanges[exchange].counts.socket = admission.openSocket(&scratch.decision) }
+        if scratch.decision.watchesUse { limits.watch(&scratch.decision, now: now.monotonic) }
         let wait = isCharged && scratch.decision.refusal == nil ? charge(exchange, &scratch) : nil
         if isSampled {
             telemetry.metrics.overhead(.auth, nanoseconds: EventLoop.now().monotonic.nanoseconds(since: start))

@@ -15,6 +15,7 @@ extension Worker {
         telemetry.metrics.requestStarted()
         exchanges[exchange].record.route = telemetry.labels.routes[scratch.decision.routeIndex]
         if let tier = scratch.decision.tier { exchanges[exchange].record.tier = telemetry.labels.tiers[Int(tier.rawValue)] }
+        exchanges[exchange].record.awaited = scratch.decision.awaited
         telemetry.count(scratch.decision, exchanges[exchange].record.route, at: now.monotonic)
         if telemetry.logs {
             let room = exchanges[exchange].record.line.capacity
@@ -35,6 +36,7 @@ extension Worker {
 
     /// The request's limits answered after the rest was decided.
     mutating func noteLimit(_ exchange: ExchangeIndex, _ limit: LimitOutcome, _ verdict: inout LimitVerdict) {
+        telemetry.countAwaited(limit.spent, &exchanges[exchange].record)
         telemetry.noteLimit(limit, at: now.wall, &exchanges[exchange].record)
         exchanges[exchange].note.limited(limit, verdict)
     }
@@ -61,6 +63,7 @@ extension Worker {
         let isCancelled = exchanges[exchange].record.attemptIsOpen
         if isCancelled { telemetry.attemptCancelled(&exchanges[exchange].record, at: now.monotonic) }
         guard exchanges[exchange].record.isRecorded else { return }
+        telemetry.countAwaited([], &exchanges[exchange].record)
         let filtered = exchanges[exchange].answer.mayHaveStages ? countStages(exchange) : nil
         let micros = now.monotonic.nanoseconds(since: exchanges[exchange].record.startedAt) / 1_000
         telemetry.metrics.requestFinished(
@@ -158,10 +161,36 @@ extension WorkerTelemetry {
     }
 
     fileprivate mutating func count(_ decision: borrowing Decision, _ route: LabelID, at now: MonotonicTime) {
-        metrics.authDecision(route: route, outcome: Int(decision.auth.rawValue), reason: Int(decision.authReason.rawValue))
+        let awaited = decision.awaited
+        if !awaited.contains(.proof) { count(decision.auth, decision.authReason, route) }
         countToken(decision, since: now)
-        if let attestation = decision.attestation { metrics.attested(route: route, reason: Int(attestation.rawValue)) }
+        if let attestation = decision.attestation, !awaited.contains(.attestation) { count(attestation, route) }
         if let issuer = decision.effects.keysWanted { metrics.unknownKeyID(issuer: labels.issuers[issuer]) }
+    }
+
+    private mutating func count(_ auth: AuthOutcome, _ reason: AuthReason, _ route: LabelID) {
+        metrics.authDecision(route: route, outcome: Int(auth.rawValue), reason: Int(reason.rawValue))
+    }
+
+    private mutating func count(_ attestation: AuthReason, _ route: LabelID) {
+        metrics.attested(route: route, reason: Int(attestation.rawValue))
+    }
+
+    /// Counts and logs what Redis was asked about, once: as used before, or not.
+    fileprivate mutating func countAwaited(_ spent: SingleUses, _ record: inout RequestRecord) {
+        guard !record.awaited.isEmpty else { return }
+        if record.awaited.contains(.attestation) { count(spent == .attestation ? .used : .none, record.route) }
+        if record.awaited.contains(.proof) {
+            let (auth, reason): (AuthOutcome, AuthReason) = spent == .proof ? (.refused, .proofReplayed) : (.accepted, .proven)
+            count(auth, reason, record.route)
+            if logs { add(auth, reason, to: &record.line) }
+        }
+        record.awaited = []
+    }
+
+    private func add(_ auth: AuthOutcome, _ reason: AuthReason, to out: inout ByteBuffer) {
+        line.add(.authOutcome, auth.text, to: &out)
+        if reason != .none { line.add(.authReason, reason.text, to: &out) }
     }
 
     /// Counts the verification of the request's token, in a turn that began then.
@@ -197,8 +226,7 @@ extension WorkerTelemetry {
     }
 
     private func addIdentity(_ decision: borrowing Decision, _ policy: Policy, at now: WallTime, _ out: inout ByteBuffer) {
-        line.add(.authOutcome, decision.auth.text, to: &out)
-        if decision.authReason != .none { line.add(.authReason, decision.authReason.text, to: &out) }
+        if !decision.awaited.contains(.proof) { add(decision.auth, decision.authReason, to: &out) }
         switch decision.tokenSource {
         case .none: break
         case .hit: line.add(.cache, "hit" as StaticString, to: &out)

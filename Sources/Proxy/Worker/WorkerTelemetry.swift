@@ -41,6 +41,8 @@ struct RequestRecord: ~Copyable {
     var isRecorded = false
     /// Whether the line has the outcome of limits.
     var isLimited = false
+    /// What is counted when Redis has said whether it was used before.
+    var awaited: SingleUses = []
 }
 
 /// Metrics, log lines and request ids of one worker.

@@ -100,6 +100,12 @@ final class Gateway {
 
     func askAdmin(_ path: String) throws -> Message { try Connection(port: adminPort).ask("GET \(path)", ["Host: localhost"]) }
 
+    func waitForRedis() throws {
+        try eventually("redis is ready") {
+            try JSON(askAdmin("/readyz").text)["checks"].array.first { $0["name"].text == "redis" }?["status"].text == "ready"
+        }
+    }
+
     /// The sum of a metric over all series whose labels hold every one of `labels`.
     func metric(_ name: String, _ labels: String...) throws -> Double {
         try askAdmin("/metrics").text.split(separator: "\n").filter { line in
