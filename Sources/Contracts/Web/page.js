@@ -513,7 +513,10 @@ prepareCall(find("renew-codes"), makeBackupCodes);
 find("code").addEventListener("input", () => mark(find("code"), ""));
 find("code-cancel").addEventListener("click", () => find("code-dialog").close());
 find("backup-close").addEventListener("click", () => find("backup-dialog").close());
-find("backup-dialog").addEventListener("close", () => find("backup-codes").replaceChildren());
+find("backup-dialog").addEventListener("close", () => {
+  find("backup-codes").replaceChildren();
+  find("ways-title").focus();
+});
 find("passkey-sign-in").hidden = !session.hasPasskeys;
 find("passkey-sign-in").addEventListener("click", usePasskey);
 prepareCall(find("export"), save);
