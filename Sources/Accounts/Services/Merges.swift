@@ -72,8 +72,7 @@ package struct Merges: Sendable {
         }
     }
 
-    /// Whether a guest's session has proven the second factor of its account lately; also true without a factor, and for what is no open
-    /// session of a guest.
+    /// Whether a guest's session has proven the second factor of its account lately; also true without a factor, and for any other session.
     private func hasProvenFactor(_ guest: UUID) async throws(AccountError<MergeRefusal>) -> Bool {
         do throws(AccountError<RecencyRefusal>) {
             try await sessions.requireFactor(ofGuest: guest)
