@@ -5,6 +5,11 @@
 package enum AccountError<Refusal: Equatable & Sendable>: Error, Equatable {
     case refused(Refusal)
     case failed(AccountFailure)
+
+    /// The value of `call`, whose failure is thrown as `failed`.
+    static func failing<Value>(_ call: @autoclosure () async throws(AccountFailure) -> Value) async throws(Self) -> Value {
+        do throws(AccountFailure) { return try await call() } catch { throw .failed(error) }
+    }
 }
 
 /// Why an account call cannot be done now, whatever it asks for. Seconds to wait are 1 or more.

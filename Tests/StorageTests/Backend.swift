@@ -137,6 +137,13 @@ extension AccountStore {
     }
 }
 
+extension Result {
+    /// Why a call was refused; nil if it was not.
+    var refusal: Failure? {
+        if case .failure(let refusal) = self { refusal } else { nil }
+    }
+}
+
 /// The fault of a store call; nil if it succeeds.
 func fault(_ body: () async throws -> Void) async -> StoreFault? {
     do {

@@ -23,8 +23,8 @@ import Wire
         _ store: any AccountStore, _ caller: CallerSession, step: Int64 = 100, at seconds: Int64 = 10
     ) async throws -> KeptFactor {
         let factor = KeptFactor(id: newID(), sealed: [1, 2, 3], createdAt: at(seconds).now)
-        #expect(try await store.enrol(factor, by: caller, audit(seconds)) == .done)
-        #expect(try await store.prove(.code(step: step, of: factor.id, enrols: true), by: caller, audit(seconds)) == .done)
+        #expect(try await store.enrol(factor, by: caller, audit(seconds)).refusal == nil)
+        #expect(try await store.prove(.code(step: step, of: factor.id, enrols: true), by: caller, audit(seconds)).refusal == nil)
         return try #require(try await store.factor(of: caller.user))
     }
 
@@ -41,18 +41,19 @@ import Wire
         let factor = try await enrolled(stores[0], caller)
         #expect(factor.confirmedAt == at(10).now && factor.lastStep == 100)
         for step in 101...110 {
-            let outcomes = try await withThrowingTaskGroup(of: FactorOutcome.self) { group in
+            let refusals = try await withThrowingTaskGroup(of: FactorRefusal?.self) { group in
                 for number in 0..<6 {
                     group.addTask {
                         try await stores[number % 2].prove(.code(step: Int64(step), of: factor.id, enrols: false), by: caller, at(20))
+                            .refusal
                     }
                 }
                 return try await group.reduce(into: []) { $0.append($1) }
             }
-            #expect(outcomes.count { $0 == .done } == 1 && outcomes.count { $0 == .refused(.wrongCode) } == 5)
+            #expect(refusals.count { $0 == nil } == 1 && refusals.count { $0 == .wrongCode } == 5)
         }
-        #expect(try await stores[1].prove(.code(step: 110, of: factor.id, enrols: false), by: caller, at(30)) == .refused(.wrongCode))
-        #expect(try await stores[1].prove(.code(step: 120, of: newID(), enrols: false), by: caller, at(30)) == .refused(.wrongCode))
+        #expect(try await stores[1].prove(.code(step: 110, of: factor.id, enrols: false), by: caller, at(30)).refusal == .wrongCode)
+        #expect(try await stores[1].prove(.code(step: 120, of: newID(), enrols: false), by: caller, at(30)).refusal == .wrongCode)
     }
 
     @Test(arguments: Backend.allCases)
@@ -71,7 +72,7 @@ import Wire
         passkey.factorAt = at(20).now
         _ = try await store.openSession(passkey, of: caller.user, at(20))
         #expect(try await reader.news().contains(.factor(ProvenSession(id: passkey.id, at: at(20).now))))
-        #expect(try await store.dropFactor(by: caller, audit(30)) == .done)
+        #expect(try await store.dropFactor(by: caller, audit(30)).refusal == nil)
         let gone = try await reader.news()
         for session in [caller.session, passkey.id] { #expect(gone.contains(.factor(ProvenSession(id: session, at: nil)))) }
         #expect(try await store.provenSessions(since: start).isEmpty)
@@ -83,20 +84,20 @@ import Wire
         defer { bench.end() }
         let store = bench.store
         let caller = try await caller(store)
-        #expect(try await store.prove(.backup(Self.digest), by: caller, at(1)) == .refused(.none))
+        #expect(try await store.prove(.backup(Self.digest), by: caller, at(1)).refusal == FactorRefusal.none)
         let first = KeptFactor(id: newID(), sealed: [1], createdAt: at(5).now)
-        #expect(try await store.enrol(first, by: caller, at(5)) == .done)
-        #expect(try await store.prove(.code(step: 1, of: first.id, enrols: false), by: caller, at(6)) == .refused(.wrongCode))
-        #expect(try await store.setBackupCodes([Self.digest], by: caller, at(6)) == .refused(.none))
+        #expect(try await store.enrol(first, by: caller, at(5)).refusal == nil)
+        #expect(try await store.prove(.code(step: 1, of: first.id, enrols: false), by: caller, at(6)).refusal == .wrongCode)
+        #expect(try await store.setBackupCodes([Self.digest], by: caller, at(6)).refusal == FactorRefusal.none)
         let second = try await enrolled(store, caller)
-        #expect(try await store.prove(.code(step: 200, of: first.id, enrols: true), by: caller, at(11)) == .refused(.wrongCode))
-        #expect(try await store.enrol(first, by: caller, at(12)) == .refused(.exists))
+        #expect(try await store.prove(.code(step: 200, of: first.id, enrols: true), by: caller, at(11)).refusal == .wrongCode)
+        #expect(try await store.enrol(first, by: caller, at(12)).refusal == .exists)
         #expect(try await store.factor(of: caller.user) == second)
         let gone = CallerSession(user: caller.user, session: newID())
-        #expect(try await store.enrol(first, by: gone, at(12)) == .refused(.recency(.sessionEnded)))
+        #expect(try await store.enrol(first, by: gone, at(12)).refusal == .recency(.sessionEnded))
         let late = try await self.caller(store, "b@x")
-        #expect(try await store.enrol(KeptFactor(id: second.id, sealed: [1], createdAt: at(0).now), by: late, at(0)) == .done)
-        #expect(try await store.prove(.code(step: 1, of: second.id, enrols: true), by: late, at(600)) == .refused(.wrongCode))
+        #expect(try await store.enrol(KeptFactor(id: second.id, sealed: [1], createdAt: at(0).now), by: late, at(0)).refusal == nil)
+        #expect(try await store.prove(.code(step: 1, of: second.id, enrols: true), by: late, at(600)).refusal == .wrongCode)
     }
 
     @Test(arguments: Backend.allCases)
@@ -111,15 +112,15 @@ import Wire
         }
         let caller = CallerSession(user: account.id, session: session.id)
         _ = try await enrolled(store, caller)
-        #expect(try await store.setBackupCodes([Self.digest], by: caller, audit(609)) == .done)
+        #expect(try await store.setBackupCodes([Self.digest], by: caller, audit(609)).refusal == nil)
         #expect(try await store.factor(of: caller.user)?.backupCodes == 1)
         for audit in [audit(610), audit(10_000)] {
-            let refused = FactorOutcome.refused(.recency(.noFactor(maxAge: 600)))
-            #expect(try await store.setBackupCodes([], by: caller, audit) == refused)
-            #expect(try await store.dropFactor(by: caller, audit) == refused)
+            let refused = FactorRefusal.recency(.noFactor(maxAge: 600))
+            #expect(try await store.setBackupCodes([], by: caller, audit).refusal == refused)
+            #expect(try await store.dropFactor(by: caller, audit).refusal == refused)
         }
-        #expect(try await store.prove(.backup(Self.digest), by: caller, audit(10_000)) == .done)
-        #expect(try await store.prove(.backup(Self.digest), by: caller, audit(10_000)) == .refused(.wrongCode))
+        #expect(try await store.prove(.backup(Self.digest), by: caller, audit(10_000)).refusal == nil)
+        #expect(try await store.prove(.backup(Self.digest), by: caller, audit(10_000)).refusal == .wrongCode)
         #expect(try await provenAt(store, caller) == at(10_000).now)
         // A reset by mail is the first factor alone.
         _ = try await store.putResetToken(PendingReset(digest: Self.digest, email: try email("a@x"), expiresAt: at(20_000).now))

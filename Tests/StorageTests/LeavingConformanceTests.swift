@@ -191,7 +191,7 @@ import Wire
         let ada = try await signIn(store, code: first)
         let proof = IdentityProof(provider: .apple, subject: "2", verifiedEmail: nil, name: nil, nameRule: .first)
         let caller = CallerSession(user: ada.account.id, session: try #require(ada.session).id)
-        guard case .linked = try await store.link(proof, by: caller, at(1)) else { throw Fault("it was not linked") }
+        guard case .success = try await store.link(proof, by: caller, at(1)) else { throw Fault("it was not linked") }
         _ = try await signIn(store, code: second, subject: "2", at: 1)
         #expect(try await store.claimAppleTokens(at: at(1).now, limit: 9).map(\.id).sorted() == [first.id, second.id].sorted())
         try await store.replaceCode(first, by: [1], at: at(1).now)

@@ -114,7 +114,7 @@ import Wire
             _ = try await store.signIn(proof, newUser: newID(), session: newSession(.apple), audit(time))
         }
         let ways = SignInWays(passwords: true, emails: true, phones: true)
-        #expect(try await store.unlink(IdentitySource(.google), by: caller, ways, audit(5)) == .unlinked)
+        #expect(try await store.unlink(IdentitySource(.google), by: caller, ways, audit(5)).refusal == nil)
         let told = try await claimed(store, at: 10)
         #expect(told.map(\.kind) == [.identityLinked, .identityLinked, .identityUnlinked])
         #expect(told.map(\.detail) == ["google", "apple", "google"] && told.allSatisfy { $0.recipient.text == "a@x" })

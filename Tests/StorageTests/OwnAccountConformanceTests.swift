@@ -47,21 +47,21 @@ import Wire
         let first = try await store.opened(nil, hash: nil, contract: .anonymous, at: at(1))
         let second = try await store.opened("b@x", at: at(2))
         let proof = identity(subject: "1", email: try email("a@x"))
-        guard case .linked(let account) = try await store.link(proof, by: try caller(first), at(3)) else {
+        guard case .success(let account) = try await store.link(proof, by: try caller(first), at(3)) else {
             Issue.record("it was not linked")
             return
         }
         #expect(account.email == (try email("a@x")) && account.emailConfirmedAt == at(3).now)
         #expect(try await store.account(first.account.id) == account)
-        #expect(try await store.link(proof, by: try caller(first), at(4)) == .linked(account))
-        #expect(try await store.link(proof, by: try caller(second), at(4)) == .ofOtherAccount)
+        #expect(try await store.link(proof, by: try caller(first), at(4)) == .success(account))
+        #expect(try await store.link(proof, by: try caller(second), at(4)) == .failure(.ofOtherAccount))
         let again = try await store.signIn(proof, newUser: newID(), session: newSession(.provider), at(5))
         #expect(again.account.id == first.account.id && again.session?.signedInAt == at(1).now)
         // An email that another account has stays there.
         let taken = identity(.apple, subject: "2", email: try email("b@x"))
-        #expect(try await store.link(taken, by: try caller(first), at(6)) == .linked(account))
+        #expect(try await store.link(taken, by: try caller(first), at(6)) == .success(account))
         _ = try await store.end(try caller(second).session, .signOut, at(7))
-        #expect(try await store.link(identity(subject: "9", email: nil), by: try caller(second), at(8)) == .sessionEnded)
+        #expect(try await store.link(identity(subject: "9", email: nil), by: try caller(second), at(8)) == .failure(.sessionEnded))
         #expect(try await store.identities(of: second.account.id).isEmpty)
     }
 
@@ -73,15 +73,15 @@ import Wire
         let none = SignInWays(passwords: false, emails: false, phones: false)
         let opened = try await store.opened(nil, hash: nil, contract: .anonymous)
         let caller = try caller(opened)
-        func unlink(_ provider: Provider, _ ways: SignInWays, by caller: CallerSession) async throws -> UnlinkOutcome {
-            try await store.unlink(IdentitySource(provider), by: caller, ways, at(5))
+        func unlink(_ provider: Provider, _ ways: SignInWays, by caller: CallerSession) async throws -> UnlinkRefusal? {
+            try await store.unlink(IdentitySource(provider), by: caller, ways, at(5)).refusal
         }
         _ = try await store.link(identity(subject: "1", email: nil), by: caller, at(1))
         #expect(try await unlink(.apple, ways, by: caller) == .notLinked)
         #expect(try await unlink(.google, ways, by: caller) == .last)
         _ = try await store.link(identity(.apple, subject: "2", email: nil), by: caller, at(2))
         let other = try #require(try await store.openSession(newSession(.provider), of: caller.user, at(4))?.session)
-        #expect(try await unlink(.google, none, by: caller) == .unlinked)
+        #expect(try await unlink(.google, none, by: caller) == nil)
         #expect(try await store.sessions(of: caller.user, now: at(5).now).map(\.id) == [caller.session])
         let ended = try await store.endedSessions()
         #expect(ended.map(\.id) == [other.id] && ended.map(\.reason) == [.identityUnlinked])
@@ -91,7 +91,7 @@ import Wire
         _ = try await store.link(identity(.apple, subject: "2", email: try email("a@x")), by: caller, at(3))
         #expect(try await unlink(.apple, none, by: caller) == .last)
         #expect(try await unlink(.apple, ways, by: CallerSession(user: newID(), session: caller.session)) == .sessionEnded)
-        #expect(try await unlink(.apple, ways, by: caller) == .unlinked)
+        #expect(try await unlink(.apple, ways, by: caller) == nil)
         #expect(try await store.identities(of: caller.user).isEmpty)
         let kinds = try await store.auditEvents(of: caller.user, before: nil, limit: 9).map(\.kind)
         #expect(kinds.count { $0 == .identityUnlinked } == 2 && kinds.count { $0 == .identityLinked } == 2)

@@ -100,8 +100,8 @@ import Wire
         _ = try await store.link(identity(subject: "1", email: nil), by: caller, at(13))
         var without = ways
         without.passkeys = false
-        #expect(try await store.unlink(IdentitySource(.google), by: caller, without, at(14)) == .last)
-        #expect(try await store.unlink(IdentitySource(.google), by: caller, ways, at(14)) == .unlinked)
+        #expect(try await store.unlink(IdentitySource(.google), by: caller, without, at(14)).refusal == .last)
+        #expect(try await store.unlink(IdentitySource(.google), by: caller, ways, at(14)).refusal == nil)
         #expect(try await remove("b", nil) == nil)
         #expect(try await store.account(user)?.passkeys == 0)
         #expect(try await store.sessions(of: user, now: at(14).now).isEmpty)

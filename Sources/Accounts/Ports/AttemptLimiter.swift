@@ -192,10 +192,8 @@ struct Attempts: Sendable {
     }
 
     /// Makes the attempt. If it cannot be judged, because it throws, all charges are refunded.
-    func make<Value: Sendable>(
-        _ attempt: () async throws(AccountFailure) -> Value
-    ) async throws(AccountFailure) -> Value {
-        do throws(AccountFailure) {
+    func make<Value: Sendable, Fault: Error>(_ attempt: () async throws(Fault) -> Value) async throws(Fault) -> Value {
+        do throws(Fault) {
             return try await attempt()
         } catch {
             refund()

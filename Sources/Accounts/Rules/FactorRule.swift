@@ -43,7 +43,7 @@ package enum FactorProof: Sendable, Equatable {
 }
 
 /// Why a call for the second factor is refused.
-package enum FactorRefusal: Sendable, Equatable {
+package enum FactorRefusal: Error, Equatable {
     case recency(RecencyRefusal)
     /// The account has none.
     case none

@@ -156,6 +156,13 @@ extension AccountContext {
         }
     }
 
+    /// Calls the store for what it may refuse.
+    func settle<Value: Sendable, Refusal>(
+        _ question: @autoclosure () async throws(StoreFault) -> Result<Value, Refusal>
+    ) async throws(AccountError<Refusal>) -> Value {
+        try await AccountError<Refusal>.failing(try await ask(try await question())).mapError { AccountError.refused($0) }.get()
+    }
+
     private func failure(_ fault: StoreFault) -> AccountFailure {
         switch fault {
         case .unavailable(let reason):
@@ -174,12 +181,15 @@ extension AccountContext {
     func value<Value: Sendable, Refusal>(
         orRefuse refusal: Refusal, _ body: () async throws(AccountFailure) -> Value?
     ) async throws(AccountError<Refusal>) -> Value {
-        do throws(AccountFailure) {
-            if let value = try await body() { return value }
-        } catch {
-            throw .failed(error)
-        }
-        throw .refused(refusal)
+        guard let value = try await AccountError<Refusal>.failing(try await body()) else { throw .refused(refusal) }
+        return value
+    }
+
+    /// The store's answer. Throws `refusal` if it is nil.
+    func ask<Value: Sendable, Refusal>(
+        orRefuse refusal: Refusal, _ question: @autoclosure () async throws(StoreFault) -> Value?
+    ) async throws(AccountError<Refusal>) -> Value {
+        try await value(orRefuse: refusal) { () throws(AccountFailure) in try await ask(try await question()) }
     }
 
     /// Signs a token; slowly, away from the store's threads, where others would wait. A fault of the key is logged, and thrown as `broken`.

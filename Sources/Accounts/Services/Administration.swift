@@ -56,9 +56,7 @@ package struct Administration: Sendable {
         switch verdict {
         case .create: return account.account(newID: newID, now: audit.now)
         case .complete(let user):
-            return try await context.value(orRefuse: CreationRefusal.idTaken) { () throws(AccountFailure) in
-                try await context.ask(await context.store.account(user))
-            }
+            return try await context.ask(orRefuse: CreationRefusal.idTaken, await context.store.account(user))
         case .keep(let user): throw .refused(account.taken(by: user))
         case .refuse(.emailTaken(let user)): throw .refused(.emailTaken(by: user))
         case .refuse(.identityTaken(let key, let user)): throw .refused(.identityTaken(key, by: user))
@@ -195,9 +193,7 @@ package struct Administration: Sendable {
     private func present<Value: Sendable>(
         _ question: @autoclosure () async throws(StoreFault) -> Value?
     ) async throws(AccountError<AdministrationRefusal>) -> Value {
-        try await context.value(orRefuse: AdministrationRefusal.noSuchAccount) { () throws(AccountFailure) in
-            try await context.ask(await question())
-        }
+        try await context.ask(orRefuse: AdministrationRefusal.noSuchAccount, await question())
     }
 }
 

@@ -27,20 +27,13 @@ package struct AppleNotices: Sendable {
     /// Verifies and applies a notification (JWS). Unknown kinds and users without an account change nothing. A forged one counts against
     /// the sender's address, because its verification may have waited for Apple's keys.
     package func take(_ payload: String, caller: Caller) async throws(AccountError<NoticeRefusal>) {
-        do throws(AccountFailure) {
-            let isAuthentic: Void? = try await Guesses(context: context, limiter: limiter).judge(at: nil, from: caller.address) {
-                () throws(AccountFailure) -> Void? in
-                switch await verify(payload) {
-                case .success(let notice): return try await apply(notice)
-                case .failure(let fault) where fault.isForWantOfKeys: throw .unavailable(retryAfterSeconds: 60)
-                case .failure: return nil
-                }
+        try await Guesses(context: context, limiter: limiter).judge(from: caller.address) { () throws(AccountError<NoticeRefusal>) in
+            switch await verify(payload) {
+            case .success(let notice): try await AccountError<NoticeRefusal>.failing(try await apply(notice))
+            case .failure(let fault) where fault.isForWantOfKeys: throw .failed(.unavailable(retryAfterSeconds: 60))
+            case .failure: throw .refused(.notAuthentic)
             }
-            if isAuthentic != nil { return }
-        } catch {
-            throw .failed(error)
         }
-        throw .refused(.notAuthentic)
     }
 
     private func apply(_ notice: ProviderNotice?) async throws(AccountFailure) {

@@ -37,20 +37,36 @@ struct Guesses: Sendable {
     func judge<Value: Sendable>(
         at target: GuessTarget?, from address: IPAddress?, _ guess: () async throws(AccountFailure) -> Value?
     ) async throws(AccountFailure) -> Value? {
-        let admitted = try await admit(target, address)
-        let answer: Value?
-        do throws(AccountFailure) {
-            answer = try await guess()
+        do throws(AccountError<Wrong>) {
+            return try await judge(at: target, from: address) { () throws(AccountError<Wrong>) in
+                guard let answer = try await AccountError<Wrong>.failing(try await guess()) else { throw .refused(Wrong()) }
+                return answer
+            }
         } catch {
+            guard case .failed(let failure) = error else { return nil }
+            throw failure
+        }
+    }
+
+    private struct Wrong: Equatable {}
+
+    /// The same for a guess that throws its refusal if it was wrong.
+    func judge<Value: Sendable, Refusal>(
+        at target: GuessTarget? = nil, from address: IPAddress?, _ guess: () async throws(AccountError<Refusal>) -> Value
+    ) async throws(AccountError<Refusal>) -> Value {
+        let admitted = try await AccountError<Refusal>.failing(try await admit(target, address))
+        do throws(AccountError<Refusal>) {
+            let answer = try await guess()
             limiter.refund(admitted.charges)
+            return answer
+        } catch {
+            if case .failed = error {
+                limiter.refund(admitted.charges)
+            } else if let mark = admitted.mark {
+                await limiter.mark(mark)
+            }
             throw error
         }
-        if answer != nil {
-            limiter.refund(admitted.charges)
-        } else if let mark = admitted.mark {
-            await limiter.mark(mark)
-        }
-        return answer
     }
 
     /// The one name by which guesses at an account count, whatever it is called: no username and no phone gives a second allowance. The

@@ -12,14 +12,8 @@ package struct Leaving: Sendable {
 
     /// Closes the caller's account; the time of its erasure, or nil if it is gone already.
     package func leave(_ session: CallerSession, caller: Caller) async throws(AccountError<RecencyRefusal>) -> WallTime? {
-        let outcome: Leave
         let audit = context.audit(caller)
-        do throws(AccountFailure) {
-            outcome = try await context.ask(await context.store.leave(session, rule, audit))
-        } catch {
-            throw .failed(error)
-        }
-        switch outcome {
+        switch try await AccountError<RecencyRefusal>.failing(try await context.ask(await context.store.leave(session, rule, audit))) {
         case .erased: return nil
         case .closed(let end): return end
         case .notRecent: throw .refused(.notRecent(maxAge: rule.recentSeconds))

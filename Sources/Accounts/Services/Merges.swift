@@ -47,19 +47,13 @@ package struct Merges: Sendable {
             found = session
         }
         let (context, audit) = (sessions.context, sessions.context.audit(caller))
-        let outcome: MergeOutcome
-        let isProven: Bool
-        do throws(AccountFailure) { isProven = try await sessions.accepts(caller.deviceKey, for: found) } catch { throw .failed(error) }
-        guard isProven else { throw .refused(.unproven) }
+        typealias Fault = AccountError<MergeRefusal>
+        guard try await Fault.failing(try await sessions.accepts(caller.deviceKey, for: found)) else { throw .refused(.unproven) }
         guard try await hasProvenFactor(found) else { throw .refused(.noFactor) }
-        do throws(AccountFailure) {
-            let attempts = try await Attempts(limiter, [AttemptBucket(.accountMerges, account.text)])
-            let merging = Merging(guest: found, refresh: refresh, into: account, by: session, order)
-            outcome = try await attempts.make { () throws(AccountFailure) in
-                try await context.ask(await context.store.merge(merging, audit))
-            }
-        } catch {
-            throw .failed(error)
+        let attempts = try await Fault.failing(try await Attempts(limiter, [AttemptBucket(.accountMerges, account.text)]))
+        let merging = Merging(guest: found, refresh: refresh, into: account, by: session, order)
+        let outcome = try await attempts.make { () throws(Fault) in
+            try await Fault.failing(try await context.ask(await context.store.merge(merging, audit)))
         }
         switch outcome {
         case .merged(let from, let into, let isRepeated):

@@ -73,11 +73,8 @@ extension Sessions {
     }
 
     private func adopted(_ digest: [UInt8]) async throws(AccountError<RefreshTokenRefusal>) -> AdoptedToken? {
-        do throws(AccountFailure) {
-            return try await context.ask(retryingFor: Self.patience, await context.store.adopted(digest))
-        } catch {
-            throw .failed(error)
-        }
+        try await AccountError<RefreshTokenRefusal>.failing(
+            try await context.ask(retryingFor: Self.patience, await context.store.adopted(digest)))
     }
 
     /// The session's pair, as for its own refresh token.

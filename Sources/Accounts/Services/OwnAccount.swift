@@ -9,7 +9,7 @@ package enum AttributesRefusal: Sendable, Equatable {
 }
 
 /// Why an identity stays linked.
-package enum UnlinkRefusal: Sendable, Equatable {
+package enum UnlinkRefusal: Error, Equatable {
     case notLinked
     /// The user could not sign in any more.
     case last
@@ -66,30 +66,16 @@ package struct OwnAccount: Sendable {
         let refused = names.filter { name in !writable.contains { $0.utf8.elementsEqual(name.utf8) } }
         guard refused.isEmpty else { throw .refused(.notWritable(refused)) }
         let audit = context.audit(caller)
-        let changed = try await context.value(orRefuse: AttributesRefusal.noAccount) { () throws(AccountFailure) in
-            try await context.ask(await context.store.change(.merge(change), of: user, audit))
-        }
+        let changed = try await context.ask(
+            orRefuse: AttributesRefusal.noAccount, await context.store.change(.merge(change), of: user, audit))
         if case .failure(let fault) = changed { throw .refused(.unfit(fault)) }
-        return try await context.value(orRefuse: AttributesRefusal.noAccount) { () throws(AccountFailure) in
-            try await context.ask(await context.store.account(user))
-        }
+        return try await context.ask(orRefuse: AttributesRefusal.noAccount, await context.store.account(user))
     }
 
     /// Unlinks the identities of a provider.
     package func unlink(_ source: IdentitySource, from session: CallerSession, caller: Caller) async throws(AccountError<UnlinkRefusal>) {
         let audit = context.audit(caller)
-        let outcome: UnlinkOutcome
-        do throws(AccountFailure) {
-            outcome = try await context.ask(await context.store.unlink(source, by: session, ways, audit))
-        } catch {
-            throw .failed(error)
-        }
-        switch outcome {
-        case .unlinked: return
-        case .notLinked: throw .refused(.notLinked)
-        case .last: throw .refused(.last)
-        case .sessionEnded: throw .refused(.sessionEnded)
-        }
+        try await context.settle(await context.store.unlink(source, by: session, ways, audit))
     }
 
     /// Ends all sessions of the caller's account but the caller's.

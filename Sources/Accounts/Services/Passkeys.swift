@@ -29,6 +29,8 @@ package struct PasskeyInvitation: Sendable {
 /// Sign-up and sign-in by passkeys, and the passkeys of an account. A refused answer of an authenticator is charged to its address as a wrong
 /// password is, before it is looked at.
 package struct Passkeys: Sendable {
+    package typealias Fault = AccountError<PasskeyRefusal>
+
     package let party: RelyingParty
     /// Those that are mounted.
     package let contracts: [ContractID]
@@ -55,31 +57,19 @@ package struct Passkeys: Sendable {
     // MARK: challenges
 
     /// Asks for a passkey for the caller's account. `name` is its name; nil: that of the device.
-    package func invite(_ session: CallerSession, name: String?) async throws(AccountError<PasskeyRefusal>) -> PasskeyInvitation {
-        let (account, known): (Account?, [Passkey])
-        do throws(AccountFailure) {
-            (account, known) = (try await context.ask(await context.store.account(session.user)), try await all(of: session.user))
-        } catch {
-            throw .failed(error)
-        }
-        guard let account else { throw .refused(.sessionEnded) }
+    package func invite(_ session: CallerSession, name: String?) async throws(Fault) -> PasskeyInvitation {
+        let account = try await context.ask(orRefuse: PasskeyRefusal.sessionEnded, await context.store.account(session.user))
+        let known = try await Fault.failing(try await all(of: session.user))
         guard known.count < Passkey.most else { throw .refused(.full) }
         return invitation(.registration, [session.session.text], name, account.id, account, known)
     }
 
     /// Asks for a passkey with which an account is opened, or a guest becomes one.
-    package func invite(
-        _ contract: ContractID, _ caller: CallerSession?, name: String?
-    ) async throws(AccountError<PasskeyRefusal>) -> PasskeyInvitation {
+    package func invite(_ contract: ContractID, _ caller: CallerSession?, name: String?) async throws(Fault) -> PasskeyInvitation {
         var guest: Account?
         if let caller {
-            let (account, identities) = try await failing { () throws(AccountFailure) in
-                (
-                    try await context.ask(await context.store.account(caller.user)),
-                    try await context.ask(await context.store.identities(of: caller.user))
-                )
-            }
-            guard let account else { throw .refused(.sessionEnded) }
+            let account = try await context.ask(orRefuse: PasskeyRefusal.sessionEnded, await context.store.account(caller.user))
+            let identities = try await Fault.failing(try await context.ask(await context.store.identities(of: caller.user)))
             guard GuestRule.isGuest(account, hasIdentities: !identities.isEmpty) else { throw .refused(.notGuest) }
             guest = account
         }
@@ -103,7 +93,7 @@ package struct Passkeys: Sendable {
     }
 
     /// The words of an open challenge, and what spends it.
-    private func opened(_ challenge: [UInt8], _ purpose: PasskeyPurpose) throws(AccountError<PasskeyRefusal>) -> ([String], SpentProof) {
+    private func opened(_ challenge: [UInt8], _ purpose: PasskeyPurpose) throws(Fault) -> ([String], SpentProof) {
         guard let open = challenges.open(challenge, purpose: purpose, now: context.storeTime) else { throw .refused(.challenge) }
         let words = open.subject.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         return (words, SpentProof(digest: Digest.sha256(challenge.rawBytes), endsAt: open.endsAt))
@@ -114,18 +104,17 @@ package struct Passkeys: Sendable {
     /// Adds the passkey of an answer to the caller's account.
     package func add(
         _ credential: [UInt8], name: String?, session: CallerSession, caller: Caller
-    ) async throws(AccountError<PasskeyRefusal>) -> Passkey {
-        try await judged(caller) { () throws(AccountError<PasskeyRefusal>) in
+    ) async throws(Fault) -> Passkey {
+        try await judged(caller) { () throws(Fault) in
             let new = try registration(credential)
             let (words, proof) = try opened(new.challenge, .registration)
             guard words.count == 2, words[0] == session.session.text else { throw .refused(.challenge) }
             let audit = context.audit(caller)
             let passkey = Passkey(new, of: session.user, name: named(name, words[1], caller), at: audit.now)
-            let attributes = try await failing { () throws(AccountFailure) in
-                try await context.admitGuest(session, SignUp(.anonymous, address: caller.address))
-            }
-            let added = try await stored(await context.store.add(passkey, by: session, spending: proof, audit))
-            try await failing { () throws(AccountFailure) in try await context.give(attributes, to: session.user, audit) }
+            let signUp = SignUp(.anonymous, address: caller.address)
+            let attributes = try await Fault.failing(try await context.admitGuest(session, signUp))
+            let added = try await context.settle(await context.store.add(passkey, by: session, spending: proof, audit))
+            try await Fault.failing(try await context.give(attributes, to: session.user, audit))
             return added
         }
     }
@@ -133,8 +122,8 @@ package struct Passkeys: Sendable {
     /// Opens an account with the passkey of an answer, or adds it to that of the guest who asked for it, and signs in.
     package func signUp(
         _ credential: [UInt8], name: String?, contract: ContractID, guest: CallerSession?, caller: Caller
-    ) async throws(AccountError<PasskeyRefusal>) -> SignedIn {
-        try await judged(caller) { () throws(AccountError<PasskeyRefusal>) in
+    ) async throws(Fault) -> SignedIn {
+        try await judged(caller) { () throws(Fault) in
             let new = try registration(credential)
             let (words, proof) = try opened(new.challenge, .signUp)
             guard words.count == 4, words[0] == contract.name, let user = UUID(parsing: words[1]) else { throw .refused(.challenge) }
@@ -143,22 +132,13 @@ package struct Passkeys: Sendable {
                 guard let guest, guest.user == user, guest.session.text == words[2] else { throw .refused(.challenge) }
                 account.guest = guest
             }
-            let attempts = try await failing { () throws(AccountFailure) in
-                try await Attempts(limiter, caller.address.bucket(.addressOpenings))
-            }
-            account.attributes = try await failing { () throws(AccountFailure) in
-                try await context.admit(SignUp(contract, address: caller.address))
-            }
+            let attempts = try await Fault.failing(try await Attempts(limiter, caller.address.bucket(.addressOpenings)))
+            account.attributes = try await Fault.failing(try await context.admit(SignUp(contract, address: caller.address)))
             let (audit, opened) = (context.audit(caller), account)
             let passkey = Passkey(new, of: user, name: named(name, words[3], caller), at: audit.now)
             let session = proven(context.newSession(contract, caller, audit.now), at: audit.now)
-            let signIn: SignIn
-            do throws(AccountError<PasskeyRefusal>) {
-                signIn = try await stored(
-                    await context.store.open(opened, with: passkey, spending: proof, session: session, audit))
-            } catch {
-                attempts.refund()
-                throw error
+            let signIn = try await attempts.make { () throws(Fault) in
+                try await context.settle(await context.store.open(opened, with: passkey, spending: proof, session: session, audit))
             }
             return try await granted(signIn)
         }
@@ -168,18 +148,15 @@ package struct Passkeys: Sendable {
     /// another.
     package func signIn(
         _ credential: [UInt8], contract: ContractID, present: CallerSession?, caller: Caller
-    ) async throws(AccountError<PasskeyRefusal>) -> SignedIn {
-        try await judged(caller) { () throws(AccountError<PasskeyRefusal>) in
+    ) async throws(Fault) -> SignedIn {
+        try await judged(caller) { () throws(Fault) in
             let sent: UnverifiedAssertion
             do throws(PasskeyFault) { sent = try party.rules.assertion(credential.rawBytes) } catch {
                 throw .refused(.invalid(error.message))
             }
             let (words, proof) = try opened(sent.challenge, .authentication)
             guard words == [contract.name] else { throw .refused(.challenge) }
-            let found = try await failing { () throws(AccountFailure) in
-                try await context.ask(await context.store.passkey(sent.credentialID))
-            }
-            guard var used = found else { throw .refused(.unknown) }
+            var used = try await context.ask(orRefuse: PasskeyRefusal.unknown, await context.store.passkey(sent.credentialID))
             guard sent.userHandle == nil || sent.userHandle == used.user.bytes else {
                 throw .refused(.invalid("userHandle is not that of the passkey's account"))
             }
@@ -189,13 +166,11 @@ package struct Passkeys: Sendable {
             } catch {
                 throw .refused(.invalid(error.message))
             }
-            _ = try await failing { () throws(AccountFailure) in
-                try await Attempts(limiter, [AttemptBucket(signInBy: used)])
-            }
+            _ = try await Fault.failing(try await Attempts(limiter, [AttemptBucket(signInBy: used)]))
             let (audit, passkey) = (context.audit(caller), used)
             let session = proven(context.newSession(contract, caller, audit.now), at: audit.now)
             return try await granted(
-                try await stored(await context.store.signIn(passkey, spending: proof, session: session, present: present, audit)))
+                try await context.settle(await context.store.signIn(passkey, spending: proof, session: session, present: present, audit)))
         }
     }
 
@@ -206,7 +181,7 @@ package struct Passkeys: Sendable {
         return session
     }
 
-    private func registration(_ credential: [UInt8]) throws(AccountError<PasskeyRefusal>) -> NewPasskey {
+    private func registration(_ credential: [UInt8]) throws(Fault) -> NewPasskey {
         do throws(PasskeyFault) { return try party.rules.registration(credential.rawBytes) } catch {
             throw .refused(.invalid(error.message))
         }
@@ -231,52 +206,20 @@ package struct Passkeys: Sendable {
     }
 
     /// Removes a passkey of the caller's account, and ends the other sessions of that.
-    package func remove(
-        _ credentialID: [UInt8], from session: CallerSession, caller: Caller
-    ) async throws(AccountError<PasskeyRefusal>) {
+    package func remove(_ credentialID: [UInt8], from session: CallerSession, caller: Caller) async throws(Fault) {
         let audit = context.audit(caller)
-        _ = try await stored(
-            await context.store.remove(credentialID, of: session.user, keeping: session.session, ways, audit))
+        _ = try await context.settle(await context.store.remove(credentialID, of: session.user, keeping: session.session, ways, audit))
     }
 }
 
 extension Passkeys {
     /// Makes a call that counts as a wrong guess of its address if it is refused.
-    private func judged<Value: Sendable>(
-        _ caller: Caller, _ call: () async throws(AccountError<PasskeyRefusal>) -> Value
-    ) async throws(AccountError<PasskeyRefusal>) -> Value {
-        var refusal = PasskeyRefusal.unknown
-        let value = try await failing { () throws(AccountFailure) in
-            try await Guesses(context: context, limiter: limiter).judge(at: nil, from: caller.address) {
-                () throws(AccountFailure) -> Value? in
-                do throws(AccountError<PasskeyRefusal>) { return try await call() } catch {
-                    switch error {
-                    case .failed(let failure): throw failure
-                    case .refused(let why): refusal = why
-                    }
-                }
-                return nil
-            }
-        }
-        guard let value else { throw .refused(refusal) }
-        return value
+    private func judged<Value: Sendable>(_ caller: Caller, _ call: () async throws(Fault) -> Value) async throws(Fault) -> Value {
+        try await Guesses(context: context, limiter: limiter).judge(from: caller.address, call)
     }
 
-    private func failing<Value>(
-        _ body: () async throws(AccountFailure) -> Value
-    ) async throws(AccountError<PasskeyRefusal>) -> Value {
-        do throws(AccountFailure) { return try await body() } catch { throw .failed(error) }
-    }
-
-    private func stored<Value: Sendable>(
-        _ question: @autoclosure () async throws(StoreFault) -> Result<Value, PasskeyRefusal>
-    ) async throws(AccountError<PasskeyRefusal>) -> Value {
-        let outcome = try await failing { () throws(AccountFailure) in try await context.ask(try await question()) }
-        do throws(PasskeyRefusal) { return try outcome.get() } catch { throw .refused(error) }
-    }
-
-    private func granted(_ signIn: SignIn) async throws(AccountError<PasskeyRefusal>) -> SignedIn {
-        let granted = try await failing { () throws(AccountFailure) in try await context.granted(signIn, mint) }
+    private func granted(_ signIn: SignIn) async throws(Fault) -> SignedIn {
+        let granted = try await Fault.failing(try await context.granted(signIn, mint))
         return SignedIn(account: granted.account, grant: granted.grant, isNew: signIn.isNew)
     }
 }

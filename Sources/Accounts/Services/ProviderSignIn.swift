@@ -12,7 +12,7 @@ package enum ProviderRefusal: Sendable, Equatable {
 }
 
 /// Why an identity is not linked to the caller's account.
-package enum LinkRefusal: Sendable, Equatable {
+package enum LinkRefusal: Error, Equatable {
     case provider(ProviderRefusal)
     case ofOtherAccount
     case sessionEnded
@@ -80,7 +80,7 @@ package struct ProviderSignIn: Sendable {
     package func link(
         _ request: Request, to session: CallerSession, caller: Caller
     ) async throws(AccountError<LinkRefusal>) -> Account {
-        let (token, outcome): (IDToken, LinkOutcome)
+        let token: IDToken
         do throws(AccountError<ProviderRefusal>) {
             token = try await self.token(of: request, caller)
         } catch {
@@ -90,6 +90,7 @@ package struct ProviderSignIn: Sendable {
             }
         }
         let audit = context.audit(caller)
+        let outcome: Result<Account, LinkRefusal>
         do throws(AccountFailure) {
             let proof = proof(token, request, audit)
             let signUp = SignUp(.anonymous, email: proof.verifiedEmail, address: caller.address)
@@ -97,28 +98,18 @@ package struct ProviderSignIn: Sendable {
             outcome = try await attempt(by: token, request) { () throws(AccountFailure) in
                 try await context.ask(await context.store.link(proof, by: session, audit))
             }
-            if case .linked = outcome { try await context.give(attributes, to: session.user, audit) }
+            if case .success = outcome { try await context.give(attributes, to: session.user, audit) }
         } catch {
             throw .failed(error)
         }
-        switch outcome {
-        case .linked(let account): return account
-        case .ofOtherAccount: throw .refused(.ofOtherAccount)
-        case .sessionEnded: throw .refused(.sessionEnded)
-        }
+        return try outcome.mapError { AccountError.refused($0) }.get()
     }
 
     /// The verified token of a request.
     private func token(of request: Request, _ caller: Caller) async throws(AccountError<ProviderRefusal>) -> IDToken {
         guard let rules = keys.rules(for: request.provider) else { throw .refused(.providerOff) }
-        let verified: Result<IDToken, IDTokenFault>?
-        do throws(AccountFailure) {
-            verified = try await Guesses(context: context, limiter: limiter).judge(at: nil, from: caller.address) {
-                await verify(request, rules)
-            }
-        } catch {
-            throw .failed(error)
-        }
+        let verified = try await AccountError<ProviderRefusal>.failing(
+            try await Guesses(context: context, limiter: limiter).judge(at: nil, from: caller.address) { await verify(request, rules) })
         guard case .success(let token)? = verified else { throw .refused(verified == nil ? .identityRefused : .keysUnavailable) }
         return token
     }

@@ -46,20 +46,15 @@ package struct PurchaseAdministration: Sendable {
     }
 
     package func purchase(_ id: UUID) async throws(AccountError<InquiryRefusal>) -> Purchase {
-        try await context.value(orRefuse: InquiryRefusal.noSuchPurchase) { () throws(AccountFailure) in
-            try await context.ask(await records.purchase(id))
-        }.current(at: context.storeTime)
+        try await context.ask(orRefuse: InquiryRefusal.noSuchPurchase, await records.purchase(id)).current(at: context.storeTime)
     }
 
     /// A purchase, with the newest events about it.
     package func details(_ id: UUID) async throws(AccountError<InquiryRefusal>) -> PurchaseDetails {
         let purchase = try await purchase(id)
-        do throws(AccountFailure) {
-            let events = try await context.ask(await records.storeEvents(about: id, limit: PurchaseDetails.maxEvents))
-            return PurchaseDetails(purchase: purchase, events: events)
-        } catch {
-            throw .failed(error)
-        }
+        let events = try await AccountError<InquiryRefusal>.failing(
+            try await context.ask(await records.storeEvents(about: id, limit: PurchaseDetails.maxEvents)))
+        return PurchaseDetails(purchase: purchase, events: events)
     }
 
     /// The newest first, older than `before`.
@@ -86,9 +81,7 @@ package struct PurchaseAdministration: Sendable {
 
     /// Reads a kept event again, and applies what it says by the product lines in force. What was known later stays.
     package func replay(_ id: UUID) async throws(AccountError<InquiryRefusal>) -> ReplayedEvent {
-        let kept = try await context.value(orRefuse: InquiryRefusal.noSuchEvent) { () throws(AccountFailure) in
-            try await context.ask(await records.storeEvent(id))
-        }
+        let kept = try await context.ask(orRefuse: InquiryRefusal.noSuchEvent, await records.storeEvent(id))
         guard !kept.body.isEmpty else { throw .refused(.noBody) }
         guard let storefront = stores()[kept.source] else { throw .refused(.noLine(kept.source)) }
         let event: StoreEvent
@@ -120,12 +113,8 @@ package struct PurchaseAdministration: Sendable {
         _ effects: [PurchaseEffect], _ storefront: any Storefront
     ) async throws(AccountError<InquiryRefusal>) -> [Purchase] {
         guard !effects.isEmpty else { return [] }
-        let changed: [Purchase]
-        do throws(AccountFailure) {
-            changed = try await context.ask(await records.apply(effects, stores().products, context.audit(by: actor)))
-        } catch {
-            throw .failed(error)
-        }
+        let changed = try await AccountError<InquiryRefusal>.failing(
+            try await context.ask(await records.apply(effects, stores().products, context.audit(by: actor))))
         await storefront.committed(changed)
         return changed
     }

@@ -76,25 +76,20 @@ package struct Purchases: Sendable {
     private func bind(
         _ evidence: PurchaseEvidence, _ account: UUID, _ caller: Caller
     ) async throws(AccountError<PurchaseRefusal>) -> ClaimedPurchase {
-        let attempts: Attempts, proven: ProvenPurchase, outcome: ClaimOutcome
-        do throws(AccountFailure) {
-            attempts = try await Attempts(limiter, [AttemptBucket(.accountPurchases, account.text)])
-        } catch {
-            throw .failed(error)
-        }
+        typealias Fault = AccountError<PurchaseRefusal>
+        let attempts = try await Fault.failing(try await Attempts(limiter, [AttemptBucket(.accountPurchases, account.text)]))
+        let proven: ProvenPurchase
         do throws(AccountError<StorefrontFault>) {
             let now = context.clock.now().wall
             proven = try await judge(evidence.source, caller) { store throws(StorefrontFault) in try await store.prove(evidence, now: now) }
         } catch {
             throw error.mapped { .store($0) }
         }
-        do throws(AccountFailure) {
-            outcome = try await context.ask(
-                await context.store.claim(
-                    proven.key, proven.effects, by: account, transfers: transfers, stores.products, context.audit(caller)))
-        } catch {
-            attempts.refund()
-            throw .failed(error)
+        let outcome = try await attempts.make { () throws(Fault) in
+            try await Fault.failing(
+                try await context.ask(
+                    await context.store.claim(
+                        proven.key, proven.effects, by: account, transfers: transfers, stores.products, context.audit(caller))))
         }
         switch outcome {
         case .ofOtherAccount: throw .refused(.ofOtherAccount)
@@ -154,11 +149,7 @@ package struct Purchases: Sendable {
         // A reload has just removed it: the next request finds no endpoint.
         guard let storefront = stores[source] else { throw .failed(.unavailable(retryAfterSeconds: 1)) }
         let buckets = caller.address.bucket(.addressPurchases)
-        do throws(AccountFailure) {
-            try await Attempts(limiter, buckets).refund()
-        } catch {
-            throw .failed(error)
-        }
+        try await AccountError<StorefrontFault>.failing(try await Attempts(limiter, buckets).refund())
         do throws(StorefrontFault) {
             // Away from the store's threads, where others would wait for the signatures.
             return try await withTaskExecutorPreference(globalConcurrentExecutor) { () async throws(StorefrontFault) in

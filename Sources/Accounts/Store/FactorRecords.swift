@@ -20,7 +20,4 @@ package protocol FactorRecords: Sendable {
 }
 
 /// The outcome of a call for the second factor.
-package enum FactorOutcome: Sendable, Equatable {
-    case done
-    case refused(FactorRefusal)
-}
+package typealias FactorOutcome = Result<Void, FactorRefusal>

@@ -3,11 +3,13 @@ package import Wire
 /// An account as its user sees and changes it.
 package protocol OwnAccountRecords: Sendable {
     /// Links the identity of a verified ID token to the account of an open session, and adds what the token proves and the account lacks.
-    func link(_ proof: IdentityProof, by session: CallerSession, _ audit: AuditContext) async throws(StoreFault) -> LinkOutcome
+    func link(
+        _ proof: IdentityProof, by session: CallerSession, _ audit: AuditContext
+    ) async throws(StoreFault) -> Result<Account, LinkRefusal>
     /// Unlinks the identities of a source from the account of an open session.
     func unlink(
         _ source: IdentitySource, by session: CallerSession, _ ways: SignInWays, _ audit: AuditContext
-    ) async throws(StoreFault) -> UnlinkOutcome
+    ) async throws(StoreFault) -> Result<Void, UnlinkRefusal>
     /// Ends all sessions of an account but one, also those at outside issuers.
     func endSessions(
         of user: UUID, keeping session: UUID, _ reason: EndReason, _ audit: AuditContext
@@ -29,21 +31,4 @@ package struct SessionUse: Sendable, Hashable {
         self.session = session
         self.at = at
     }
-}
-
-/// The outcome of linking an identity.
-package enum LinkOutcome: Sendable, Equatable {
-    /// It is linked now, or was before.
-    case linked(Account)
-    case ofOtherAccount
-    case sessionEnded
-}
-
-/// The outcome of unlinking identities.
-package enum UnlinkOutcome: Sendable, Equatable {
-    case unlinked
-    case notLinked
-    /// The user could not sign in any more.
-    case last
-    case sessionEnded
 }

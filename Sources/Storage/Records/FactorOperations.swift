@@ -10,7 +10,7 @@ extension SQLStore {
 
     package func enrol(_ factor: KeptFactor, by caller: CallerSession, _ audit: AuditContext) async throws(StoreFault) -> FactorOutcome {
         try await change(by: caller) { sql, _, kept throws(SQLFault) in
-            guard kept?.confirmedAt == nil else { return .refused(.exists) }
+            guard kept?.confirmedAt == nil else { return .failure(.exists) }
             try sql.change(
                 .unlogged,
                 """
@@ -18,16 +18,16 @@ extension SQLStore {
                 ON CONFLICT (account) DO UPDATE SET id = excluded.id, sealed = excluded.sealed, created_at = excluded.created_at, last_step = 0
                 """,
                 [.id(caller.user), .id(factor.id), .bytes(factor.sealed), .time(factor.createdAt)])
-            return .done
+            return .success(())
         }
     }
 
     package func prove(_ proof: FactorProof, by caller: CallerSession, _ audit: AuditContext) async throws(StoreFault) -> FactorOutcome {
         try await change(by: caller) { sql, open, kept throws(SQLFault) in
-            guard let kept else { return .refused(.none) }
+            guard let kept else { return .failure(.none) }
             switch proof {
             case .code(let step, let id, let enrols):
-                guard kept.id == id, kept.takes(step, enrols: enrols, at: audit.now) else { return .refused(.wrongCode) }
+                guard kept.id == id, kept.takes(step, enrols: enrols, at: audit.now) else { return .failure(.wrongCode) }
                 try sql.change(
                     .unlogged, "UPDATE factors SET last_step = $2, confirmed_at = COALESCE(confirmed_at, $3) WHERE account = $1",
                     [.id(caller.user), .integer(step), .time(audit.now)])
@@ -38,11 +38,11 @@ extension SQLStore {
             case .backup(let digest):
                 let spent = try sql.change(
                     .unlogged, "DELETE FROM backup_codes WHERE account = $1 AND digest = $2", [.id(caller.user), .bytes(digest)])
-                guard kept.confirmedAt != nil, spent == 1 else { return .refused(.wrongCode) }
+                guard kept.confirmedAt != nil, spent == 1 else { return .failure(.wrongCode) }
                 try sql.log(.backupCodeUsed, caller.user, audit, session: caller.session)
             }
             try sql.logFactor(of: caller.session, at: audit.now)
-            return .done
+            return .success(())
         }
     }
 
@@ -87,7 +87,7 @@ extension SQLStore {
         try await database.write(locking: .account(caller.user)) { sql throws(SQLFault) in
             guard let account = try sql.lockedAccount(caller.user), let session = try sql.lockedSession(caller.session)?.0,
                 session.user == account.id
-            else { return .refused(.recency(.sessionEnded)) }
+            else { return .failure(.recency(.sessionEnded)) }
             return try body(&sql, (session, account), try sql.factor(of: account.id))
         }
     }
@@ -98,10 +98,10 @@ extension SQLStore {
         _ body: @escaping @Sendable (inout SQLTransaction, Account) throws(SQLFault) -> Void
     ) async throws(StoreFault) -> FactorOutcome {
         try await change(by: caller) { sql, open, kept throws(SQLFault) in
-            guard kept?.confirmedAt != nil else { return .refused(.none) }
-            guard open.session.hasFactor(at: audit.now) else { return .refused(.recency(.noFactor(maxAge: KeptFactor.recentSeconds))) }
+            guard kept?.confirmedAt != nil else { return .failure(.none) }
+            guard open.session.hasFactor(at: audit.now) else { return .failure(.recency(.noFactor(maxAge: KeptFactor.recentSeconds))) }
             try body(&sql, open.account)
-            return .done
+            return .success(())
         }
     }
 }

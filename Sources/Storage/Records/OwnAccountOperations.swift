@@ -5,37 +5,41 @@ package import Wire
 extension SQLStore {
     package func link(
         _ proof: IdentityProof, by session: CallerSession, _ audit: AuditContext
-    ) async throws(StoreFault) -> LinkOutcome {
+    ) async throws(StoreFault) -> Result<Account, LinkRefusal> {
         try await database.write(locking: .identity(proof.key)) { sql throws(SQLFault) in
-            guard let (open, found) = try sql.lockedSession(session.session), found.id == session.user else { return .sessionEnded }
+            guard let (open, found) = try sql.lockedSession(session.session), found.id == session.user else {
+                return .failure(.sessionEnded)
+            }
             var account = found
             switch try sql.account(of: proof.key) {
             case account.id?: break
-            case _?: return .ofOtherAccount
+            case _?: return .failure(.ofOtherAccount)
             case nil:
                 try sql.link(proof.key, to: account.id, carrying: open.carried, audit)
                 try sql.notify(.identityLinked, account, detail: proof.key.source.name, audit)
             }
             if let code = proof.appleCode { try sql.put(code, of: account.id, proof.subject, at: audit.now) }
             try sql.complete(&account, by: proof, emailIsFree: try sql.holder(of: proof.verifiedEmail) == nil, audit)
-            return .linked(account)
+            return .success(account)
         }
     }
 
     package func unlink(
         _ source: IdentitySource, by session: CallerSession, _ ways: SignInWays, _ audit: AuditContext
-    ) async throws(StoreFault) -> UnlinkOutcome {
+    ) async throws(StoreFault) -> Result<Void, UnlinkRefusal> {
         try await database.write(locking: .account(session.user)) { sql throws(SQLFault) in
-            guard let (_, account) = try sql.lockedSession(session.session), account.id == session.user else { return .sessionEnded }
+            guard let (_, account) = try sql.lockedSession(session.session), account.id == session.user else {
+                return .failure(.sessionEnded)
+            }
             let linked = try sql.identities(of: account.id).map(\.key)
             let leaving = linked.filter { $0.source == source }
-            guard !leaving.isEmpty else { return .notLinked }
-            guard ways.lead(to: account, identities: linked.filter { $0.source != source }) else { return .last }
+            guard !leaving.isEmpty else { return .failure(.notLinked) }
+            guard ways.lead(to: account, identities: linked.filter { $0.source != source }) else { return .failure(.last) }
             for key in leaving { try sql.unlink(key, from: account.id, audit) }
             // Sessions do not know by which identity they were opened.
             _ = try sql.endSessions(of: account.id, keeping: session.session, .identityUnlinked, audit)
             try sql.notify(.identityUnlinked, account, detail: source.name, audit)
-            return .unlinked
+            return .success(())
         }
     }
 
