@@ -161,8 +161,8 @@ package struct Passkeys: Sendable {
                 throw .refused(.invalid("userHandle is not that of the passkey's account"))
             }
             do throws(PasskeyFault) {
-                let held = try sent.verified(by: used.publicKey, used.algorithm, isBackupEligible: used.isBackupEligible)
-                (used.signCount, used.isBackedUp) = (held.signCount, held.isBackedUp)
+                (used.signCount, used.isBackedUp) = try sent.verified(
+                    by: used.publicKey, used.algorithm, isBackupEligible: used.isBackupEligible)
             } catch {
                 throw .refused(.invalid(error.message))
             }

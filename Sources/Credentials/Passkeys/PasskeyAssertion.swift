@@ -1,18 +1,9 @@
 import Wire
 
-/// A sign-in by a passkey that was verified.
-package struct PasskeyAssertion: Sendable, Equatable {
-    package let credentialID: [UInt8]
-    /// The id that was given to the authenticator for the user; not each credential brings it.
-    package let userHandle: [UInt8]?
-    package let challenge: [UInt8]
-    package let signCount: UInt32
-    package let isBackedUp: Bool
-}
-
 /// An assertion of a credential, before its key is known.
 package struct UnverifiedAssertion: Sendable {
     package let credentialID: [UInt8]
+    /// The id that was given to the authenticator for the user; not each credential brings it.
     package let userHandle: [UInt8]?
     package let challenge: [UInt8]
     let data: AuthenticatorData
@@ -20,19 +11,17 @@ package struct UnverifiedAssertion: Sendable {
     let signed: [UInt8]
     let signature: [UInt8]
 
-    /// The assertion, once its signature by `publicKey` (SubjectPublicKeyInfo in DER) holds, and the credential can be backed up or not as
+    /// What the authenticator says of the credential, once the signature by `publicKey` (SubjectPublicKeyInfo in DER) holds, and the credential can be backed up or not as
     /// it could when it was registered.
     package func verified(
         by publicKey: [UInt8], _ algorithm: SigningAlgorithm, isBackupEligible: Bool
-    ) throws(PasskeyFault) -> PasskeyAssertion {
+    ) throws(PasskeyFault) -> (signCount: UInt32, isBackedUp: Bool) {
         guard try PasskeyKey(der: publicKey, algorithm).verifies(signature, over: signed) else {
             throw PasskeyFault("the signature is not valid")
         }
         guard data.flags.contains(.backupEligible) == isBackupEligible else {
             throw PasskeyFault("the authenticator data and the registration differ about whether the credential can be backed up")
         }
-        return PasskeyAssertion(
-            credentialID: credentialID, userHandle: userHandle, challenge: challenge, signCount: data.signCount,
-            isBackedUp: data.flags.contains(.backedUp))
+        return (data.signCount, data.flags.contains(.backedUp))
     }
 }
