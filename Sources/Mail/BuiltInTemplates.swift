@@ -1,3 +1,5 @@
+internal import Accounts
+
 /// The texts that the gateway brings.
 enum BuiltInTemplates {
     static let texts: [String: [TemplateName: String]] = ["en": english, "de": german]
@@ -18,48 +20,48 @@ enum BuiltInTemplates {
         .sms: "{code} is your code for {app}. It is valid for {span}. Do not share it.",
         .reset: reset("Choose a new one here:\n\nChoose a new password: {link}"),
         .resetToken: reset("To choose a new one, enter this in the app:\n\n{code}"),
-        .newDevice: notice(
+        .notice(.newDevice): notice(
             "A new sign-in to {app}", "Your account was signed in on a device that it was not used on before.",
             "If that was you, there is nothing to do. If not, choose a new password: that ends all other sessions."),
-        .deviceKeyRefused: notice(
+        .notice(.deviceKeyRefused): notice(
             "A session of yours at {app} was used without its device",
             "A copy of the tokens of a session was used without the key of the device that the session belongs to. It was refused.",
             "If you just set up the app anew, there is nothing to do. If not, end the session in the app."),
-        .passwordChanged: notice(
+        .notice(.passwordChanged): notice(
             "Your password for {app} was changed", "The password of your account was changed, and all other sessions have ended.",
             "If that was you, there is nothing to do. If not, ask for a new password at once."),
-        .identityLinked: notice(
+        .notice(.identityLinked): notice(
             "A new way to sign in to {app}", "Your account can be signed in to with a new provider: {provider}.",
             "If that was you, there is nothing to do. If not, remove it from your account, and choose a new password at once."),
-        .identityUnlinked: notice(
+        .notice(.identityUnlinked): notice(
             "A way to sign in to {app} was removed",
             "Your account can no longer be signed in to with {provider}, and all other sessions have ended.",
             "If that was you, there is nothing to do. If not, choose a new password at once."),
-        .passkeyAdded: notice(
+        .notice(.passkeyAdded): notice(
             "A new passkey for {app}", "Your account can be signed in to with a new passkey: {passkey}.",
             "If that was you, there is nothing to do. If not, remove it from your account at once, and end all other sessions."),
-        .passkeyRemoved: notice(
+        .notice(.passkeyRemoved): notice(
             "A passkey for {app} was removed",
             "Your account can no longer be signed in to with the passkey {passkey}, and all other sessions have ended.",
             "If that was you, there is nothing to do. If not, sign in and look at what else was changed."),
-        .passkeyCounterFell: notice(
+        .notice(.passkeyCounterFell): notice(
             "A sign-in to {app} with a passkey that may have been copied",
             "Your account was signed in to with the passkey {passkey}. Its counter is lower than at an earlier sign-in.",
             "That happens if the passkey was copied, or restored on another device. If you did neither, remove it from your account."),
-        .emailChanged: notice(
+        .notice(.emailChanged): notice(
             "Your email for {app} was changed", "This is now the address of your account.",
             "It was confirmed by a code that was sent here."),
-        .phoneChanged: notice(
+        .notice(.phoneChanged): notice(
             "Your phone number for {app} was changed", "The phone number of your account was changed.",
             "If that was you, there is nothing to do. If not, choose a new password at once: that ends all other sessions."),
-        .factorAdded: notice(
+        .notice(.factorAdded): notice(
             "A second factor for {app} was set up", "An authenticator app was set up as the second factor of your account.",
             "If that was you, there is nothing to do. If not, choose a new password at once, and ask for help."),
-        .factorRemoved: notice(
+        .notice(.factorRemoved): notice(
             "The second factor for {app} was removed", "Your account no longer has a second factor.",
             "If that was you, there is nothing to do. If not, choose a new password at once, and ask for help."),
         .smsNotice: "{app}: what signs in to your account was changed ({time}). If that was not you, secure your account at once.",
-        .emailLeft: notice(
+        .notice(.emailLeft): notice(
             "Your email for {app} was changed", "The address of your account was changed. It is no longer this one.",
             """
             If that was you, there is nothing to do. If not, take the account back until {until}:
@@ -125,51 +127,51 @@ enum BuiltInTemplates {
         .sms: "{code} ist dein Code für {app}. Er gilt {span}. Gib ihn nicht weiter.",
         .reset: germanReset("Wähle hier ein neues:\n\nNeues Passwort wählen: {link}"),
         .resetToken: germanReset("Gib dies in der App ein, um ein neues zu wählen:\n\n{code}"),
-        .newDevice: germanNotice(
+        .notice(.newDevice): germanNotice(
             "Neue Anmeldung bei {app}", "Dein Konto wurde auf einem Gerät angemeldet, auf dem es bisher nicht benutzt wurde.",
             "Falls du das warst, ist nichts zu tun. Falls nicht, wähle ein neues Passwort: Das beendet alle anderen Sitzungen."),
-        .deviceKeyRefused: germanNotice(
+        .notice(.deviceKeyRefused): germanNotice(
             "Eine deiner Sitzungen bei {app} wurde ohne ihr Gerät benutzt",
             "Eine Kopie der Tokens einer Sitzung wurde ohne den Schlüssel ihres Geräts benutzt. Das wurde abgelehnt.",
             "Falls du die App gerade neu eingerichtet hast, ist nichts zu tun. Falls nicht, beende die Sitzung in der App."),
-        .passwordChanged: germanNotice(
+        .notice(.passwordChanged): germanNotice(
             "Dein Passwort für {app} wurde geändert",
             "Das Passwort deines Kontos wurde geändert, und alle anderen Sitzungen sind beendet.",
             "Falls du das warst, ist nichts zu tun. Falls nicht, fordere sofort ein neues Passwort an."),
-        .identityLinked: germanNotice(
+        .notice(.identityLinked): germanNotice(
             "Neue Anmeldemöglichkeit bei {app}", "Bei deinem Konto kann man sich jetzt auch mit {provider} anmelden.",
             "Falls du das warst, ist nichts zu tun. Falls nicht, entferne das aus deinem Konto, und wähle sofort ein neues Passwort."),
-        .identityUnlinked: germanNotice(
+        .notice(.identityUnlinked): germanNotice(
             "Eine Anmeldemöglichkeit bei {app} wurde entfernt",
             "Bei deinem Konto kann man sich nicht mehr mit {provider} anmelden, und alle anderen Sitzungen sind beendet.",
             "Falls du das warst, ist nichts zu tun. Falls nicht, wähle sofort ein neues Passwort."),
-        .passkeyAdded: germanNotice(
+        .notice(.passkeyAdded): germanNotice(
             "Neuer Passkey für {app}", "Bei deinem Konto kann man sich jetzt auch mit einem neuen Passkey anmelden: {passkey}.",
             "Falls du das warst, ist nichts zu tun. Falls nicht, entferne ihn sofort aus deinem Konto, und beende alle anderen Sitzungen."),
-        .passkeyRemoved: germanNotice(
+        .notice(.passkeyRemoved): germanNotice(
             "Ein Passkey für {app} wurde entfernt",
             "Bei deinem Konto kann man sich nicht mehr mit dem Passkey {passkey} anmelden, und alle anderen Sitzungen sind beendet.",
             "Falls du das warst, ist nichts zu tun. Falls nicht, melde dich an und sieh nach, was noch geändert wurde."),
-        .passkeyCounterFell: germanNotice(
+        .notice(.passkeyCounterFell): germanNotice(
             "Anmeldung bei {app} mit einem vielleicht kopierten Passkey",
             "Dein Konto wurde mit dem Passkey {passkey} angemeldet. Sein Zähler ist niedriger als bei einer früheren Anmeldung.",
             "Das kommt vor, wenn der Passkey kopiert oder auf einem anderen Gerät wiederhergestellt wurde. Falls nicht, entferne ihn aus deinem Konto."
         ),
-        .emailChanged: germanNotice(
+        .notice(.emailChanged): germanNotice(
             "Deine E-Mail-Adresse für {app} wurde geändert", "Dies ist jetzt die Adresse deines Kontos.",
             "Sie wurde durch einen Code bestätigt, der hierher geschickt wurde."),
-        .phoneChanged: germanNotice(
+        .notice(.phoneChanged): germanNotice(
             "Deine Telefonnummer für {app} wurde geändert", "Die Telefonnummer deines Kontos wurde geändert.",
             "Falls du das warst, ist nichts zu tun. Falls nicht, wähle sofort ein neues Passwort: Das beendet alle anderen Sitzungen."),
-        .factorAdded: germanNotice(
+        .notice(.factorAdded): germanNotice(
             "Ein zweiter Faktor für {app} wurde eingerichtet",
             "Eine Authenticator-App wurde als zweiter Faktor deines Kontos eingerichtet.",
             "Falls du das warst, ist nichts zu tun. Falls nicht, wähle sofort ein neues Passwort, und bitte um Hilfe."),
-        .factorRemoved: germanNotice(
+        .notice(.factorRemoved): germanNotice(
             "Der zweite Faktor für {app} wurde entfernt", "Dein Konto hat keinen zweiten Faktor mehr.",
             "Falls du das warst, ist nichts zu tun. Falls nicht, wähle sofort ein neues Passwort, und bitte um Hilfe."),
         .smsNotice: "{app}: Die Anmeldung deines Kontos wurde geändert ({time}). Falls du das nicht warst, sichere dein Konto sofort.",
-        .emailLeft: germanNotice(
+        .notice(.emailLeft): germanNotice(
             "Deine E-Mail-Adresse für {app} wurde geändert", "Die Adresse deines Kontos wurde geändert. Es ist nicht mehr diese.",
             """
             Falls du das warst, ist nichts zu tun. Falls nicht, hole das Konto bis {until} zurück:

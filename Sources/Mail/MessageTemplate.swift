@@ -1,32 +1,33 @@
+internal import Accounts
 internal import Wire
 
 /// The messages, each with a template for every language: `NAME.txt` and, for a mail, `NAME.html`.
-enum TemplateName: String, CaseIterable, Sendable {
-    case signUp = "sign-up"
-    case code
-    case emailCode = "email-code"
-    case recovery
-    case sms
+enum TemplateName: Hashable, CaseIterable, Sendable {
+    case signUp, code, emailCode, recovery, sms
     /// A link to choose a new password.
     case reset
     /// A token for that, where there is no page of reset links.
-    case resetToken = "reset-token"
-    case newDevice = "new-device"
-    case passwordChanged = "password-changed"
-    case emailChanged = "email-changed"
-    /// To the address that the account had before.
-    case emailLeft = "email-left"
-    case identityLinked = "identity-linked"
-    case identityUnlinked = "identity-unlinked"
-    case deviceKeyRefused = "device-key-refused"
-    case passkeyAdded = "passkey-added"
-    case passkeyRemoved = "passkey-removed"
-    case passkeyCounterFell = "passkey-counter"
-    case phoneChanged = "phone-changed"
-    case factorAdded = "factor-added"
-    case factorRemoved = "factor-removed"
+    case resetToken
+    case notice(Notice.Kind)
     /// A notice to a phone, whatever has changed.
-    case smsNotice = "sms-notice"
+    case smsNotice
+
+    static let allCases = [signUp, code, emailCode, recovery, sms, reset, resetToken] + Notice.Kind.allCases.map(notice) + [smsNotice]
+
+    /// The name of its files.
+    var file: String {
+        switch self {
+        case .signUp: "sign-up"
+        case .code: "code"
+        case .emailCode: "email-code"
+        case .recovery: "recovery"
+        case .sms: "sms"
+        case .reset: "reset"
+        case .resetToken: "reset-token"
+        case .notice(let kind): kind.rawValue
+        case .smsNotice: "sms-notice"
+        }
+    }
 
     var isSMS: Bool { self == .sms || self == .smsNotice }
 
@@ -35,35 +36,21 @@ enum TemplateName: String, CaseIterable, Sendable {
         switch self {
         case .signUp, .code, .emailCode, .recovery, .sms, .resetToken: "code"
         case .reset: "link"
-        case .newDevice, .passwordChanged, .emailChanged, .emailLeft, .identityLinked, .identityUnlinked, .phoneChanged, .smsNotice,
-            .passkeyAdded, .passkeyRemoved, .passkeyCounterFell, .factorAdded, .factorRemoved, .deviceKeyRefused:
-            nil
+        case .notice, .smsNotice: nil
         }
     }
 
     /// The placeholder of a notice's detail.
-    var detail: String {
-        switch self {
-        case .identityLinked, .identityUnlinked: "provider"
-        case .passkeyAdded, .passkeyRemoved, .passkeyCounterFell: "passkey"
-        default: "device"
-        }
-    }
+    var detail: Notice.Detail { if case .notice(let kind) = self { kind.row.detail } else { .device } }
 
     /// The values of its placeholders in an example.
     var example: [String: String] {
-        var values = ["app": "Example"]
-        switch self {
-        case .signUp, .code, .emailCode, .recovery, .sms, .resetToken, .reset:
-            values["span"] = "10 minutes"
-            values["minutes"] = "10"
-            values[demanded ?? "code"] = "123456"
-        case .emailLeft: (values["link"], values["until"]) = ("https://example.org/return?token=x", "2027-01-18 08:00 UTC")
-        case .identityLinked, .identityUnlinked: values["provider"] = "google"
-        case .passkeyAdded, .passkeyRemoved, .passkeyCounterFell: values["passkey"] = "iPhone"
-        case .newDevice, .passwordChanged, .emailChanged, .phoneChanged, .factorAdded, .factorRemoved, .deviceKeyRefused, .smsNotice: break
+        if let demanded { return ["app": "Example", "span": "10 minutes", "minutes": "10", demanded: "123456"] }
+        var values = ["app": "Example", "device": "iPhone", "address": "192.0.2.7", "time": "2027-01-15 08:00 UTC"]
+        values[detail.rawValue] = detail == .provider ? "google" : "iPhone"
+        if self == .notice(.emailLeft) {
+            (values["link"], values["until"]) = ("https://example.org/return?token=x", "2027-01-18 08:00 UTC")
         }
-        if demanded == nil { (values["device"], values["address"], values["time"]) = ("iPhone", "192.0.2.7", "2027-01-15 08:00 UTC") }
         return values
     }
 }

@@ -29,28 +29,13 @@ struct MessageTemplates: Sendable, Equatable {
     private static let noticeSeconds = OutgoingSchedule.notices.pauses[0] - 60
 
     private func outgoing(_ message: Message, _ notice: Notice, wayBack token: String?) -> OutgoingMessage {
-        let mail: TemplateName =
-            switch notice.kind {
-            case .newDevice: .newDevice
-            case .passwordChanged: .passwordChanged
-            case .emailChanged: .emailChanged
-            case .emailLeft: .emailLeft
-            case .identityLinked: .identityLinked
-            case .identityUnlinked: .identityUnlinked
-            case .phoneChanged: .phoneChanged
-            case .passkeyAdded: .passkeyAdded
-            case .passkeyRemoved: .passkeyRemoved
-            case .passkeyCounterFell: .passkeyCounterFell
-            case .factorAdded: .factorAdded
-            case .factorRemoved: .factorRemoved
-            case .deviceKeyRefused: .deviceKeyRefused
-            }
-        let name = if case .phone = message.recipient { TemplateName.smsNotice } else { mail }
+        let name = if case .phone = message.recipient { TemplateName.smsNotice } else { TemplateName.notice(notice.kind) }
         let link = token.flatMap { token in plan.wayBackURL.map { Self.link($0, token) } }
         // A provider's name is stored in lower case.
-        let detail = notice.detail.map { name.detail == "provider" ? $0.prefix(1).uppercased() + $0.dropFirst() : $0 }
+        let detail = notice.detail.map { name.detail == .provider ? $0.prefix(1).uppercased() + $0.dropFirst() : $0 }
         let values = [
-            "app": plan.signature, name.detail: detail, "address": notice.address?.text, "time": Self.minute(notice.at), "link": link,
+            "app": plan.signature, name.detail.rawValue: detail, "address": notice.address?.text, "time": Self.minute(notice.at),
+            "link": link,
             "until": link == nil ? nil : Self.minute(notice.until),
         ].compactMapValues(\.self)
         var outgoing = outgoing(

@@ -31,13 +31,13 @@ package struct TemplateSet: Sendable, Equatable {
         for language in (best.map(PreferredLanguages.broader) ?? []) + [Self.fallback, "en"] {
             if let template = templates[language]?[name] { return (template, language == Self.fallback ? "" : language) }
         }
-        preconditionFailure("\(name.rawValue) has no template")
+        preconditionFailure("\(name.file) has no template")
     }
 }
 
 extension MessageTemplate {
     fileprivate init(builtIn name: TemplateName, _ text: String) {
-        do throws(ParseError) { try self.init(name, text: text) } catch { preconditionFailure("\(name.rawValue) \(error.text)") }
+        do throws(ParseError) { try self.init(name, text: text) } catch { preconditionFailure("\(name.file) \(error.text)") }
     }
 }
 
@@ -71,16 +71,16 @@ extension TemplateSet {
         }
         let files = Set(try FileBytes.names(in: folder).filter { !$0.hasPrefix(".") })
         var found = templates[language] ?? [:]
-        for name in TemplateName.allCases where files.contains(name.rawValue + ".txt") {
-            let hasHTML = files.contains(name.rawValue + ".html") && !name.isSMS
+        for name in TemplateName.allCases where files.contains(name.file + ".txt") {
+            let hasHTML = files.contains(name.file + ".html") && !name.isSMS
             // The text by itself first, so that a fault is of one file.
             for file in ["txt"] + (hasHTML ? ["html"] : []) {
                 do throws(ParseError) {
-                    let text = try Self.text("\(folder)/\(name.rawValue).txt")
-                    let html = file == "html" ? try Self.text("\(folder)/\(name.rawValue).html") : nil
+                    let text = try Self.text("\(folder)/\(name.file).txt")
+                    let html = file == "html" ? try Self.text("\(folder)/\(name.file).html") : nil
                     found[name] = try MessageTemplate(name, text: text, html: html)
                 } catch {
-                    findings.faults.append("\(folder)/\(name.rawValue).\(file) \(error.text)")
+                    findings.faults.append("\(folder)/\(name.file).\(file) \(error.text)")
                     break
                 }
             }
@@ -92,14 +92,14 @@ extension TemplateSet {
     private func warn(_ language: String, _ folder: String, _ files: Set<String>, _ findings: inout Findings) {
         let wider = PreferredLanguages.broader(language)
         let missing = TemplateName.allCases.filter { name in
-            !files.contains(name.rawValue + ".txt") && !wider.contains { templates[$0]?[name] != nil }
+            !files.contains(name.file + ".txt") && !wider.contains { templates[$0]?[name] != nil }
         }
         if !missing.isEmpty {
-            let names = missing.map { "\($0.rawValue).txt" }.joined(separator: ", ")
+            let names = missing.map { "\($0.file).txt" }.joined(separator: ", ")
             findings.warnings.append(
                 "\(folder) lacks \(names): these messages are in \(language == Self.fallback ? "English" : "the default language")")
         }
-        let names = Set(TemplateName.allCases.map(\.rawValue))
+        let names = Set(TemplateName.allCases.map(\.file))
         for file in files.sorted() {
             let stem = file.hasSuffix(".html") ? file.dropLast(5) : file.hasSuffix(".txt") ? file.dropLast(4) : ""
             if names.contains(String(stem)), files.contains(stem + ".txt"), file != "sms.html" { continue }

@@ -33,16 +33,22 @@ package struct Notice: Sendable, Equatable {
         /// A session's tokens came without the key of its device.
         case deviceKeyRefused = "device-key-refused"
 
-        package var topic: NoticeTopic {
+        /// The one table of the kinds. An account without an email gets an SMS, about changes that a thief could have made.
+        package var row: (topic: NoticeTopic, bySMS: Bool, detail: Detail) {
             switch self {
-            case .newDevice, .deviceKeyRefused: .newDevice
-            case .passwordChanged, .identityLinked, .identityUnlinked: .password
-            case .emailChanged, .emailLeft, .phoneChanged: .email
-            case .passkeyAdded, .passkeyRemoved, .passkeyCounterFell: .passkey
-            case .factorAdded, .factorRemoved: .factor
+            case .newDevice, .deviceKeyRefused: (.newDevice, false, .device)
+            case .passwordChanged: (.password, true, .device)
+            case .identityLinked, .identityUnlinked: (.password, true, .provider)
+            case .emailChanged, .emailLeft: (.email, false, .device)
+            case .phoneChanged: (.email, true, .device)
+            case .passkeyAdded, .passkeyRemoved, .passkeyCounterFell: (.passkey, true, .passkey)
+            case .factorAdded, .factorRemoved: (.factor, true, .device)
             }
         }
     }
+
+    /// As templates name a notice's detail: the device that signed in, the provider that was linked or unlinked, or the passkey's name.
+    package enum Detail: String, Sendable { case device, provider, passkey }
 
     /// How long a notice is tried to be sent, and how long the way back is open, in seconds.
     package static let keptSeconds: Int64 = 72 * 3_600
@@ -54,7 +60,7 @@ package struct Notice: Sendable, Equatable {
     package let recipient: Recipient
     /// A language tag.
     package let language: String?
-    /// The device that signed in, the provider that was linked or unlinked, or the passkey's name.
+    /// As its kind's row says.
     package let detail: String?
     /// The client's address.
     package let address: IPAddress?
@@ -72,16 +78,10 @@ package struct Notice: Sendable, Equatable {
         self.at = at
     }
 
-    /// The recipient of a notice to an account; nil if it has none. Only proven addresses get notices: others may belong to a stranger. An
-    /// account without an email gets an SMS, about changes that a thief could have made.
+    /// The recipient of a notice to an account; nil if it has none. Only proven addresses get notices: others may belong to a stranger.
     package static func recipient(_ kind: Kind, of account: Account) -> Recipient? {
         if let email = account.email, account.emailConfirmedAt != nil, account.mailStoppedAt == nil { return .email(email) }
-        return switch kind {
-        case .newDevice, .emailChanged, .emailLeft, .deviceKeyRefused: nil
-        case .passwordChanged, .identityLinked, .identityUnlinked, .phoneChanged, .passkeyAdded, .passkeyRemoved, .passkeyCounterFell,
-            .factorAdded, .factorRemoved:
-            account.phoneConfirmedAt == nil ? nil : account.phone.map { .phone($0) }
-        }
+        return kind.row.bySMS && account.phoneConfirmedAt != nil ? account.phone.map { .phone($0) } : nil
     }
 
     /// The end of its time.

@@ -53,7 +53,7 @@ extension SQLStore {
 extension SQLTransaction {
     /// Has a message sent after the commit that tells of a change of `account`.
     mutating func notify(_ kind: Notice.Kind, _ account: Account, detail: String? = nil, _ audit: AuditContext) throws(SQLFault) {
-        guard audit.notices.contains(kind.topic), let recipient = Notice.recipient(kind, of: account) else { return }
+        guard audit.notices.contains(kind.row.topic), let recipient = Notice.recipient(kind, of: account) else { return }
         if kind == .newDevice {
             let told = try rows(
                 "SELECT id FROM notices WHERE account = $1 AND kind = $2 LIMIT \(Notice.maxNewDevices)",
