@@ -10,19 +10,6 @@ package enum AddressHistory {
 
     /// Whether `address` (IPv6: its /64) is one of them. `events` are of `kinds`, newest first.
     package static func knows(_ address: IPAddress, _ events: [AuditEvent]) -> Bool {
-        for event in events {
-            switch event.kind {
-            case .accountTaken: return false
-            case .accountOpened, .signedIn, .passwordReset:
-                if event.address?.limitPrefix == address.limitPrefix { return true }
-            case .accountDeleted, .identityLinked, .emailConfirmed, .emailChanged, .emailReleased, .phoneChanged,
-                .passwordChanged, .sessionEnded, .refreshReuse, .refreshAhead, .tierChanged, .purchaseChanged, .actorGranted, .actorRevoked,
-                .identityUnlinked, .attributesChanged, .accountBanned, .accountUnbanned, .accountMerged, .accountClosed, .accountReopened,
-                .apiKeyCreated, .apiKeyRevoked, .passkeyCounterFell, .factorAdded, .factorRemoved, .backupCodesMade, .backupCodeUsed,
-                .deviceKeyBound, .deviceKeyRefused:
-                continue
-            }
-        }
-        return false
+        events.prefix { $0.kind != .accountTaken }.contains { kinds.contains($0.kind) && $0.address?.limitPrefix == address.limitPrefix }
     }
 }
