@@ -41,9 +41,6 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
         }
     }
 
-    /// Whether it belongs to the console.
-    var isOfConsole: Bool { self == .console || self == .adminAPI || self == .admin }
-
     private var isPrefix: Bool { self == .console || self == .adminAPI || self == .resourceMetadata }
 
     var path: String {
