@@ -12,7 +12,8 @@ import Wire
 ///
 /// So many writers write at once, on the threads of the store.
 /// Prints `account ID` for an account that was opened, `counter SESSION NUMBER` for a refresh, `ended SESSION` for a
-/// session that was ended, `event ID` for a notification of a purchase that names an account.
+/// session that was ended, `event ID` for a notification of a purchase that names an account. For a user's second factor: `factor USER STEP`
+/// for a code that was taken, `codes USER`, `backup USER`; for the passkey: `passkey USER`, `challenge USER` for a sign-in.
 @main
 struct StoreWriter {
     static func main() async throws {
@@ -51,6 +52,7 @@ struct StoreWriter {
             guard case .issued(let signIn, .rotate) = try await store.refresh(request, audit) else { exit(2) }
             say("counter \(sessionID) \(signIn.session?.counter ?? 0)")
         }
+        try await possess(store, CallerSession(user: user, session: sessionID), audit)
         let (key, now) = (PurchaseKey(.stripe, .production, "\(user)"), audit.now)
         let status = PurchaseStatus(.active, product: "p", until: nil, renews: true, transactions: ["\(user)"], periodStart: now, at: now)
         let event = StoreEvent(
@@ -61,6 +63,31 @@ struct StoreWriter {
         guard user.low & 1 == 0 else { return }
         _ = try await store.end(sessionID, .signOut, audit)
         say("ended \(sessionID)")
+    }
+
+    /// Sets up a second factor and a passkey, and uses both.
+    private static func possess(_ store: SQLStore, _ caller: CallerSession, _ audit: AuditContext) async throws {
+        let user = caller.user
+        let factor = KeptFactor(id: user, sealed: [1], createdAt: audit.now)
+        try await store.enrol(factor, by: caller, audit).get()
+        for step: Int64 in 1...2 {
+            try await store.prove(.code(step: step, of: user, enrols: true), by: caller, audit).get()
+            say("factor \(user) \(step)")
+        }
+        try await store.setBackupCodes([user.bytes + [0], user.bytes + [1]], by: caller, audit).get()
+        say("codes \(user)")
+        try await store.prove(.backup(user.bytes + [0]), by: caller, audit).get()
+        say("backup \(user)")
+        let passkey = Passkey(
+            credentialID: user.bytes, user: user, publicKey: [1], algorithm: .EdDSA, signCount: 0, isBackupEligible: true, isBackedUp: true,
+            aaguid: user, transports: [], name: "p", createdAt: audit.now)
+        func proof(_ number: UInt8) -> SpentProof { SpentProof(digest: user.bytes + [number], endsAt: audit.now.advanced(seconds: 300)) }
+        _ = try await store.add(passkey, by: caller, spending: proof(0), audit).get()
+        say("passkey \(user)")
+        var session = NewSession(id: UUID(high: user.low, low: user.high), contract: .dlauth, device: nil)
+        session.factorAt = audit.now
+        _ = try await store.signIn(passkey, spending: proof(1), session: session, audit).get()
+        say("challenge \(user)")
     }
 
     /// One write, so that no line is torn.
