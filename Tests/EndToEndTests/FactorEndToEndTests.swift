@@ -51,6 +51,60 @@ import Testing
         #expect(try fleet.admin(0, "DELETE /admin/api/users/ada%40example.org/factors").text.contains(#""removed":false"#))
     }
 
+    /// The form of the refusal is the protocol's own; the token is the same all the time.
+    @Test func aProofCountsInEveryProtocolAtEveryGateway() throws {
+        let service = try GRPCService()
+        let (socket, chat) = try WebSocketPeers.server()
+        defer { socket.kill() }
+        let routes = """
+            TOLLGATE_LISTEN=127.0.0.1:0;h2c
+            TOLLGATE_UPSTREAM_G="\(service.url) http2=on"
+            TOLLGATE_UPSTREAM_W="\(chat)"
+            TOLLGATE_ROUTE_ECHO="POST /test.Echo/* upstream=g factor=10m"
+            TOLLGATE_ROUTE_CHAT="GET /chat upstream=w websocket=on factor=10m"
+            """
+        let gateways = try Fleet(2, .postgres, Self.settings, routes, database: fleet.database)
+        let asked = #"acr_values="urn:tollgate:acr:factor""#
+
+        func http2(_ gateway: Gateway) throws -> String {
+            let arguments = ["-sS", "-i", "--max-time", "60", "--http2-prior-knowledge", "-H", "Authorization: Bearer \(ada.access)"]
+            return try mustRun("curl", arguments + ["http://127.0.0.1:\(gateway.port)/bank"])
+        }
+        func call(_ gateway: Gateway, _ kind: GRPCCall.Kind = .unary) throws -> GRPCCall {
+            let (method, messages) = kind == .unary ? ("Unary", ["abc"]) : ("Bidi", ["1", "2"])
+            return try GRPCCall(port: gateway.port, method, kind, messages, metadata: ["authorization": "Bearer \(ada.access)"])
+        }
+        func talk(_ gateway: Gateway) throws -> String? {
+            try WebSocketPeers.client(
+                "ws://127.0.0.1:\(gateway.port)/chat",
+                """
+                try:
+                    async with websockets.connect(url, subprotocols=["bearer", "\(ada.access)"]) as socket:
+                        await socket.send("hello")
+                        print(await socket.recv())
+                except websockets.InvalidStatusCode as refusal:
+                    print(refusal.status_code, refusal.headers.get("WWW-Authenticate"))
+                """
+            ).first
+        }
+
+        for gateway in gateways.gateways {
+            let answer = try http2(gateway)
+            #expect(answer.hasPrefix("HTTP/2 401") && answer.contains(asked), "\(answer)")
+            for kind in [GRPCCall.Kind.unary, .bidi] {
+                let refused = try call(gateway, kind)
+                #expect(refused.code == "UNAUTHENTICATED" && refused.details == "This needs a second factor.", "\(refused)")
+                #expect(refused.all["www-authenticate"]?.contains(asked) == true && refused.messages.isEmpty)
+            }
+            let opened = try talk(gateway)
+            #expect(opened?.hasPrefix("401 Bearer ") == true && opened?.contains(asked) == true, "\(opened ?? "")")
+        }
+        _ = try enrol()
+        try gateways.expect("HTTP/2") { try http2($0).hasPrefix("HTTP/2 200") }
+        try gateways.expect("gRPC") { try call($0).messages == ["cba"] && call($0, .bidi).messages == ["<1>", "<2>"] }
+        try gateways.expect("WebSocket") { try talk($0) == "hello" }
+    }
+
     @Test func aCodeThatIsSentToTwoGatewaysAtOnceCountsOnce() throws {
         let uri = try enrol()
         let next = #"{"code":"\#(try code(uri, 30))"}"#

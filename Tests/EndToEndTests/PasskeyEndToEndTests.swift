@@ -46,6 +46,28 @@ import Testing
         try use(fleet.gateways, providers)
     }
 
+    /// Whatever step of a passkey or a second factor the kill comes in.
+    @Test(.enabled(if: PythonTools.hasPasskeys && PythonTools.hasAuthenticator), arguments: ["sqlite", "postgres"])
+    func whatWasAnsweredOutlivesAKillAndPassesOnce(_ backend: String) throws {
+        let upstream = try Upstream()
+        let place = backend == "sqlite" ? "" : try "DATABASE_URL=\"\(PostgresCluster.shared.get().newDatabase())\""
+        let settings = [
+            Gateway.contracts, Self.lines, place, "TOLLGATE_FACTOR=offered", "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"",
+            "TOLLGATE_ROUTE_BANK=\"/bank upstream=u factor=10m\"",
+        ].joined(separator: "\n")
+        func url(_ gateway: Gateway) -> String { "http://127.0.0.1:\(gateway.port)" }
+        let first = try Gateway(settings)
+        let script = repository.appending(path: "Tests/EndToEndTests/Passkeys/killed.py").path
+        let users = try Subprocess(PythonTools.python, [script, url(first)])
+        try users.output.wait(for: "steps of users", seconds: 60) { $0.count >= 100 }
+        first.process.kill()
+        let second = try Gateway(settings, folder: first.folder)
+        users.say(url(second) + "\n")
+        #expect(try users.exitCode() == 0, "\(users.complaints.now.suffix(8))")
+        let said = users.output.now.filter { $0 != "step" }
+        #expect(said.count == 1 && said.last?.hasPrefix("checked ") == true, "\(said.suffix(8))")
+    }
+
     @Test func withoutTheSettingThereAreNone() throws {
         let gateway = try Gateway("\(Gateway.contracts)\nTOLLGATE_ACCOUNT=/account")
         for path in ["authentication/options?contract=dlauth", "registration/options", "authentication/verify", "registration/verify"] {

@@ -329,4 +329,5 @@ def main():
     print("checked", checks)
 
 
-main()
+if __name__ == "__main__":
+    main()
