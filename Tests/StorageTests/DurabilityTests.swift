@@ -80,7 +80,7 @@ import Wire
             isBackedUp: true, aaguid: user, transports: [], name: "p", createdAt: passkey.createdAt)
         #expect(try await store.add(other, by: caller, spending: proof(0), at(0)) == .failure(.challenge))
         let isUsed = passkey.lastUsedAt != nil || lines.contains("challenge \(user)")
-        let again = try await store.signIn(passkey, spending: proof(1), session: newSession(), at(0))
+        let again = try await store.signIn(passkey, spending: proof(1), session: newSession(), present: nil, at(0))
         #expect((again == .failure(.challenge)) == isUsed)
     }
 

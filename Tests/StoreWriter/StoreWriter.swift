@@ -86,7 +86,7 @@ struct StoreWriter {
         say("passkey \(user)")
         var session = NewSession(id: UUID(high: user.low, low: user.high), contract: .dlauth, device: nil)
         session.factorAt = audit.now
-        _ = try await store.signIn(passkey, spending: proof(1), session: session, audit).get()
+        _ = try await store.signIn(passkey, spending: proof(1), session: session, present: nil, audit).get()
         say("challenge \(user)")
     }
 
