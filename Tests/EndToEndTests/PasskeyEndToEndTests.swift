@@ -46,7 +46,7 @@ import Testing
         try use(fleet.gateways, providers)
     }
 
-    /// Whatever step of a passkey or a second factor the kill comes in.
+    /// The kill comes in the middle of any step of a passkey or a second factor.
     @Test(.enabled(if: PythonTools.hasPasskeys && PythonTools.hasAuthenticator), arguments: ["sqlite", "postgres"])
     func whatWasAnsweredOutlivesAKillAndPassesOnce(_ backend: String) throws {
         let upstream = try Upstream()
