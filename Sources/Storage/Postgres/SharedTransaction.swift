@@ -8,9 +8,10 @@ extension SQLTransaction {
 
     /// Returns what answers the calls, in their order, once this is committed. Throws if one of the writes fails.
     func runTogether(_ writes: [GatheredWrite]) throws(SQLFault) -> [() -> Void] {
+        if writes.count == 1 { return try writes.map { write throws(SQLFault) in try write.run(connection) } }
         let steps = writes.map { SteppedWrite($0, dialect) }
         var open = steps
-        var (before, after) = writes.count > 1 ? ([Self.shortPatience], [Self.patience]) : ([], [])
+        var (before, after) = ([Self.shortPatience], [Self.patience])
         while true {
             for write in open {
                 try write.step()

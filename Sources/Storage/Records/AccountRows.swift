@@ -45,7 +45,7 @@ extension SQLRow {
 
 /// The table `accounts`.
 extension SQLTransaction {
-    private static let accountColumns = """
+    static let accountColumns = """
         id, opened_by, created_at, updated_at, email, email_confirmed_at, phone, phone_confirmed_at, username, \
         given_name, family_name, password_hash, metadata, tier_version, tier, tier_until, grants, \
         password_carried_at, email_carried_at, phone_carried_at, password_set_at, language, mail_stopped_at, \(standingColumns), passkeys
@@ -98,6 +98,11 @@ extension SQLTransaction {
 
     static func account(_ row: SQLRow) throws(SQLFault) -> Account {
         var row = row
+        return try account(&row)
+    }
+
+    /// Reads its columns, which are the row's next.
+    static func account(_ row: inout SQLRow) throws(SQLFault) -> Account {
         var account = Account(
             id: try row.id(), openedBy: try row.optionalContract(), createdAt: try row.time(), updatedAt: try row.time())
         account.email = try row.optionalText().map { EmailAddress(stored: $0) }

@@ -4,32 +4,38 @@ internal import Wire
 
 /// The tables `sessions` and `ended_sessions`.
 extension SQLTransaction {
-    private static let selectSession = """
-        SELECT id, account, contract, device, created_at, last_used_at, idle_deadline, max_deadline, counter, \
-        is_confirmed, rotated_at, steps_since, steps, signed_in_at, address, device_name, seen_at, factor_at, key_thumbprint, key_counter FROM sessions
-        """ + " "
+    private static let sessionColumns = """
+        id, account, contract, device, created_at, last_used_at, idle_deadline, max_deadline, counter, is_confirmed, rotated_at, \
+        steps_since, steps, signed_in_at, address, device_name, seen_at, factor_at, key_thumbprint, key_counter
+        """
+    /// Both rows by one statement.
+    private static let selectBoth = """
+        SELECT s.\(sessionColumns.replacing(", ", with: ", s.")), a.\(accountColumns.replacing(", ", with: ", a."))
+        FROM sessions s JOIN accounts a ON a.id = s.account WHERE s.id = $1
+        """
+    private static let selectBothLocked = selectBoth + " FOR UPDATE OF s"
 
-    /// An open session and its account, locked until the transaction ends.
-    func lockedSession(_ id: UUID) throws(SQLFault) -> (Session, Account)? { try session(id, dialect.lockClause) }
+    /// An open session, locked until the transaction ends, and its account.
+    func lockedSession(_ id: UUID) throws(SQLFault) -> (Session, Account)? {
+        try session(id, dialect.lockClause.isEmpty ? Self.selectBoth : Self.selectBothLocked)
+    }
 
     /// An open session and its account.
-    func session(_ id: UUID, _ lockClause: String = "") throws(SQLFault) -> (Session, Account)? {
-        let found = try firsts([
-            SQLStatement(Self.selectSession + "WHERE id = $1" + lockClause, [.id(id)]),
-            SQLStatement(Self.selectAccount + "WHERE id = (SELECT account FROM sessions WHERE id = $1)", [.id(id)]),
-        ])
-        guard let session = found[0], let account = found[1] else { return nil }
-        return (try Self.session(session), try Self.account(account))
+    func session(_ id: UUID) throws(SQLFault) -> (Session, Account)? { try session(id, Self.selectBoth) }
+
+    private func session(_ id: UUID, _ statement: String) throws(SQLFault) -> (Session, Account)? {
+        guard var row = try first(statement, [.id(id)]) else { return nil }
+        return (try Self.session(&row), try Self.account(&row))
     }
 
     /// Newest first.
     func sessions(of account: UUID) throws(SQLFault) -> [Session] {
-        try rows(Self.selectSession + "WHERE account = $1 ORDER BY created_at DESC, id DESC", [.id(account)])
-            .map(Self.session)
+        try rows(
+            "SELECT \(Self.sessionColumns) FROM sessions WHERE account = $1 ORDER BY created_at DESC, id DESC", [.id(account)], Self.session
+        )
     }
 
-    private static func session(_ row: SQLRow) throws(SQLFault) -> Session {
-        var row = row
+    private static func session(_ row: inout SQLRow) throws(SQLFault) -> Session {
         var session = Session(
             id: try row.id(), user: try row.id(), contract: try row.contract(), device: try row.optionalText(), address: nil,
             createdAt: try row.time(), lastUsedAt: try row.time(), idleDeadline: try row.time(),

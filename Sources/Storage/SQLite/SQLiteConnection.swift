@@ -132,10 +132,14 @@ internal import Wire
         }
     }
 
-    /// Runs `body` as a part of the transaction in progress; its changes are undone if it fails.
-    func part(_ body: () throws(SQLFault) -> Void) -> SQLFault? {
+    /// Runs `body` as a part of the transaction in progress; its changes are undone if it fails, by the end of the transaction if it `isAlone`.
+    func part(isAlone: Bool, _ body: () throws(SQLFault) -> Void) -> SQLFault? {
         var fault: SQLFault?
         do throws(SQLFault) {
+            if isAlone {
+                try body()
+                return nil
+            }
             _ = try run("SAVEPOINT part", [])
             do throws(SQLFault) { try body() } catch { fault = error }
             if fault != nil { _ = try run("ROLLBACK TO part", []) }

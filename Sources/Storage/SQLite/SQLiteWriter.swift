@@ -57,7 +57,7 @@ struct SQLiteWriter {
         var parts: [(answer: (() -> Void)?, fault: SQLFault?)] = []
         for write in waiting where parts.isEmpty || ContinuousClock.now < end && connection.isInTransaction {
             var answer: (() -> Void)?
-            let fault = connection.part { () throws(SQLFault) in answer = try write.run(connection) }
+            let fault = connection.part(isAlone: waiting.count == 1) { () throws(SQLFault) in answer = try write.run(connection) }
             parts.append((answer, fault))
         }
         // A full disk has ended the transaction for all of them.
