@@ -2,6 +2,7 @@ import Accounts
 import TestServers
 import Testing
 import Threads
+import Wire
 
 @testable import Storage
 
