@@ -22,7 +22,7 @@ package struct Admission: ~Copyable {
     var attestations: Attestations
     /// Fields of the expired token during a refresh; scratch.
     var expiredLines = FieldEdits()
-    var revoked = RevokedSessions()
+    var revoked: RevokedSessions
     var proven = ProvenSessions()
     var tierCache: TierCache
     var accountDetails = AccountDetails(bytes: 8 << 20)
@@ -38,12 +38,13 @@ package struct Admission: ~Copyable {
     /// `Retry-After` when an issuer's keys have never been fetched, in seconds. Fetches are retried every 10 s.
     static let keysRetrySeconds: UInt32 = 10
 
-    /// `hash` and `sockets` are those of all workers of the process, and outlive policies.
-    package init(policy: Policy, hash: KeyedHash, sockets: OpenSockets, cacheCapacity: Int) {
+    /// `hash`, `sockets` and `revoked` are those of all workers of the process, and outlive policies.
+    package init(policy: Policy, hash: KeyedHash, sockets: OpenSockets, revoked: RevocationList, cacheCapacity: Int) {
         let policy = Policy(unshared: policy)
         self.policy = policy
         self.hash = hash
         self.sockets = sockets
+        self.revoked = RevokedSessions(revoked)
         limits = CompiledLimits.of(policy, hash)
         cache = TokenCache(capacity: cacheCapacity, hash: .random())
         refusedTokens = RefusedTokens(hash: .random())

@@ -138,9 +138,10 @@ extension RedisBreaker.State {
 }
 
 extension Admission {
-    /// An admission whose keys and WebSockets are those of `limiter`.
+    /// An admission whose keys, WebSockets and ended sessions are those of `limiter`.
     package init(policy: Policy, limiter: SharedLimiter, cacheCapacity: Int = 65_536) {
-        self.init(policy: policy, hash: limiter.hash, sockets: limiter.sockets, cacheCapacity: cacheCapacity)
+        self.init(
+            policy: policy, hash: limiter.hash, sockets: limiter.sockets, revoked: limiter.revoked, cacheCapacity: cacheCapacity)
     }
 
     /// Decides one request, with limits counted in this process.

@@ -23,6 +23,8 @@ package final class SharedLimiter: Sendable {
 
     /// The WebSockets that workers hold open.
     let sockets = OpenSockets()
+    /// The ended sessions that workers know; their keys are hashed by `hash`.
+    let revoked = RevocationList()
     private let table: CountTable
 
     /// Room for `capacity` live keys per partition, rounded up to a power of two, at least 8. Pages are committed as they
