@@ -273,6 +273,13 @@ import Testing
             return connection
         }
         try eventually("those beyond the bound are refused") { try gateway.metric("tollgate_overload_sheds_total") >= 20 }
+        // What cannot be kept is not read first.
+        for _ in 0..<100 {
+            let late = try gateway.connect()
+            try late.send(requestHead("POST /auth/token/refresh", ["Content-Type: application/json"], length: 1_000))
+            let answer = try late.answer()
+            #expect(answer.status == 503 && answer["Retry-After"] == "1")
+        }
         holder.say("go\n")
         for (token, connection) in zip(tokens, connections) {
             let answer = try connection.answer()

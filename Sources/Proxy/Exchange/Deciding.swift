@@ -50,9 +50,15 @@ extension Worker {
             }
         case .local(let service):
             identify(exchange, bytes, &scratch)
+            let kind = services.kind(ofLocal: Int(service))
+            if exchanges[exchange].counts.share != nil, isFull(kind) {
+                if let wait { limits.cancel(wait) }
+                noteShed(exchange, .local)
+                log(exchange, bytes, &scratch)
+                return answer(exchange, with: .unavailable(.overload, retryAfterSeconds: 1), &scratch)
+            }
             prepareLocal(
-                exchange, services.local[Int(service)], services.kind(ofLocal: Int(service)), on: services.localExecutors[Int(service)],
-                bytes, &scratch)
+                exchange, services.local[Int(service)], kind, on: services.localExecutors[Int(service)], bytes, &scratch)
         case .refuse(let refusal):
             identify(exchange, bytes, &scratch)
             if let shedding, case .unavailable(.overload, _) = refusal { noteShed(exchange, shedding) }

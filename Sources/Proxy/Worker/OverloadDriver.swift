@@ -151,16 +151,20 @@ extension Worker {
 
     // MARK: the gateway's own endpoints
 
+    /// Whether there is no room for a request to one of the gateway's own endpoints. Asked by its head, so that the content of one that
+    /// cannot be kept is not read. All but refreshes and documents give way to proxying: the last tenth of the requests is not for them.
+    func isFull(_ kind: LocalKind) -> Bool {
+        kind == .other && load.requests.countOfAll - 1 >= max(settings.maxRequests * 9 / 10, 1)
+            || load.bounds.local(kind).count >= settings.maxLocalRequests
+    }
+
     /// Takes the slot of a request to one of the gateway's own endpoints, which is whole: then its handler takes it, and works on without
-    /// a client. The bound that was reached if there is none. All but refreshes and documents give way to proxying: the last tenth of
-    /// the requests is not for them.
+    /// a client. The bound that was reached if there is none.
     mutating func takeLocalSlot(_ exchange: ExchangeIndex, _ kind: LocalKind) -> OverloadReason? {
         guard let share = exchanges[exchange].counts.share else { return nil }
-        if kind == .other, load.requests.countOfAll - 1 >= max(settings.maxRequests * 9 / 10, 1) { return .local }
+        if isFull(kind) { return .local }
         let (budget, limit) = (load.bounds.local(kind), settings.maxLocalRequests)
-        guard downstream.shares.take(share, .local(kind), taken: budget.count, limit: limit, settings.clientShare) else {
-            return budget.count < limit ? .share : .local
-        }
+        guard downstream.shares.take(share, .local(kind), taken: budget.count, limit: limit, settings.clientShare) else { return .share }
         guard budget.take(upTo: 1, within: limit) == 1 else {
             downstream.shares.refund(share, .local(kind))
             return .local
