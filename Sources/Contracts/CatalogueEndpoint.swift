@@ -110,13 +110,26 @@ package struct CatalogueEndpoint: Sendable {
     package func answer(_ request: LocalRequest, _ services: ContractServices) async -> LocalResponse {
         let contract = owner.isForAllContracts ? request.contract : nil
         let dialect = contract.map(Dialect.init) ?? dialect
+        var nonce: String?
         do throws(Failure) {
             var called = try ContractRequest(request, in: dialect, readsBody: !isForServers)
-            if proof != .none { called.caller.deviceKey = try await services.deviceKey(of: request, proof, owner.contract, in: dialect) }
-            return try await handler(services, called)
+            if proof != .none { called.proof = try await services.deviceKey(of: request, proof, owner.contract, in: dialect) }
+            nonce = called.proof.nonce
+            return try await handler(services, called).giving(nonce)
         } catch {
-            return error.response(in: dialect, requestID: request.requestID)
+            var failure = error
+            failure.nonce = failure.nonce ?? nonce
+            return failure.response(in: dialect, requestID: request.requestID)
         }
+    }
+}
+
+extension LocalResponse {
+    /// With a newer nonce for proofs (RFC 9449 §8.2).
+    func giving(_ nonce: String?) -> LocalResponse {
+        var response = self
+        if let nonce { response.fields.append((name: "DPoP-Nonce", value: nonce)) }
+        return response
     }
 }
 

@@ -123,7 +123,7 @@ struct ContractCall: AccountCalls {
                 (refused: RefreshTokenRefusal) in
                 switch refused {
                 case .invalid, .expired: refusal(.invalidRefreshToken)
-                case .unproven(let fault): Failure(fault, at: contract.proof(at: endpoint))
+                case .unproven(let fault): services.unproven(fault, request, at: contract.proof(at: endpoint))
                 }
             })
     }

@@ -7,6 +7,8 @@ import Wire
 /// A request at a contract's endpoint. Members of the wrong type are a 400 in the contract's dialect.
 struct ContractRequest: Sendable {
     var caller: Caller
+    /// Set where the endpoint takes proofs.
+    var proof = ProvenKey() { didSet { caller.deviceKey = proof.key } }
     let sent: LocalRequest
     private let body: RequestObject
     let dialect: Dialect

@@ -115,7 +115,7 @@ struct DLAuthContract: AccountCalls {
             switch refusal {
             case .invalid: Failure(401, "invalid_token", "Invalid refresh token")
             case .expired: Failure(401, "token_expired", "Refresh token has expired")
-            case .unproven(let fault): Failure(fault, at: Self.refreshProof)
+            case .unproven(let fault): services.unproven(fault, request, at: Self.refreshProof)
             }
         }
         return DLAuthAnswer.refreshed(granted)

@@ -15,6 +15,15 @@ enum ProofUse: Sendable, Equatable {
     case refresh(UInt16)
 }
 
+/// The result of a proof in a request.
+struct ProvenKey: Sendable {
+    var key: KeyThumbprint?
+    /// Where keys are off: why the proof does not count. Only a session that is bound is refused for it.
+    var refusal: DeviceProofs.Refusal?
+    /// The nonce for the next proof, if it is another than that of this one.
+    var nonce: String?
+}
+
 /// Verifies proofs of device keys at the endpoints that open sessions or take their tokens. Any thread.
 package struct DeviceProofs: Sendable {
     /// Counts a proof by its id, at all gateways and for as long as it counts: whether it is new, or nil if that cannot be known now.
@@ -23,6 +32,8 @@ package struct DeviceProofs: Sendable {
     /// Why a request counts as one without a key.
     enum Refusal: Error, Equatable {
         case fault(DeviceProofFault)
+        /// Too many proofs from its address did not hold.
+        case tooMany(retryAfterSeconds: Int)
         /// Whether the proof was used before cannot be known now.
         case unavailable
     }
@@ -32,45 +43,71 @@ package struct DeviceProofs: Sendable {
     private let skewSeconds: Int64
     private let clock: AccountClock
     private let nonceSecret: [UInt8]?
+    private let limiter: any AttemptLimiter
     private let spend: Spend
 
     /// `nonceSecret`: that of the policy, nil where proofs need no nonce.
-    package init(publicURL: String, skewSeconds: Int64, clock: AccountClock, nonceSecret: [UInt8]?, spend: @escaping Spend) {
+    package init(
+        publicURL: String, skewSeconds: Int64, clock: AccountClock, nonceSecret: [UInt8]?, limiter: any AttemptLimiter,
+        spend: @escaping Spend
+    ) {
         base = publicURL.hasSuffix("/") ? String(publicURL.dropLast()) : publicURL
         self.skewSeconds = skewSeconds
         self.clock = clock
         self.nonceSecret = nonceSecret
+        self.limiter = limiter
         self.spend = spend
     }
 
-    /// The key of which the request has a valid proof; nil without one. Where keys are off, a proof that is none counts as left out.
-    func key(of request: LocalRequest, _ use: DeviceKeyUse) async throws(Refusal) -> KeyThumbprint? {
-        let sent = request.fields.filter { $0.name.lowercased() == "dpop" }
-        guard let field = sent.first?.value else { return nil }
-        do throws(Refusal) {
-            guard sent.count == 1 else { throw .fault(.repeated) }
-            let proof = try verified(field, request)
-            if let nonceSecret {
-                var nonces = ProofNonces(secret: nonceSecret)
-                guard nonces.accepts(proof.nonce, at: clock.now().wall) else { throw .fault(.nonce) }
-            }
-            guard let isFirst = await spend(proof.tokenIDDigest) else { throw .unavailable }
-            guard isFirst else { throw .fault(.replayed) }
-            return proof.thumbprint
-        } catch {
-            if use == .off, case .fault = error { return nil }
-            throw error
+    /// The key of which the request has a valid proof, if any. Where keys are off, a proof that is none counts as left out.
+    func key(of request: LocalRequest, _ use: DeviceKeyUse) async throws(Refusal) -> ProvenKey {
+        let sent = request.fields.filter { $0.name.lowercased() == "dpop" }.map(\.value)
+        guard !sent.isEmpty else { return ProvenKey() }
+        do throws(Refusal) { return try await judged(sent, request) } catch {
+            guard use == .off else { throw error }
+            return ProvenKey(refusal: error)
         }
     }
 
-    /// The refusal of a request, with the nonce that the next proof needs.
-    func failure(_ fault: DeviceProofFault, at use: ProofUse) -> Failure {
-        var failure = Failure(fault, at: use)
+    /// The address is charged before the signature is looked at, and gets it back for a proof that holds.
+    private func judged(_ sent: [String], _ request: LocalRequest) async throws(Refusal) -> ProvenKey {
+        let charges: [AttemptCharge]
+        switch await limiter.charge([AttemptBucket(.addressProofs, request.client)]) {
+        case .admitted(let found): charges = found
+        case .refused(let refusals): throw .tooMany(retryAfterSeconds: refusals.longest)
+        }
+        guard sent.count == 1 else { throw .fault(.repeated) }
+        let proof = try verified(sent[0], request)
+        var proven = ProvenKey(key: proof.thumbprint)
         if let nonceSecret {
             var nonces = ProofNonces(secret: nonceSecret)
-            failure.nonce = nonces.current(at: clock.now().wall).text
+            let now = clock.now().wall
+            guard nonces.accepts(proof.nonce, at: now) else {
+                limiter.refund(charges)
+                throw .fault(.nonce)
+            }
+            if proof.nonce != nonces.current(at: now) { proven.nonce = nonces.current(at: now).text }
         }
-        return failure
+        let isFirst = await spend(proof.tokenIDDigest)
+        if isFirst == false { throw .fault(.replayed) }
+        limiter.refund(charges)
+        guard isFirst != nil else { throw .unavailable }
+        return proven
+    }
+
+    /// The refusal of a request, with the nonce that the next proof needs.
+    func failure(_ refusal: Refusal, at use: ProofUse, in dialect: Dialect) -> Failure {
+        switch refusal {
+        case .tooMany(let seconds): return Failure(AccountFailure.tooManyAttempts(retryAfterSeconds: seconds), in: dialect)
+        case .unavailable: return Failure(AccountFailure.unavailable(retryAfterSeconds: 1), in: dialect)
+        case .fault(let fault):
+            var failure = Failure(fault, at: use)
+            if let nonceSecret {
+                var nonces = ProofNonces(secret: nonceSecret)
+                failure.nonce = nonces.current(at: clock.now().wall).text
+            }
+            return failure
+        }
     }
 
     private func verified(_ field: String, _ request: LocalRequest) throws(Refusal) -> DeviceProof {
@@ -102,18 +139,21 @@ extension ContractServices {
     /// The key of which a request has a proof. Throws for a proof that does not count, and for none where sign-ins of the contract need one.
     func deviceKey(
         of request: LocalRequest, _ use: ProofUse, _ contract: ContractID?, in dialect: Dialect
-    ) async throws(Failure) -> KeyThumbprint? {
+    ) async throws(Failure) -> ProvenKey {
         let policy = contract.map { sessions.deviceKeyUse(of: $0) } ?? .offered
         do throws(DeviceProofs.Refusal) {
-            let key = try await proofs.key(of: request, policy)
-            if key == nil, policy == .required, case .signIn = use { throw .fault(.missing) }
-            return key
+            let proven = try await proofs.key(of: request, policy)
+            if proven.key == nil, policy == .required, case .signIn = use { throw .fault(.missing) }
+            return proven
         } catch {
-            switch error {
-            case .fault(let fault): throw proofs.failure(fault, at: use)
-            case .unavailable: throw Failure(AccountFailure.unavailable(retryAfterSeconds: 1), in: dialect)
-            }
+            throw proofs.failure(error, at: use, in: dialect)
         }
+    }
+
+    /// The refusal of a request for a session that is bound to a key of which it has no proof that counts.
+    func unproven(_ fault: DeviceProofFault, _ request: ContractRequest, at use: ProofUse) -> Failure {
+        let swallowed = fault == .missing ? request.proof.refusal : nil
+        return proofs.failure(swallowed ?? .fault(fault), at: use, in: request.dialect)
     }
 }
 

@@ -95,7 +95,7 @@ final class ContractWorld: StoryWorld {
             keysWanted: { _ in }, now: { [clock] in clock.now.wall })
         let judge = TokenJudge(judging, sessions: sessions)
         let proofs = DeviceProofs(
-            publicURL: "https://public.test/api/", skewSeconds: 30, clock: clock.accountClock, nonceSecret: nonceSecret,
+            publicURL: "https://public.test/api/", skewSeconds: 30, clock: clock.accountClock, nonceSecret: nonceSecret, limiter: limiter,
             spend: { id in
                 switch await limiter.charge([AttemptBucket(.deviceProofs, "\(id)")]) {
                 case .admitted: true

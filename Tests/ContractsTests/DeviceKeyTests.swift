@@ -210,7 +210,9 @@ struct Device {
         #expect(try await open(app, "eve", [try device.proof(app.opening, at: lax.now)], lax).text.hasSuffix("unbound"))
         let path = app.refreshing
         #expect(try await refresh(app, unbound.refresh, [try device.proof(path, at: lax.now)], lax).text == "200 unbound")
-        #expect(try await refresh(app, bound, ["DPoP: x"], lax).text == "\(app.refreshStatus) DEVICE_PROOF_REQUIRED")
+        // A proof that can be made anew is no reason to sign out here, either.
+        #expect(try await refresh(app, bound, ["DPoP: x"], lax).text == "400 DEVICE_PROOF_INVALID")
+        #expect(try await refresh(app, bound, [], lax).text == "\(app.refreshStatus) DEVICE_PROOF_REQUIRED")
         #expect(try await refresh(app, bound, [try device.proof(path, at: lax.now)], lax).text == "200 \(device.thumbprint)")
     }
 
@@ -237,6 +239,67 @@ struct Device {
             Array("grant_type=refresh_token&refresh_token=x".utf8))
         #expect(oauth.status == 400 && oauth.body.rawBytes.text.contains("use_dpop_nonce"))
         #expect(oauth.fields.contains { $0.name == "DPoP-Nonce" && $0.value == next })
+    }
+
+    /// Only a bound session needs the nonce where keys are off, and none ends for want of it.
+    @Test(arguments: apps.filter { !$0.refreshing.isEmpty })
+    private func whereKeysAreOffABoundSessionIsToldTheNonce(_ app: App) async throws {
+        let lax = try ContractWorld(accounts: store, policies: policies(.off), nonceSecret: [1])
+        let (bound, unbound) = (
+            try await open(app, "ada", [try device.proof(app.opening, at: world.now)]).refresh, try await open(app, "bob", []).refresh
+        )
+        let (path, bodies) = (app.refreshing, [bound, unbound].map { Array(#"{"\#(app.member)":"\#($0)"}"#.utf8) })
+        let refused = try await lax.ask("POST", path, [try device.proof(path, at: lax.now)], bodies[0])
+        let nonce = refused.fields.first { $0.name == "DPoP-Nonce" }?.value ?? ""
+        let outcome = try Outcome(refused)
+        #expect(outcome.text == "400 DEVICE_PROOF_INVALID" && outcome.challenge.contains("use_dpop_nonce") && nonce.utf8.count == 16)
+        let form = Array("grant_type=refresh_token&refresh_token=\(bound)".utf8)
+        let oauth = try await lax.ask("POST", "/oauth/token", [try device.proof("/oauth/token", at: lax.now)], form)
+        #expect(try oauth.status == 400 && Outcome(oauth).text.hasSuffix("USE_DPOP_NONCE"))
+        let next = try await lax.ask("POST", path, [try device.proof(path, at: lax.now, nonce: nonce)], bodies[0])
+        #expect(try Outcome(next).text == "200 \(device.thumbprint)")
+        #expect(try await Outcome(lax.ask("POST", path, [try device.proof(path, at: lax.now)], bodies[1])).text == "200 unbound")
+    }
+
+    /// So that the next proof need not be sent twice.
+    @Test(arguments: apps.filter { !$0.refreshing.isEmpty })
+    private func whoUsesTheFormerNonceIsGivenTheNewOne(_ app: App) async throws {
+        let world = try ContractWorld(accounts: store, nonceSecret: [1])
+        func given(_ path: String, _ body: String, _ nonce: String) async throws -> (outcome: Outcome, nonce: String?) {
+            let answer = try await world.ask("POST", path, [try device.proof(path, at: world.now, nonce: nonce)], Array(body.utf8))
+            return (try Outcome(answer), answer.fields.first { $0.name == "DPoP-Nonce" }?.value)
+        }
+        let body = try await app.body(world, "ada")
+        let first = try #require(try await given(app.opening, body, "").nonce)
+        let opened = try await given(app.opening, body, first)
+        #expect(opened.nonce == nil)
+        try await world.wait(seconds: 300)
+        var token = opened.outcome.refresh
+        let renewed = try await given(app.refreshing, #"{"\#(app.member)":"\#(token)"}"#, first)
+        let second = try #require(renewed.nonce)
+        if !renewed.outcome.refresh.isEmpty { token = renewed.outcome.refresh }
+        #expect(renewed.outcome.text == "200 \(device.thumbprint)" && second != first)
+        let last = try await given(app.refreshing, #"{"\#(app.member)":"\#(token)"}"#, second)
+        #expect(last.outcome.text == "200 \(device.thumbprint)" && last.nonce == nil)
+    }
+
+    /// A flood of proofs that do not hold is refused before any signature is looked at: then so is one that would hold.
+    @Test(arguments: apps)
+    private func wrongProofsAreLimitedByAddress(_ app: App) async throws {
+        let path = app.refreshing.isEmpty ? app.opening : app.refreshing
+        let body = app.refreshing.isEmpty ? try await app.body(world, "ada") : #"{"\#(app.member)":"x"}"#
+        func status(_ proof: String) async throws -> Int { try await world.ask("POST", path, [proof], Array(body.utf8)).status }
+        // Proofs that hold are not counted, and those that were used are.
+        let used = try device.proof(path, at: world.now)
+        for _ in 0..<100 { #expect(try await status(device.proof(path, at: world.now)) != 429) }
+        #expect(try await status(used) != 429)
+        let wrong = try ["DPoP: x", used, used + "A", thief.proof(path, at: world.now - 100)]
+        for number in 0..<150 { #expect(try await status(wrong[number % 4]) == (app.refreshing.isEmpty ? app.status : 400)) }
+        for proof in wrong + [try device.proof(path, at: world.now)] { #expect(try await status(proof) == 429) }
+        let bare = try await world.ask("POST", path, [], Array(body.utf8))
+        #expect(bare.status != 429 && bare.status < 500)
+        try await world.wait(seconds: 60)
+        #expect(try await status(device.proof(path, at: world.now)) != 429)
     }
 
     private func policies(_ use: DeviceKeyUse) -> SessionPolicies {

@@ -46,6 +46,8 @@ package struct AttemptBucket: Sendable, Hashable {
         case accountFactors = "account-factors"
         /// Wrong admin tokens from one address.
         case adminFailures = "admin-failures"
+        /// Proofs of device keys from one address that did not hold.
+        case addressProofs = "address-proofs"
         /// Uses of one proof of a device key.
         case deviceProofs = "device-proofs"
     }
@@ -106,6 +108,7 @@ package struct AttemptRates: Sendable, Equatable {
         case .addressUnjudged: AttemptRate(burst: 150, perHour: 1_800)
         case .addressRevocations: AttemptRate(burst: 150, perHour: 1_800)
         case .addressPurchases: AttemptRate(burst: 150, perHour: 1_800)
+        case .addressProofs: AttemptRate(burst: 150, perHour: 1_800)
         case .accountPurchases: AttemptRate(burst: 100, perHour: 600)
         case .accountMerges: AttemptRate(burst: 20, perHour: 60)
         case .accountChanges: AttemptRate(burst: 60, perHour: 120)
@@ -210,7 +213,7 @@ struct Attempts: Sendable {
 
 extension [AttemptRefusal] {
     /// Seconds until all of these buckets have room.
-    var longest: Int { map(\.retryAfterSeconds).max() ?? 1 }
+    package var longest: Int { map(\.retryAfterSeconds).max() ?? 1 }
 }
 
 extension IPAddress? {

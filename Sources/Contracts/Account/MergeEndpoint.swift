@@ -16,7 +16,7 @@ extension AccountEndpoints {
             switch refusal {
             case .invalidToken: .malformed("guest_token is no valid token of an open session", in: dialect)
             case .notGuest: Failure(409, "NOT_A_GUEST", "The other account is no guest: something else signs in to it, or it is this one.")
-            case .unproven: Failure(.missing, at: .refresh(401))
+            case .unproven: services.unproven(.missing, request, at: .refresh(401))
             case .noFactor: Failure(.noFactor(maxAge: KeptFactor.recentSeconds), in: dialect)
             case .sessionEnded: Failure(.unauthorized(.revoked), in: dialect)
             }
@@ -59,7 +59,7 @@ extension ContractServices {
         do throws(AccountFailure) { isAccepted = try await sessions.accepts(request.caller.deviceKey, for: session.session) } catch {
             throw Failure(error, in: request.dialect)
         }
-        guard isAccepted else { throw Failure(request.caller.deviceKey == nil ? .missing : .otherKey, at: use) }
+        guard isAccepted else { throw unproven(request.caller.deviceKey == nil ? .missing : .otherKey, request, at: use) }
         do throws(AccountError<RecencyRefusal>) { try await sessions.requireFactor(ofGuest: session.session) } catch {
             switch error {
             case .refused(.sessionEnded): return nil

@@ -41,10 +41,9 @@ struct PasskeyEndpoints: AccountCalls {
             if let contract = call.contract { call.request = try ContractRequest(request.sent, in: Dialect(contract)) }
             do throws(Failure) {
                 if opensSession, let contract {
-                    call.request.caller.deviceKey = try await services.deviceKey(
-                        of: request.sent, .signIn(401), contract, in: call.dialect)
+                    call.request.proof = try await services.deviceKey(of: request.sent, .signIn(401), contract, in: call.dialect)
                 }
-                return try await answer(call)()
+                return try await answer(call)().giving(call.request.proof.nonce)
             } catch {
                 return error.response(in: call.dialect, requestID: request.sent.requestID)
             }

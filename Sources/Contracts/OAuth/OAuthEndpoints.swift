@@ -31,14 +31,15 @@ package struct OAuthEndpoints: Sendable {
                 throw Failure(400, "unsupported_grant_type", "The only grant_type here is refresh_token.")
             }
             let token = try form.required("refresh_token")
-            let caller = try await caller(request, sessions.deviceKeyUse(ofRefreshToken: token))
+            let (caller, proven) = try await caller(request, sessions.deviceKeyUse(ofRefreshToken: token))
             do throws(AccountError<RefreshTokenRefusal>) {
-                return Self.tokens(try await sessions.refresh(token, ofOneOf: contracts, caller: caller).grant)
+                return Self.tokens(try await sessions.refresh(token, ofOneOf: contracts, caller: caller).grant).giving(proven.nonce)
             } catch {
                 switch error {
                 case .refused(.invalid), .refused(.expired):
                     throw Failure(400, "invalid_grant", "The refresh token is invalid, spent or expired.")
-                case .refused(.unproven(let fault)): throw refusal(fault)
+                case .refused(.unproven(.missing)): throw refusal(proven.refusal ?? .fault(.missing))
+                case .refused(.unproven(let fault)): throw refusal(.fault(fault))
                 case .failed(let failure): throw Failure(failure, in: OAuthForm.dialect)
                 }
             }
@@ -46,21 +47,18 @@ package struct OAuthEndpoints: Sendable {
     }
 
     /// The caller, with the key of which the request has a proof.
-    private func caller(_ request: LocalRequest, _ use: DeviceKeyUse = .offered) async throws(Failure) -> Caller {
+    private func caller(_ request: LocalRequest, _ use: DeviceKeyUse = .offered) async throws(Failure) -> (Caller, ProvenKey) {
         var caller = Caller(request)
-        do throws(DeviceProofs.Refusal) { caller.deviceKey = try await proofs.key(of: request, use) } catch {
-            switch error {
-            case .fault(let fault): throw refusal(fault)
-            case .unavailable: throw Failure(.unavailable(retryAfterSeconds: 1), in: OAuthForm.dialect)
-            }
-        }
-        return caller
+        let proven: ProvenKey
+        do throws(DeviceProofs.Refusal) { proven = try await proofs.key(of: request, use) } catch { throw refusal(error) }
+        caller.deviceKey = proven.key
+        return (caller, proven)
     }
 
     /// RFC 9449 §5.
-    private func refusal(_ fault: DeviceProofFault) -> Failure {
-        var failure = proofs.failure(fault, at: .refresh(400))
-        failure.code = fault == .nonce ? "use_dpop_nonce" : "invalid_dpop_proof"
+    private func refusal(_ refusal: DeviceProofs.Refusal) -> Failure {
+        var failure = proofs.failure(refusal, at: .refresh(400), in: OAuthForm.dialect)
+        if case .fault(let fault) = refusal { failure.code = fault == .nonce ? "use_dpop_nonce" : "invalid_dpop_proof" }
         return failure
     }
 
@@ -84,7 +82,8 @@ package struct OAuthEndpoints: Sendable {
     package func revoke(_ request: LocalRequest) async -> LocalResponse {
         await Self.respond(request) { form throws(Failure) in
             let outcome: Revocation
-            let (token, caller) = (try form.required("token"), try await caller(request))
+            let token = try form.required("token")
+            let (caller, proven) = try await caller(request)
             do throws(AccountFailure) {
                 outcome = try await revocation.revoke(token, caller: caller) { judge.read($0) }
             } catch {
@@ -95,8 +94,8 @@ package struct OAuthEndpoints: Sendable {
             case .ended, .unknown:
                 return .json {
                     $0.beginObject(); $0.endObject()
-                }
-            case .unproven: throw refusal(caller.deviceKey == nil ? .missing : .otherKey)
+                }.giving(proven.nonce)
+            case .unproven: throw refusal(.fault(caller.deviceKey == nil ? .missing : .otherKey))
             case .unsupported:
                 throw Failure(400, "unsupported_token_type", "The token belongs to no session here that it could end.")
             }

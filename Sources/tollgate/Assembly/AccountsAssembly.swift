@@ -145,7 +145,7 @@ struct AccountsAssembly: Sendable {
         let onlyShared = settings.rateLimitFailure == .closed && configuration.redis != nil
         let proofs = DeviceProofs(
             publicURL: settings.publicURL, skewSeconds: settings.clockSkewSeconds, clock: context.clock,
-            nonceSecret: PolicyBuilder.nonceSecret(configuration),
+            nonceSecret: PolicyBuilder.nonceSecret(configuration), limiter: limiter,
             spend: { await limiter.spend($0, onlyShared: onlyShared) })
         let notices = context.notices.isEmpty ? nil : Notices(context: context, courier: courier, limiter: limiter, secret: secret)
         let services = ContractServices(

@@ -121,7 +121,7 @@ extension AttemptBucket.Kind {
             .attemptName
         // Anyone can make proofs: many of them must not drive out the counts of guesses.
         case .deviceProofs: .proof
-        case .addressFailures, .addressUnjudged, .addressRevocations, .addressPurchases, .addressMessages, .addressOpenings,
+        case .addressFailures, .addressUnjudged, .addressRevocations, .addressPurchases, .addressProofs, .addressMessages, .addressOpenings,
             .adminFailures:
             .attemptAddress
         case .smsBudget: .deployment
