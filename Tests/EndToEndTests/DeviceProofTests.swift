@@ -44,11 +44,7 @@ import Testing
         let (redis, upstream, device) = (try Redis(), try Upstream(), try Device())
         let settings = Self.settings(upstream, redis.setting, Redis.patience, "TOLLGATE_WORKERS=2")
         let gateways = try (0..<3).map { _ in try Gateway(settings) }
-        for gateway in gateways {
-            try eventually("redis is ready") {
-                try JSON(gateway.askAdmin("/readyz").text)["checks"].array.first { $0["name"].text == "redis" }?["status"].text == "ready"
-            }
-        }
+        for gateway in gateways { try gateway.waitForRedis() }
         let ports = gateways.map(\.port)
         for _ in 0..<20 {
             let fields = ["Host: test", "Authorization: DPoP \(device.token)", "DPoP: \(try device.proof("http://test/r"))"]
@@ -58,6 +54,57 @@ import Testing
             #expect(refused == Array(repeating: "DEVICE_PROOF_INVALID", count: 5))
         }
         #expect(upstream.requests.now.count == 20)
+        let reasons = try ["proven", "proof_replayed"].map { reason in
+            try gateways.map { try $0.metric("tollgate_auth_decisions_total", "reason=\"\(reason)\"") }.reduce(0, +)
+        }
+        #expect(reasons == [20, 100])
+    }
+
+    /// `htm` is that of the request on the wire: a call of gRPC is a POST, and the handshake of a WebSocket a GET.
+    @Test func proofsAreAskedForOverEveryProtocol() throws {
+        let (upstream, service, device) = (try Upstream(), try GRPCService(), try Device())
+        let (server, sockets) = try WebSocketPeers.server()
+        defer { server.kill() }
+        let gateway = try Gateway(
+            Self.settings(
+                upstream, "TOLLGATE_LISTEN=127.0.0.1:0;h2c", "TOLLGATE_UPSTREAM_G=\"\(service.url) http2=on\"",
+                "TOLLGATE_ROUTE_G=\"POST /test.Echo/* upstream=g\"", "TOLLGATE_UPSTREAM_W=\"\(sockets)\"",
+                "TOLLGATE_ROUTE_W=\"/chat upstream=w websocket=on\""))
+        let address = "127.0.0.1:\(gateway.port)"
+        let bearer = "DPoP \(device.token)"
+        let proofs = try ["GET /r", "POST /test.Echo/Unary", "GET /chat"].map { asked in
+            let words = asked.split(separator: " ").map(String.init)
+            return try device.proof("http://\(address)\(words[1])", method: words[0])
+        }
+        // Once, again, that of another request, and none.
+        for (turn, passes) in [(0, true), (0, false), (1, false), (nil, false)] as [(Int?, Bool)] {
+            let sent = turn.map { turn in (0..<3).map { proofs[($0 + turn) % 3] } }
+            let curl = try mustRun(
+                "curl",
+                [
+                    "-sS", "--http2-prior-knowledge", "-o", "/dev/null", "-w", "%{http_version} %{http_code}", "-H",
+                    "Authorization: \(bearer)",
+                ]
+                    + (sent.map { ["-H", "DPoP: \($0[0])"] } ?? []) + ["http://\(address)/r"])
+            #expect(curl == "2 \(passes ? 200 : 401)")
+            var metadata = ["authorization": bearer]
+            metadata["dpop"] = sent?[1]
+            let call = try GRPCCall(port: gateway.port, "Unary", metadata: metadata)
+            #expect(call.code == (passes ? "OK" : "UNAUTHENTICATED"), "\(call)")
+            let fields = "{'Authorization': '\(bearer)'\(sent.map { ", 'DPoP': '\($0[2])'" } ?? "")}"
+            let said = try WebSocketPeers.client(
+                "ws://\(address)/chat",
+                """
+                try:
+                    async with websockets.connect(url, extra_headers=\(fields)) as socket:
+                        await socket.send("hello")
+                        print(await socket.recv())
+                except websockets.InvalidStatusCode as refusal: print(refusal.status_code)
+                """)
+            #expect(said == [passes ? "hello" : "401"])
+        }
+        #expect(try gateway.metric("tollgate_auth_decisions_total", "reason=\"proven\"") == 3)
+        #expect(try gateway.metric("tollgate_auth_decisions_total", "reason=\"proof_replayed\"") == 3)
     }
 
     @Test func theProofGoesNoFurtherThanItsToken() throws {
