@@ -157,7 +157,8 @@ import Wire
             guard kind == "g" else { return try rules.registration(credential.rawBytes).challenge == challenge }
             let found = try rules.assertion(credential.rawBytes)
             let isEligible = found.data.flags.contains(.backupEligible)
-            return try found.verified(by: key, algorithm, isBackupEligible: isEligible).challenge == challenge
+            _ = try found.verified(by: key, algorithm, isBackupEligible: isEligible)
+            return found.challenge == challenge
         } catch { return false }
     }
 
