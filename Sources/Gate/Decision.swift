@@ -107,7 +107,7 @@ package struct Decision: ~Copyable {
     var ownRate: LimitRate?
     /// The key that the token is bound to, if `Identity.isBound`.
     var owner: KeyThumbprint?
-    /// What is to be counted once, until it has been.
+    /// Its proof and attestation that count once, until they have been counted.
     var singles: SingleUses = []
     var proofKey = LimitKey()
     var attestationUse = LimitCharge.Item(key: LimitKey(), rate: .nothing, subject: .attestation)

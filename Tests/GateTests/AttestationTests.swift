@@ -133,7 +133,7 @@ import Wire
         #expect(ask(Self.token(id: "1")) == "403 expired")
     }
 
-    /// What refuses the request for another reason leaves the token as it was.
+    /// A request that is refused for another reason leaves the token as it was.
     @Test func aTokenThatCountsOnceIsUsedWithTheLimits() throws {
         let harness = try Self.harness(
             isOnce: true, limits: [LimitPolicy](repeating: try LimitPolicy(parsing: "2/h", tiers: .standard), count: 4))

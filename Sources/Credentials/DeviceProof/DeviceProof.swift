@@ -48,7 +48,7 @@ package enum DeviceProofFault: Error, Equatable, Sendable, CaseIterable {
     /// It was used before.
     case replayed
 
-    /// What the sender is to do about it.
+    /// The way to mend it.
     package enum Remedy: Sendable {
         /// To send a proof; to refresh the token with one; to use the nonce of the answer; to make a new one, as that was used, or wrong.
         case prove, bind, useNonce, repeatAnew, correct

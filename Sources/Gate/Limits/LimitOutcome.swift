@@ -52,7 +52,7 @@ package struct LimitOutcome: Equatable, Sendable {
     }
 
     package var result = Result.none
-    /// What was used before: then the request is refused, whatever the limits say.
+    /// The proof or attestation that was used before: then the request is refused, whatever the limits say.
     package var spent: SingleUses = []
     package var source = Source.process
     /// Index of the tightest of the route's limits, which the rest describes.

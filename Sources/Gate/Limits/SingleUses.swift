@@ -2,7 +2,7 @@ import Credentials
 import HTTP
 import Wire
 
-/// What a request brings that counts once over all gateways. It is counted with the limits, in this order behind them.
+/// The parts of a request that count once over all gateways. They are counted with the limits, in this order behind them.
 package struct SingleUses: OptionSet, Sendable {
     package let rawValue: UInt8
     package init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -39,7 +39,7 @@ extension Decision {
         shadowed.insert(.attestation)
     }
 
-    /// What limits that have not answered yet are to count once.
+    /// Those that limits which have not answered yet are to count.
     package var awaited: SingleUses { refusal == nil ? singles : [] }
 }
 

@@ -41,7 +41,7 @@ struct RequestRecord: ~Copyable {
     var isRecorded = false
     /// Whether the line has the outcome of limits.
     var isLimited = false
-    /// What is counted when Redis has said whether it was used before.
+    /// Proof and attestation that are counted when Redis has said whether they were used before.
     var awaited: SingleUses = []
 }
 
