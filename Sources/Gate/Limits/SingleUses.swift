@@ -52,8 +52,8 @@ extension LimitVerdict {
 }
 
 extension LimitRate {
-    /// Once in three minutes: a proof counts for as long as it may be old and as clocks may differ, each a minute at most, and the clocks of
-    /// gateways differ, too.
+    /// Once in three minutes: a proof counts for as long as it may be old and as clocks may differ, each a minute at most, and the clocks
+    /// of gateways differ, too.
     static let proof = LimitRate(count: 20, windowSeconds: 3_600, burst: 1) ?? .nothing
 
     /// Once in the life that an attestation has left, at most a year, with what the clocks of gateways differ by.
