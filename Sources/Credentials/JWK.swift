@@ -32,7 +32,7 @@ enum JWK {
     static func senderKey(_ members: borrowing JSONMembers, for algorithm: SigningAlgorithm) -> KeyMaterial? {
         let hidden: [StaticString] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"]
         guard hidden.allSatisfy({ members[$0] == nil }), isForSignatures(members) else { return nil }
-        if members["alg"] != nil, members.string("alg") != algorithm.name { return nil }
+        if members["alg"] != nil, members.string("alg").flatMap({ SigningAlgorithm(name: $0) }) != algorithm { return nil }
         do throws(KeyFault) {
             guard let material = try material(members, "the key"), material.fitting.contains(algorithm) else { return nil }
             return material

@@ -110,6 +110,7 @@ struct ProofCase {
             ("ok", ProofCase(key: Keys.eddsa)),
             ("ok", ProofCase(header: ["alg": #""Ed25519""#], key: Keys.eddsa)),
             ("badKey", ProofCase(header: ["alg": #""Ed25519""#])),
+            ("ok", ProofCase(header: ["jwk": ProofCase.jwk(Keys.eddsa).dropLast() + #","alg":"Ed25519"}"#], key: Keys.eddsa)),
             ("ok", ProofCase(key: Keys.rs256)),
             ("wrongType", ProofCase(header: ["typ": #""jwt""#])),
             ("wrongType", ProofCase(header: ["typ": ""])),
