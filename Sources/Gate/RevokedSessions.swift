@@ -106,7 +106,7 @@ private struct EndTable: @unchecked Sendable {
     }
 
     @safe private final class Memory: Sendable {
-        /// Of an entry: the low half of its key, which is 0 while it is free, the high half, and the word of its end.
+        /// Of an entry: the low half of its key, which is 0 while it is free, the high half, and the word of its end. All access is atomic.
         nonisolated(unsafe) let words: UnsafeMutablePointer<Atomic<UInt64>>
         private let count: Int
 
