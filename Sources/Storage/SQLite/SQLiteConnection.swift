@@ -132,7 +132,7 @@ internal import Wire
         }
     }
 
-    /// Runs `body` as a part of the transaction in progress; its changes are undone if it fails. If it `isAlone`, the transaction ends then.
+    /// Runs `body` as a part of the transaction in progress. If it fails its changes are undone, and if it `isAlone` the transaction ends.
     func part(isAlone: Bool, _ body: () throws(SQLFault) -> Void) -> SQLFault? {
         var fault: SQLFault?
         do throws(SQLFault) {
