@@ -1,4 +1,5 @@
 import Accounts
+import Credentials
 import Foundation
 import Glibc
 import Storage
