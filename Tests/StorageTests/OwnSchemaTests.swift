@@ -179,7 +179,8 @@ import Wire
             guard text.contains("held") else { throw Fault("psql holds no lock") }
         }
 
-        func end() {
+        func end(committing: Bool = false) {
+            if committing { input.fileHandleForWriting.write(Data("COMMIT;\n".utf8)) }
             try? input.fileHandleForWriting.close()
             process.waitUntilExit()
         }
@@ -207,6 +208,38 @@ import Wire
         #expect(try #require(Int(cluster.run(count))) <= 4)
         holder.end()
         #expect(try await store.openSession(newSession(), of: ada, at(2)) != nil)
+    }
+
+    /// Calls that wait for a session's row see the account as the holder of that leaves it, and write nothing older back.
+    @Test func aChangeOfTheAccountSurvivesCallsThatHaveWaited() async throws {
+        let cluster = try PostgresCluster.shared.get()
+        let database = try cluster.newDatabaseName()
+        let store = try Bench(url: cluster.url(database)).store
+        let ada = try await store.opened("ada@x")
+        let session = try #require(ada.session)
+        let caller = CallerSession(user: ada.account.id, session: session.id)
+        let proof = identity(subject: "1", email: nil, name: try PersonName(given: "Ada", family: nil))
+        let holder = try Holder(
+            cluster, database,
+            """
+            SELECT * FROM tollgate.sessions FOR UPDATE;
+            UPDATE tollgate.accounts SET password_carried_at = \(at(5).now.microseconds), tier = 'gold', tier_version = tier_version + 1
+            """)
+        defer { holder.end() }
+        let waiting =
+            "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = '\(database)' AND application_name = 'tollgate' AND wait_event_type = 'Lock'"
+        async let linked = store.link(proof, by: caller, at(9))
+        async let refreshed = store.refresh(session, 1, at: 9)
+        for _ in 0..<100 where try cluster.run(waiting) == "2" { break }
+        holder.end(committing: true)
+        #expect(try await linked.refusal == nil)
+        let account = try #require(try await store.account(caller.user))
+        #expect(account.name?.given == "Ada" && account.carried.password == at(5).now)
+        guard case .issued(let signIn, _) = try await refreshed else {
+            Issue.record("it was not refreshed")
+            return
+        }
+        #expect(signIn.account.entitlement.tier == "gold")
     }
 
     /// However a client names the account: by its id, an identity, its email in a code's place or a token that was mailed to it.

@@ -7,10 +7,9 @@ extension SQLStore {
         _ proof: IdentityProof, by session: CallerSession, _ audit: AuditContext
     ) async throws(StoreFault) -> Result<Account, LinkRefusal> {
         try await database.write(locking: .identity(proof.key)) { sql throws(SQLFault) in
-            guard let (open, found) = try sql.lockedSession(session.session), found.id == session.user else {
-                return .failure(.sessionEnded)
-            }
-            var account = found
+            guard var account = try sql.lockedAccount(session.user), let open = try sql.lockedSession(session.session)?.0,
+                open.user == account.id
+            else { return .failure(.sessionEnded) }
             switch try sql.account(of: proof.key) {
             case account.id?: break
             case _?: return .failure(.ofOtherAccount)
@@ -28,9 +27,9 @@ extension SQLStore {
         _ source: IdentitySource, by session: CallerSession, _ ways: SignInWays, _ audit: AuditContext
     ) async throws(StoreFault) -> Result<Void, UnlinkRefusal> {
         try await database.write(locking: .account(session.user)) { sql throws(SQLFault) in
-            guard let (_, account) = try sql.lockedSession(session.session), account.id == session.user else {
-                return .failure(.sessionEnded)
-            }
+            guard let account = try sql.lockedAccount(session.user), let open = try sql.lockedSession(session.session)?.0,
+                open.user == account.id
+            else { return .failure(.sessionEnded) }
             let linked = try sql.identities(of: account.id).map(\.key)
             let leaving = linked.filter { $0.source == source }
             guard !leaving.isEmpty else { return .failure(.notLinked) }

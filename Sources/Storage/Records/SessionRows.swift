@@ -13,18 +13,21 @@ extension SQLTransaction {
         SELECT s.\(sessionColumns.replacing(", ", with: ", s.")), a.\(accountColumns.replacing(", ", with: ", a."))
         FROM sessions s JOIN accounts a ON a.id = s.account WHERE s.id = $1
         """
-    private static let selectBothLocked = selectBoth + " FOR UPDATE OF s"
+    private static let selectLocked = "SELECT \(sessionColumns) FROM sessions WHERE id = $1 FOR UPDATE"
+    private static let selectOwner = selectAccount + "WHERE id = (SELECT account FROM sessions WHERE id = $1)"
 
     /// An open session, locked until the transaction ends, and its account.
     func lockedSession(_ id: UUID) throws(SQLFault) -> (Session, Account)? {
-        try session(id, dialect.lockClause.isEmpty ? Self.selectBoth : Self.selectBothLocked)
+        if dialect.lockClause.isEmpty { return try session(id) }
+        // A statement that waits for a lock reads the other rows as they were before its wait: the account has one of its own.
+        let found = try firsts([SQLStatement(Self.selectLocked, [.id(id)]), SQLStatement(Self.selectOwner, [.id(id)])])
+        guard var session = found[0], var account = found[1] else { return nil }
+        return (try Self.session(&session), try Self.account(&account))
     }
 
     /// An open session and its account.
-    func session(_ id: UUID) throws(SQLFault) -> (Session, Account)? { try session(id, Self.selectBoth) }
-
-    private func session(_ id: UUID, _ statement: String) throws(SQLFault) -> (Session, Account)? {
-        guard var row = try first(statement, [.id(id)]) else { return nil }
+    func session(_ id: UUID) throws(SQLFault) -> (Session, Account)? {
+        guard var row = try first(Self.selectBoth, [.id(id)]) else { return nil }
         return (try Self.session(&row), try Self.account(&row))
     }
 
