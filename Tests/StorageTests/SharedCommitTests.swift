@@ -31,8 +31,7 @@ import Wire
 
     /// How many transactions a PostgreSQL database has committed that wrote.
     private func commits(_ bench: Bench) throws -> Int {
-        guard case .postgres(let url, _) = bench.location, let database = url.split(separator: "/").last else { throw Fault("no server") }
-        return try #require(Int(try PostgresCluster.shared.get().run("SELECT COUNT(*) FROM commit_marks", in: String(database))))
+        try #require(Int(try asked("SELECT COUNT(*) FROM commit_marks", bench)))
     }
 
     /// The sessions of so many accounts, and what became of ending each: the calls are made by tasks on the store's thread, which all
@@ -58,6 +57,50 @@ import Wire
                 return await group.reduce(into: open.map { ($0, nil) }) { all, one in all[one.0].1 = all[one.0].1 ?? one.1 }
             }
         }
+    }
+
+    /// Refreshes the sessions of so many accounts, each on a device with a new name, in one transaction, which asks for them in this order.
+    private func refreshed(_ order: [Int], _ bench: Bench) async throws -> [Session] {
+        let store = try #require(bench.location.open(connections: 1, start: WorkerThread.start))
+        var sessions: [Session] = []
+        for number in order.indices { sessions.append(try #require(try await store.opened("user\(number)@x").session)) }
+        try bench.run(
+            """
+            CREATE TABLE public.seen (number BIGSERIAL, session BYTEA, lock TEXT);
+            CREATE FUNCTION public.see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                INSERT INTO public.seen (session, lock) VALUES (NEW.id, current_setting('lock_timeout'));
+                RETURN NULL;
+            END $$;
+            CREATE TRIGGER see AFTER UPDATE ON tollgate.sessions FOR EACH ROW EXECUTE FUNCTION public.see()
+            """)
+        let open = sessions
+        let verdicts = await withTaskExecutorPreference(store.executor()) {
+            await withTaskGroup(of: RefreshVerdict?.self) { group in
+                for number in order {
+                    var request = RefreshRequest(
+                        session: open[number].id, contract: .dlauth, counter: open[number].counter, rule: RefreshRule(graceSeconds: 30))
+                    request.deviceName = "Phone \(number)"
+                    group.addTask { [request] in try? await store.refresh(request, at(100)).verdict }
+                }
+                return await group.reduce(into: []) { $0.append($1) }
+            }
+        }
+        #expect(verdicts.allSatisfy { $0 == .rotate })
+        return sessions
+    }
+
+    /// The answer of the server of a bench.
+    private func asked(_ statement: String, _ bench: Bench) throws -> String {
+        guard case .postgres(let url, _) = bench.location, let database = url.split(separator: "/").last else { throw Fault("no server") }
+        return try PostgresCluster.shared.get().run(statement, in: String(database))
+    }
+
+    /// A device with a new name is noted after the first step, and waits for the row of its account: so none waits longer than 100 ms.
+    @Test func noStepOfThemWaitsLong() async throws {
+        let bench = try Backend.postgres.bench()
+        defer { bench.end() }
+        _ = try await refreshed(Array(0..<12), bench)
+        #expect(try asked("SELECT COUNT(*), MIN(lock), MAX(lock) FROM public.seen", bench) == "12|100ms|100ms")
     }
 
     private func hasEnded(_ session: Session, _ bench: Bench) async throws -> Bool {

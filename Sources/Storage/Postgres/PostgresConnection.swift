@@ -11,8 +11,6 @@ internal import Wire
     /// that no statement goes on there once its call is answered; a transaction whose gateway has stopped ends before others give up
     /// their waiting for its locks. Set in each transaction: a pooler keeps nothing else for a client.
     private static let limits = settings(lock: 3_000, statement: 4_000, idle: 2_000)
-    /// That of locks.
-    static let lockPatience = limits[0].1
     /// The end of a line that is silent, at both of its ends: probes after 5 s, and 10 s for what was sent.
     private static let keepalives = [
         ("keepalives_idle", "5"), ("keepalives_interval", "2"), ("keepalives_count", "3"), ("tcp_user_timeout", "10000"),

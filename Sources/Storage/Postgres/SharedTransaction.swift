@@ -2,16 +2,15 @@ internal import Accounts
 
 /// Writes that share a transaction over PostgreSQL go through it in steps: what all of them ask next travels in one message.
 extension SQLTransaction {
-    /// A lock that another program keeps must not hold all of them up: then each is made alone. They take their locks in the first step.
-    private static let shortPatience = SQLStatement("SELECT set_config('lock_timeout', $1, true)", [.text("100")])
-    private static let patience = SQLStatement("SELECT set_config('lock_timeout', $1, true)", [.text(PostgresConnection.lockPatience)])
+    /// A lock that another transaction keeps must not hold all of them up, in any step: then each is made alone.
+    private static let shortPatience = SQLStatement("SELECT set_config('lock_timeout', '100', true)")
 
     /// Returns what answers the calls, in their order, once this is committed. Throws if one of the writes fails.
     func runTogether(_ writes: [GatheredWrite]) throws(SQLFault) -> [() -> Void] {
         if writes.count == 1 { return try writes.map { write throws(SQLFault) in try write.run(connection) } }
         let steps = writes.map { SteppedWrite($0, dialect) }
         var open = steps
-        var (before, after) = ([Self.shortPatience], [Self.patience])
+        var before = [Self.shortPatience]
         while true {
             for write in open {
                 try write.step()
@@ -19,8 +18,8 @@ extension SQLTransaction {
             }
             open.removeAll { $0.asked.isEmpty }
             if open.isEmpty { return steps.compactMap(\.answer) }
-            var results = try connection.run(together: before + open.flatMap(\.asked) + after).dropFirst(before.count)
-            (before, after) = ([], [])
+            var results = try connection.run(together: before + open.flatMap(\.asked)).dropFirst(before.count)
+            before = []
             for write in open { write.take(&results) }
         }
     }
