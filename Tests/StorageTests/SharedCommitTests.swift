@@ -48,7 +48,13 @@ import Wire
         return await withTaskExecutorPreference(store.executor()) {
             await withTaskGroup(of: (Int, StoreFault?).self) { group in
                 for (number, session) in open.enumerated() {
-                    group.addTask { (number, await fault { _ = try await store.end(session.id, .signOut, at(Int64(number))) }) }
+                    group.addTask {
+                        let refusal = await fault {
+                            let ended = try await store.end(session.id, .signOut, at(Int64(number)))
+                            if ended == nil { throw StoreFault.failed("it had ended before") }
+                        }
+                        return (number, refusal)
+                    }
                 }
                 group.addTask {
                     last()
@@ -178,6 +184,28 @@ import Wire
         #expect(found.allSatisfy { $0.1 == nil }, "\(found.compactMap(\.1))")
         let events = try await bench.store.auditEvents(of: nil, before: nil, limit: 100).filter { $0.kind == .sessionEnded }
         #expect(Set(events.compactMap(\.session)).count == 12 && events.count == 12)
+    }
+
+    /// The first try after a commit that is still on its way conflicts, which tells nothing of that one: none of them is made again alone.
+    @Test func aConflictDoesNotEndTheDoubt() async throws {
+        let cutter = try CommitCutter(before: try PostgresCluster.shared.get())
+        defer { cutter.end() }
+        let bench = try Bench(url: cutter.url(try PostgresCluster.shared.get().newDatabaseName()))
+        let found = try await ended(12, bench) {
+            try bench.run(
+                """
+                CREATE SEQUENCE public.marks;
+                CREATE FUNCTION public.conflict() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    IF nextval('public.marks') = 1 THEN RAISE 'the first' USING ERRCODE = '40001'; END IF;
+                    RETURN NEW;
+                END $$;
+                CREATE TRIGGER conflicts BEFORE INSERT ON tollgate.commit_marks FOR EACH ROW EXECUTE FUNCTION public.conflict()
+                """)
+            cutter.cutNext(.late)
+        }
+        #expect(cutter.count == 1)
+        #expect(found.allSatisfy { $0.1 == nil }, "\(found.compactMap(\.1))")
+        #expect(try Int(asked("SELECT last_value FROM public.marks", bench)) ?? 0 > 1)
     }
 
     /// More than one transaction has, which wait for a lock that another program keeps over SQLite.

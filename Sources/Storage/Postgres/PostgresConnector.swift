@@ -115,7 +115,12 @@ struct PostgresConnector {
                 switch error {
                 case .failed, .banned: throw error
                 case .busy where doubtful.isEmpty: throw error
-                case .lost, .busy:
+                case .conflict where doubtful.isEmpty:
+                    guard attempt < attempts else { throw error }
+                    // Random backoff, which grows: on a busy server many may meet again. This thread belongs to the pool and may sleep.
+                    usleep(UInt32.random(in: 500...5_000) * UInt32(attempt))
+                    attempt += 1
+                case .lost, .busy, .conflict:
                     if let mark, let value { doubtful.add(mark, value) }
                     if doubtful.isEmpty {
                         guard wasOpen else { throw error }
@@ -123,14 +128,10 @@ struct PostgresConnector {
                     }
                     let end = deadline ?? .now.advanced(by: Self.patience)
                     deadline = end
-                    guard .now < end else { throw error }
-                    // As below, this thread may sleep.
+                    // Neither a conflict nor a busy row: then it would be run again, without the marks that tell whether it took place.
+                    guard .now < end else { throw .lost(error.reason) }
+                    // As above, this thread may sleep.
                     usleep(Self.pause)
-                case .conflict:
-                    guard attempt < attempts else { throw error }
-                    // Random backoff, which grows: on a busy server many may meet again. This thread belongs to the pool and may sleep.
-                    usleep(UInt32.random(in: 500...5_000) * UInt32(attempt))
-                    attempt += 1
                 }
             }
         }
