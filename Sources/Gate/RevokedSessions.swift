@@ -134,14 +134,13 @@ private struct EndTable: @unchecked Sendable {
     }
 
     subscript(session: LimitKey) -> End? {
-        let entry = entry(of: session)
-        guard unsafe words[entry].load(ordering: .acquiring) != 0 else { return nil }
-        return End(word: unsafe words[entry + 2].load(ordering: .relaxed))
+        let (entry, isFound) = entry(of: session)
+        return isFound ? End(word: unsafe words[entry + 2].load(ordering: .relaxed)) : nil
     }
 
     /// Needs a free entry.
     func set(_ end: End, for session: LimitKey) {
-        let entry = entry(of: session)
+        let (entry, _) = entry(of: session)
         unsafe words[entry + 1].store(session.high, ordering: .relaxed)
         unsafe words[entry + 2].store(end.word, ordering: .relaxed)
         unsafe words[entry].store(Self.low(session), ordering: .releasing)
@@ -164,14 +163,13 @@ private struct EndTable: @unchecked Sendable {
 
     private static func low(_ session: LimitKey) -> UInt64 { max(session.low, 1) }
 
-    /// Where the entry of the session is, or the free one for it. There is always a free one.
-    private func entry(of session: LimitKey) -> Int {
+    /// Where the entry of the session is, or the free one for it, which may be another's by the next look. There is always a free one.
+    private func entry(of session: LimitKey) -> (Int, isFound: Bool) {
         var index = Int(truncatingIfNeeded: Self.low(session)) & (size &- 1)
         while true {
             let low = unsafe words[index &* 3].load(ordering: .acquiring)
-            if low == 0 || low == Self.low(session) && (unsafe words[index &* 3 + 1].load(ordering: .relaxed)) == session.high {
-                return index &* 3
-            }
+            if low == 0 { return (index &* 3, false) }
+            if low == Self.low(session), unsafe words[index &* 3 + 1].load(ordering: .relaxed) == session.high { return (index &* 3, true) }
             index = (index &+ 1) & (size &- 1)
         }
     }

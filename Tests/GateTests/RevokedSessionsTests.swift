@@ -40,6 +40,28 @@ import Testing
         #expect(wrong == 0 && list.count == keys.count)
     }
 
+    /// The look-up of a session that has not ended comes to the very entry that another worker fills next.
+    @Test func noLookUpTakesTheEntryOfAnotherSession() async {
+        let lists = (0..<1_000).map { _ in RevocationList() }
+        let (other, keys) = (LimitKey(high: .max, low: 1), (0..<32).map { LimitKey(high: $0, low: 1) })
+        let reading = Task {
+            var wrong = 0
+            for reader in lists.map({ RevokedSessions($0) }) {
+                // Bounded, for the writer may have no thread until this ends.
+                for _ in 0..<10_000 {
+                    if reader.contains(keys[31]) { break }
+                    if reader.contains(other) { wrong += 1 }
+                }
+            }
+            return wrong
+        }
+        for list in lists {
+            var writer = RevokedSessions(list)
+            for key in keys { writer.insert(key, until: 5_000, at: 100) }
+        }
+        #expect(await reading.value == 0)
+    }
+
     @Test func aRevokedSessionIsKeptUntilItsLastTokenExpires() {
         var revoked = RevokedSessions()
         let keys = (0..<10_000).map { LimitKey(high: UInt64($0), low: UInt64($0) &* 0x9E37_79B9_7F4A_7C15) }
