@@ -109,6 +109,17 @@ import Wire
         #expect(try asked("SELECT COUNT(*), MIN(lock), MAX(lock) FROM public.seen", bench) == "12|100ms|100ms")
     }
 
+    /// Writes of several sessions change them in the order of their ids, however they come: so no two lock them against each other.
+    @Test func sessionsAreLockedInOneOrder() async throws {
+        let bench = try Backend.postgres.bench()
+        defer { bench.end() }
+        let sessions = try await refreshed(Array((0..<12).reversed()), bench)
+        try await bench.store.confirm(sessions.reversed().map { ConfirmedPair(session: $0.id, counter: $0.counter + 1) })
+        try await bench.store.saw(sessions.reversed().map { SessionUse(session: $0.id, at: at(200).now) })
+        let ids = sessions.map { "\\x" + $0.id.text.replacing("-", with: "") }
+        #expect(try asked("SELECT session FROM public.seen ORDER BY number", bench).split(separator: "\n").map(String.init) == ids + ids + ids)
+    }
+
     private func hasEnded(_ session: Session, _ bench: Bench) async throws -> Bool {
         let isListed = try await bench.store.endedSessions().contains { $0.id == session.id }
         #expect(try await (bench.store.session(session.id) == nil) == isListed)

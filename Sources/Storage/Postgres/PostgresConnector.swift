@@ -1,5 +1,6 @@
 internal import Glibc
 internal import Synchronization
+internal import Wire
 
 /// State that the threads of a pool share about their server.
 final class PostgresServer: Sendable {
@@ -61,20 +62,21 @@ struct PostgresConnector {
     /// The process at the server of a connection that was given up.
     private var abandoned: ServerProcess?
     /// The writes of the next shared transaction, each of another session.
-    private var waiting: [GatheredWrite] = []
+    private var waiting: [(session: UUID, write: GatheredWrite)] = []
 
     init(server: PostgresServer) { self.server = server }
 
-    /// Adds a write to the next shared transaction.
-    mutating func gather(_ write: GatheredWrite) {
-        waiting.append(write)
+    /// Adds a write of a session to the next shared transaction.
+    mutating func gather(_ write: GatheredWrite, of session: UUID) {
+        waiting.append((session, write))
         if waiting.count == Self.most { commit() }
     }
 
     /// Commits what waits, in one transaction. If one of several writes fails they all conflict, and none of them has taken place.
     mutating func commit() {
         if waiting.isEmpty { return }
-        let writes = waiting
+        // By id, as all batches of sessions, so that no two wait for each other.
+        let writes = waiting.sorted { $0.session < $1.session }.map(\.write)
         waiting = []
         do throws(SQLFault) {
             for answer in try run(isWriting: true, attempts: 1, { sql throws(SQLFault) in try sql.runTogether(writes) }) { answer() }

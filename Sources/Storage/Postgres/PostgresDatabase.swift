@@ -42,8 +42,8 @@ final class PostgresDatabase: SQLDatabase {
         locking row: LockedRow?, isDurable: Bool, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
         try await rows.run(row, account: accountRow) { () async throws(StoreFault) -> Value in
-            if case .session = row {
-                let outcome = await pool.together(body) { $0.gather($1) }
+            if case .session(let session) = row {
+                let outcome = await pool.together(body) { $0.gather($1, of: session) }
                 // Where those that share it conflict, or one of them fails, each is made alone.
                 if case .failure(.conflict) = outcome {} else { return try outcome.mapError { StoreFault($0) }.get() }
             }

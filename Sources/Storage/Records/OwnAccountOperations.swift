@@ -52,12 +52,13 @@ extension SQLStore {
 
     package func saw(_ uses: [SessionUse]) async throws(StoreFault) {
         try await database.write(isDurable: false) { sql throws(SQLFault) in
-            for use in uses {
-                try sql.change(
-                    .unlogged,
+            // As `confirm`.
+            let updates = uses.sorted { $0.session < $1.session }.map { use in
+                SQLStatement(
                     "UPDATE sessions SET seen_at = $2 WHERE id = $1 AND last_used_at < $2 AND (seen_at IS NULL OR seen_at < $2)",
                     [.id(use.session), .time(use.at)])
             }
+            _ = try sql.firsts(updates)
         }
     }
 

@@ -26,11 +26,13 @@ extension SQLStore {
 
     package func confirm(_ pairs: [ConfirmedPair]) async throws(StoreFault) {
         try await database.write { sql throws(SQLFault) in
-            for pair in pairs {
-                try sql.change(
-                    .unlogged, "UPDATE sessions SET is_confirmed = 1 WHERE id = $1 AND counter = $2 AND is_confirmed = 0",
+            // By id, as all batches of sessions, so that no two wait for each other; in one message, so that the rows are held briefly.
+            let updates = pairs.sorted { $0.session < $1.session }.map { pair in
+                SQLStatement(
+                    "UPDATE sessions SET is_confirmed = 1 WHERE id = $1 AND counter = $2 AND is_confirmed = 0",
                     [.id(pair.session), .counter(pair.counter)])
             }
+            _ = try sql.firsts(updates)
         }
     }
 
