@@ -186,6 +186,14 @@ import Wire
         }
     }
 
+    /// How many calls of a gateway wait for a lock.
+    private static func waiting(_ database: String) -> String {
+        """
+        SELECT COUNT(*) FROM pg_stat_activity
+        WHERE datname = '\(database)' AND application_name = 'tollgate' AND wait_event_type = 'Lock'
+        """
+    }
+
     /// One user's retries take a share of the connections, which stay a pool; others are served.
     @Test func aLockedRowStopsItsAccountAlone() async throws {
         let cluster = try PostgresCluster.shared.get()
@@ -226,11 +234,12 @@ import Wire
             UPDATE tollgate.accounts SET password_carried_at = \(at(5).now.microseconds), tier = 'gold', tier_version = tier_version + 1
             """)
         defer { holder.end() }
-        let waiting =
-            "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = '\(database)' AND application_name = 'tollgate' AND wait_event_type = 'Lock'"
         async let linked = store.link(proof, by: caller, at(9))
         async let refreshed = store.refresh(session, 1, at: 9)
-        for _ in 0..<100 where try cluster.run(waiting) == "2" { break }
+        for _ in 0..<100 {
+            if try cluster.run(Self.waiting(database)) == "2" { break }
+            await Task.yield()
+        }
         holder.end(committing: true)
         #expect(try await linked.refusal == nil)
         let account = try #require(try await store.account(caller.user))
@@ -255,8 +264,6 @@ import Wire
         }
         let holder = try Holder(cluster, database, "SELECT * FROM tollgate.accounts WHERE email_key = 'ada@x' FOR UPDATE")
         defer { holder.end() }
-        let waiting =
-            "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = '\(database)' AND application_name = 'tollgate' AND wait_event_type = 'Lock'"
         try await withThrowingTaskGroup(of: Bool.self) { group in
             for number: UInt8 in 1...3 {
                 for _ in 0..<4 {
@@ -274,7 +281,7 @@ import Wire
             var most = 0
             for _ in 0..<8 {
                 _ = try await store.openSession(newSession(), of: bob, at(2))
-                most = max(most, try #require(Int(cluster.run(waiting))))
+                most = max(most, try #require(Int(cluster.run(Self.waiting(database)))))
                 try await Task.sleep(for: .milliseconds(50))
             }
             #expect((1...2).contains(most), "of eight connections")

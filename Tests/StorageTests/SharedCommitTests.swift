@@ -117,7 +117,8 @@ import Wire
         try await bench.store.confirm(sessions.reversed().map { ConfirmedPair(session: $0.id, counter: $0.counter + 1) })
         try await bench.store.saw(sessions.reversed().map { SessionUse(session: $0.id, at: at(200).now) })
         let ids = sessions.map { "\\x" + $0.id.text.replacing("-", with: "") }
-        #expect(try asked("SELECT session FROM public.seen ORDER BY number", bench).split(separator: "\n").map(String.init) == ids + ids + ids)
+        #expect(
+            try asked("SELECT session FROM public.seen ORDER BY number", bench).split(separator: "\n").map(String.init) == ids + ids + ids)
     }
 
     private func hasEnded(_ session: Session, _ bench: Bench) async throws -> Bool {
