@@ -102,6 +102,29 @@ import Testing
         #expect(try page.complaints() == [])
     }
 
+    /// Else the factor would be added although the user has cancelled it, and no backup codes made.
+    @Test func aCodeOnItsWayCannotBeCancelled() throws {
+        try page.open("http://127.0.0.1:\(gateway.port)/web/")
+        try page.wait("!document.getElementById('sign-in').hidden")
+        try page.click("a[href='#register']")
+        try page.wait("!document.getElementById('register').hidden")
+        try submit("register")
+        try page.click("#add-factor")
+        try page.wait("document.getElementById('code-dialog').open")
+        let secret = try page.text("#secret .code").replacing(" ", with: "")
+        // The request waits until the test lets it go.
+        try page.run("window.send = fetch, 0")
+        try page.run("fetch = async (...all) => { await new Promise((go) => window.go = go); return send(...all) }, 0")
+        try enter(try code(secret))
+        try page.wait("window.go !== undefined")
+        try page.click("#code-cancel")
+        for _ in 0..<2 { try page.press("Escape") }
+        #expect(try isOpen("code-dialog"))
+        try page.run("fetch = window.send, window.go()")
+        try page.wait("document.getElementById('backup-dialog').open")
+        #expect(try !isOpen("code-dialog") && page.complaints() == [])
+    }
+
     /// The account is deleted by the code that the user is asked for.
     @Test func aCodeOfTheAppIsAskedForBeforeTheAccountIsDeleted() throws {
         try page.open("http://127.0.0.1:\(gateway.port)/web/")

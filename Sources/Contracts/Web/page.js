@@ -193,9 +193,14 @@ function askForCode(title, text, send, { secret = "", uri = "" } = {}) {
   input.focus();
   return new Promise((resolve, reject) => {
     const busy = form.querySelector(".primary");
+    const isBusy = () => busy.getAttribute("aria-busy") === "true";
+    // A code on its way cannot be taken back. Browsers close a dialog by a second Escape although its `cancel` is prevented.
+    find("code-cancel").onclick = () => { if (!isBusy()) dialog.close(); };
+    dialog.oncancel = (event) => { if (isBusy()) event.preventDefault(); };
+    dialog.onkeydown = (event) => { if (event.key === "Escape" && isBusy()) event.preventDefault(); };
     form.onsubmit = async (event) => {
       event.preventDefault();
-      if (busy.getAttribute("aria-busy") === "true") return;
+      if (isBusy()) return;
       if (input.value.trim() === "") return mark(input, "Enter a code.");
       busy.setAttribute("aria-busy", "true");
       try {
@@ -511,7 +516,6 @@ prepareCall(find("add-passkey"), addPasskey);
 prepareCall(find("add-factor"), addFactor);
 prepareCall(find("renew-codes"), makeBackupCodes);
 find("code").addEventListener("input", () => mark(find("code"), ""));
-find("code-cancel").addEventListener("click", () => find("code-dialog").close());
 find("backup-close").addEventListener("click", () => find("backup-dialog").close());
 find("backup-dialog").addEventListener("close", () => {
   find("backup-codes").replaceChildren();
