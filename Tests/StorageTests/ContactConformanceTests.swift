@@ -492,6 +492,7 @@ import Wire
         for (seconds, proof) in [(30, ContactProof.signIn(caller: user)), (40, .link(caller: user))] {
             let proven = try await prove("a@x", proof, at: Int64(seconds))
             #expect(proven.session?.id == id && proven.session?.signedInAt == at(Int64(seconds)).now)
+            #expect(proven.session?.lastUsedAt == at(Int64(seconds)).now, "its new tokens count")
             #expect(try await store.session(id)?.session == proven.session)
         }
         // An address that the account only gets, and one that it got so.

@@ -169,6 +169,37 @@ import Wire
         #expect(try await store.session(theirs.session)?.session?.signedInAt == at(10).now)
     }
 
+    /// No user who has just signed in is signed out for lack of use, or because the session was near its end.
+    @Test(arguments: Backend.allCases)
+    func aSessionThatASignInRenewsStaysOpenAsAfterARefresh(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let ada = try await opened(store, "a", newID())
+        let (user, mine) = (ada.account.id, try caller(ada))
+        func signIn(_ seconds: Int64, _ present: WireID, _ contract: ContractID) async throws -> Session {
+            let outcome = try await store.signIn(
+                passkey("a", of: user), spending: proof("\(contract) \(seconds)"), session: newSession(contract),
+                present: CallerSession(user: user, session: present), at(seconds))
+            return try #require(outcome.get().session)
+        }
+        let month: Int64 = 30 * 86_400
+        let renewed = try await signIn(month, mine.session, .dlauth)
+        #expect(renewed.id == mine.session && renewed.lastUsedAt == at(month).now && renewed.deadline == at(2 * month).now)
+        #expect(try await store.session(renewed.id)?.session == renewed)
+        // Those whose end is fixed are renewed as long as they outlast the new access token: 7 days of the 30, and never.
+        let fixed = try #require(await store.openSession(newSession(.password), of: user, at(10))?.session)
+        let last = month + 10 - 7 * 86_400
+        let kept = try await signIn(last, fixed.id, .password)
+        #expect(kept.id == fixed.id && kept.lastUsedAt == at(last).now && kept.deadline == fixed.deadline)
+        #expect(try await store.session(fixed.id)?.session == kept)
+        let single = try #require(await store.openSession(newSession(.apple), of: user, at(last))?.session)
+        for (before, contract) in [(fixed, ContractID.password), (single, .apple)] {
+            let next = try await signIn(last + 1, before.id, contract)
+            #expect(next.id != before.id && next.deadline > before.deadline)
+        }
+    }
+
     /// As with an email that a session adds: a thief of an old session gets no newer sign-in, and no second factor.
     @Test(arguments: Backend.allCases)
     func aPasskeyOfAnOldSessionCarriesItsSignIn(_ backend: Backend) async throws {

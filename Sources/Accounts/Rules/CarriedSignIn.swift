@@ -64,9 +64,18 @@ extension Session {
     }
 
     /// When its user has signed in once they prove a credential again.
-    package func signInRenewed(by carried: WallTime?, at now: WallTime) -> WallTime? {
+    private func signInRenewed(by carried: WallTime?, at now: WallTime) -> WallTime? {
         guard let carried else { return now }
         return carried == CarriedSignIns.unknown ? signedInAt : max(signedInAt ?? carried, min(carried, now))
+    }
+
+    /// Its user proves a credential again, and gets new tokens as by a refresh. Returns `idleSeconds` if they extend the session.
+    package mutating func renewSignIn(by carried: WallTime?, at now: WallTime, idleSeconds: Int64) -> Int64? {
+        signedInAt = signInRenewed(by: carried, at: now)
+        lastUsedAt = now
+        guard contract.sessionPolicy.refresh == .rotating else { return nil }
+        idleDeadline = now.advanced(seconds: idleSeconds)
+        return idleSeconds
     }
 }
 

@@ -116,6 +116,7 @@ extension AccountContext {
         var session = NewSession(
             id: newID(now), contract: contract, device: caller?.device.flatMap(PlainText.label), address: caller?.address,
             idleSeconds: policies[contract].idleSeconds)
+        session.accessSeconds = policies[contract].accessSeconds
         session.bound = sessionBound
         session.deviceKey = policies[contract].deviceKey == .off ? nil : caller?.deviceKey
         session.deviceName = caller?.deviceName.flatMap(PlainText.deviceName)

@@ -144,8 +144,8 @@ package struct Passkeys: Sendable {
         }
     }
 
-    /// Signs in the user of the passkey that an answer is of: renews `present`, if that is the user's session of the contract, and else opens
-    /// another.
+    /// Signs in the user of the passkey that an answer is of: renews `present`, if that is the user's session of the contract and lasts
+    /// long enough, and else opens another.
     package func signIn(
         _ credential: [UInt8], contract: ContractID, present: CallerSession?, caller: Caller
     ) async throws(Fault) -> SignedIn {

@@ -58,7 +58,7 @@ package struct TokenMint: Sendable {
             refresh: try refresh(session))
     }
 
-    /// `exp` of the access token that was issued when the session was opened or last refreshed.
+    /// `exp` of the access token that was issued when the session was opened or last refreshed, or its user signed in again.
     func accessExpiry(of session: Session, storeSkew: Int64) -> Int64 {
         session.lastUsedAt.ahead(by: storeSkew).seconds + policies[session.contract].accessSeconds
     }

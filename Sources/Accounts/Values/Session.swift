@@ -21,7 +21,7 @@ package struct Session: Sendable, Equatable {
     package var signedInAt: WallTime?
     /// When its user proved the second factor last; nil if that was never, or counts no more.
     package var factorAt: WallTime?
-    /// When it was opened or last refreshed.
+    /// When it was opened or last refreshed, or its user signed in again.
     package var lastUsedAt: WallTime
     /// When a gateway last saw its access token, to the minute; nil if none did, or it was before `lastUsedAt`.
     package var seenAt: WallTime?
@@ -104,6 +104,8 @@ package struct NewSession: Sendable, Equatable {
     package let address: IPAddress?
     /// `SessionPolicy.idleSeconds` in force.
     package let idleSeconds: Int64
+    /// `SessionPolicy.accessSeconds` in force.
+    package var accessSeconds: Int64
     package var signIn = SignInTime.opening
     /// When its user proved two factors at once, as by a passkey that verifies its user; nil for a sign-in by one.
     package var factorAt: WallTime?
@@ -119,6 +121,7 @@ package struct NewSession: Sendable, Equatable {
         self.device = device
         self.address = address
         self.idleSeconds = idleSeconds ?? contract.sessionPolicy.idleSeconds
+        accessSeconds = contract.sessionPolicy.accessSeconds
     }
 }
 

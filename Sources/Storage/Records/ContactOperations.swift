@@ -33,7 +33,10 @@ extension SQLStore {
             var signIn = SignIn(account: account, session: nil, ended: ended)
             let carried = audit.carried(by: redemption.recipient, of: account)
             if let kept, kept.user == account.id, kept.contract == redemption.session.contract {
-                signIn.session = verdict.isSignIn(by: redemption.proof) ? try sql.renewSignIn(of: kept, by: carried, at: audit.now) : kept
+                signIn.session = kept
+                if verdict.isSignIn(by: redemption.proof) {
+                    signIn.session = try sql.renewSignIn(of: kept, as: redemption.session, by: carried, at: audit.now)
+                }
             } else {
                 signIn.session = try sql.open(redemption.session.signed(by: carried), of: &signIn.account, audit)
                 try sql.log(.signedIn, account.id, audit, session: redemption.session.id, detail: "code")

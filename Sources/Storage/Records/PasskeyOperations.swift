@@ -110,18 +110,19 @@ extension SQLStore {
 
 extension SQLTransaction {
     /// The session with which a user sends a sign-in, renewed by it; nil unless it is open, of the account and contract, and bound to the key
-    /// that the request proves, if any.
+    /// that the request proves, if any. One whose end is fixed must last as long as the new access token.
     fileprivate func renewed(
         _ present: CallerSession?, by new: NewSession, carried: WallTime?, of account: Account, _ audit: AuditContext
     ) throws(SQLFault) -> Session? {
         guard let present, var open = try lockedSession(present.session)?.0, open.user == account.id, open.contract == new.contract,
-            open.deviceKey == new.deviceKey, audit.now < open.deadline
+            open.deviceKey == new.deviceKey, audit.now < open.deadline,
+            open.maxDeadline.map({ audit.now.advanced(seconds: new.accessSeconds) <= $0 }) ?? true
         else { return nil }
         if let factorAt = new.factorAt {
             open.factorAt = factorAt
             try logFactor(of: open.id, at: factorAt)
         }
-        return try renewSignIn(of: open, by: carried, at: audit.now)
+        return try renewSignIn(of: open, as: new, by: carried, at: audit.now)
     }
 
     fileprivate func passkey(_ credentialID: [UInt8]) throws(SQLFault) -> Passkey? {

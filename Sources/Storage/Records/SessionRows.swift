@@ -131,15 +131,22 @@ extension SQLTransaction {
             ])
     }
 
-    /// The user of an open session has signed in again.
-    func renewSignIn(of session: Session, by carried: WallTime?, at now: WallTime) throws(SQLFault) -> Session {
-        let time = session.signInRenewed(by: carried, at: now)
+    /// The user of an open session has signed in again, which would else have opened `new`. It stays open as after a refresh.
+    func renewSignIn(of session: Session, as new: NewSession, by carried: WallTime?, at now: WallTime) throws(SQLFault) -> Session {
+        var session = session
+        let idle = session.renewSignIn(by: carried, at: now, idleSeconds: new.idleSeconds)
         let changed = try change(
-            .unlogged, "UPDATE sessions SET signed_in_at = $2 WHERE id = $1", [.id(session.id), .time(time)])
+            .unlogged,
+            """
+            UPDATE sessions SET signed_in_at = $2, last_used_at = $3, idle_deadline = \(Self.noEarlierThanSweep("$4", after: "$5"))
+            WHERE id = $1
+            """,
+            [
+                .id(session.id), .time(session.signedInAt), .time(session.lastUsedAt), .time(session.idleDeadline),
+                idle.map { .integer($0 * 1_000_000) } ?? .null,
+            ])
         // If it has ended meanwhile the transaction is retried, and finds no caller.
         guard changed == 1 else { throw .conflict }
-        var session = session
-        session.signedInAt = time
         return session
     }
 
