@@ -19,7 +19,8 @@ import Testing
         }
     }
 
-    private var problem: String? { records.problem(findingAll: record, random: 7) }
+    private var lateness: DNSRecords.Lateness? { records.problem(findingAll: record, random: 7, within: 60_000) }
+    private var problem: String? { lateness?.text }
 
     @Test func theServerThatLacksItIsNamed() {
         #expect(problem == "the name server ns.example.org does not have the record _acme-challenge.example.org")
@@ -40,6 +41,30 @@ import Testing
         }
         first.change { $0.names["example.org"] = nil }
         #expect(problem == "the DNS server 127.0.0.1 does not name the name servers of example.org")
-        #expect(DNSRecords.program("/nonexistent").problem(findingAll: record, random: 7) == nil)
+        #expect(DNSRecords.program("/nonexistent").problem(findingAll: record, random: 7, within: 60_000) == nil)
+    }
+
+    /// Waiting does not help for a server that does not answer at all. It does for one that answers that the name does not exist.
+    @Test func aSilentServerIsToldFromOneThatLacksTheRecord() {
+        first.change { $0.names["_acme-challenge.example.org"] = [.text("digest")] }
+        #expect(lateness == .init("the name server ns2.example.org does not have the record _acme-challenge.example.org"))
+        second.change { $0.isSilent = true }
+        #expect(lateness == .init("the name server ns2.example.org does not answer", isSilence: true))
+        first.change {
+            $0.names["example.org"] = [.server("ns2.example.org"), .server("ns.example.org")]
+            $0.names["_acme-challenge.example.org"] = nil
+        }
+        #expect(lateness == .init("the name server ns.example.org does not have the record _acme-challenge.example.org"))
+        first.change { $0.isSilent = true }
+        #expect(lateness?.isSilence == true)
+    }
+
+    /// It would hold the order up for as long as it likes.
+    @Test func aServerThatTricklesItsAnswerIsNotWaitedFor() {
+        for server in [first, second] { server.change { $0.names["_acme-challenge.example.org"] = [.text("digest")] } }
+        second.change { $0.pause = 5 }
+        #expect(lateness == nil)
+        // Its answer has more than 50 bytes.
+        #expect(records.problem(findingAll: record, random: 7, within: 150)?.isSilence == true)
     }
 }

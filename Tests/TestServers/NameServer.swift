@@ -27,6 +27,8 @@ public final class NameServer: Sendable {
         public var names: [String: [Record]] = [:]
         /// Answers nothing at all.
         public var isSilent = false
+        /// Milliseconds before each byte of an answer over TCP; 0 sends them at once.
+        public var pause: UInt32 = 0
         public var questions = 0
 
         public init() {}
@@ -47,7 +49,9 @@ public final class NameServer: Sendable {
         (datagrams, listener, self.port) = try Self.bindBoth(address, port)
         listen(listener, 16)
         Thread.detachNewThread { [weak self, datagrams] in Self.answerDatagrams(datagrams) { self?.answer($0, limit: 512) } }
-        Thread.detachNewThread { [weak self, listener] in Self.answerStreams(listener) { self?.answer($0, limit: 65_535) } }
+        Thread.detachNewThread { [weak self, listener] in
+            Self.answerStreams(listener, { self?.pause ?? 0 }) { self?.answer($0, limit: 65_535) }
+        }
     }
 
     deinit {
@@ -60,6 +64,8 @@ public final class NameServer: Sendable {
     public func change(_ body: (inout Zone) -> Void) { lock.withLock { body(&state) } }
 
     public var questions: Int { lock.withLock { state.questions } }
+
+    private var pause: UInt32 { lock.withLock { state.pause } }
 
     /// A port that is free for UDP may be taken for TCP: then another is tried, unless one is asked for.
     private static func bindBoth(_ address: UInt32, _ port: UInt16) throws -> (Int32, Int32, UInt16) {
@@ -111,7 +117,7 @@ public final class NameServer: Sendable {
         close(descriptor)
     }
 
-    private static func answerStreams(_ listener: Int32, _ answer: ([UInt8]) -> [UInt8]?) {
+    private static func answerStreams(_ listener: Int32, _ pause: () -> UInt32, _ answer: ([UInt8]) -> [UInt8]?) {
         var room = [UInt8](repeating: 0, count: 4_096)
         while true {
             let connection = accept(listener, nil, nil)
@@ -120,7 +126,11 @@ public final class NameServer: Sendable {
             let count = recv(connection, &room, room.count, 0)
             if count > 2, let bytes = answer(Array(room[2..<count])) {
                 let framed = [UInt8(bytes.count >> 8), UInt8(bytes.count & 255)] + bytes
-                _ = send(connection, framed, framed.count, Int32(MSG_NOSIGNAL))
+                let milliseconds = pause()
+                for piece in milliseconds == 0 ? [framed] : framed.map({ [$0] }) {
+                    usleep(milliseconds * 1_000)
+                    guard send(connection, piece, piece.count, Int32(MSG_NOSIGNAL)) > 0 else { break }
+                }
             }
             close(connection)
         }

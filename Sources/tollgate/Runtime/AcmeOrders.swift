@@ -283,8 +283,10 @@ final class AcmeOrders: Sendable {
                 let problem = try await present(challenge, settings)
                 if problem == nil, challenge.kind == .dns, let records = settings.acmeDNS {
                     guard try await takeLease(for: Self.recordSeconds) else { break steps }
-                    lateness = await DNSRecords(records).spread(challenge)
-                    if let lateness { health.log.warning("a record is late", ("name", challenge.name), ("detail", lateness)) }
+                    if let late = await DNSRecords(records).spread(challenge) {
+                        health.log.warning("a record is late", ("name", challenge.name), ("detail", late))
+                        lateness = late
+                    }
                 }
                 step = problem.map { .failed(AcmeFailure(.here, $0)) } ?? order.presented()
             case .pause(let milliseconds):
