@@ -53,10 +53,13 @@ final class AttemptCounts: AttemptLimiter {
 
     func mark(_ bucket: AttemptBucket) async { _ = await verdict([bucket]) }
 
-    /// Whether a proof of a device key was not used before. While Redis is away each gateway knows its own; nil where that is not enough.
+    /// Whether a proof of a device key was not used before. While Redis is away each gateway knows its own; nil where that is not enough:
+    /// then it stays as it was.
     func spend(_ proof: UInt128, onlyShared: Bool) async -> Bool? {
         guard case .admitted(let charges) = await verdict([AttemptBucket(.deviceProofs, String(proof, radix: 36))]) else { return false }
-        return onlyShared && charges[0].sharedAt == nil ? nil : true
+        guard onlyShared, charges[0].sharedAt == nil else { return true }
+        refund(charges)
+        return nil
     }
 
     func refund(_ charges: [AttemptCharge]) {
