@@ -117,9 +117,7 @@ package struct CatalogueEndpoint: Sendable {
             nonce = called.proof.nonce
             return try await handler(services, called).giving(nonce)
         } catch {
-            var failure = error
-            failure.nonce = failure.nonce ?? nonce
-            return failure.response(in: dialect, requestID: request.requestID)
+            return error.giving(nonce).response(in: dialect, requestID: request.requestID)
         }
     }
 }
@@ -130,6 +128,15 @@ extension LocalResponse {
         var response = self
         if let nonce { response.fields.append((name: "DPoP-Nonce", value: nonce)) }
         return response
+    }
+}
+
+extension Failure {
+    /// With a newer nonce for proofs, unless it brings one itself.
+    func giving(_ nonce: String?) -> Failure {
+        var failure = self
+        failure.nonce = failure.nonce ?? nonce
+        return failure
     }
 }
 

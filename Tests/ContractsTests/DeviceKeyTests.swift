@@ -281,6 +281,17 @@ struct Device {
         #expect(renewed.outcome.text == "200 \(device.thumbprint)" && second != first)
         let last = try await given(app.refreshing, #"{"\#(app.member)":"\#(token)"}"#, second)
         #expect(last.outcome.text == "200 \(device.thumbprint)" && last.nonce == nil)
+        // So is one whose passkey, or token, does not count.
+        let refusals = [
+            ("/account/passkeys/authentication/verify", #"{"contract":"\(app.contract.name)"}"#), (app.refreshing, "{}"),
+            ("/oauth/token", "grant_type=refresh_token&refresh_token=x"),
+        ]
+        for (path, body) in refusals {
+            for (sent, expected) in [(first, second), (second, nil)] {
+                let refused = try await given(path, body, sent)
+                #expect(refused.outcome.text.hasPrefix("4") && refused.nonce == expected, "\(path)")
+            }
+        }
     }
 
     /// A flood of proofs that do not hold is refused before any signature is looked at: then so is one that would hold.

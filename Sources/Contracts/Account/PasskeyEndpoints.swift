@@ -45,7 +45,7 @@ struct PasskeyEndpoints: AccountCalls {
                 }
                 return try await answer(call)().giving(call.request.proof.nonce)
             } catch {
-                return error.response(in: call.dialect, requestID: request.sent.requestID)
+                return error.giving(call.request.proof.nonce).response(in: call.dialect, requestID: request.sent.requestID)
             }
         }
     }

@@ -37,10 +37,10 @@ package struct OAuthEndpoints: Sendable {
             } catch {
                 switch error {
                 case .refused(.invalid), .refused(.expired):
-                    throw Failure(400, "invalid_grant", "The refresh token is invalid, spent or expired.")
+                    throw Failure(400, "invalid_grant", "The refresh token is invalid, spent or expired.").giving(proven.nonce)
                 case .refused(.unproven(.missing)): throw refusal(proven.refusal ?? .fault(.missing))
                 case .refused(.unproven(let fault)): throw refusal(.fault(fault))
-                case .failed(let failure): throw Failure(failure, in: OAuthForm.dialect)
+                case .failed(let failure): throw Failure(failure, in: OAuthForm.dialect).giving(proven.nonce)
                 }
             }
         }
@@ -87,7 +87,7 @@ package struct OAuthEndpoints: Sendable {
             do throws(AccountFailure) {
                 outcome = try await revocation.revoke(token, caller: caller) { judge.read($0) }
             } catch {
-                throw Failure(error, in: OAuthForm.dialect)
+                throw Failure(error, in: OAuthForm.dialect).giving(proven.nonce)
             }
             switch outcome {
             // A client cannot do more about a token that does not count (RFC 7009 §2.2).
@@ -97,7 +97,7 @@ package struct OAuthEndpoints: Sendable {
                 }.giving(proven.nonce)
             case .unproven: throw refusal(.fault(caller.deviceKey == nil ? .missing : .otherKey))
             case .unsupported:
-                throw Failure(400, "unsupported_token_type", "The token belongs to no session here that it could end.")
+                throw Failure(400, "unsupported_token_type", "The token belongs to no session here that it could end.").giving(proven.nonce)
             }
         }
     }
