@@ -8,7 +8,7 @@ import Wire
 struct ContractRequest: Sendable {
     var caller: Caller
     /// Set where the endpoint takes proofs.
-    var proof = ProvenKey() { didSet { caller.deviceKey = proof.key } }
+    var proof = ProvenKey() { didSet { proof.identify(&caller) } }
     let sent: LocalRequest
     private let body: RequestObject
     let dialect: Dialect

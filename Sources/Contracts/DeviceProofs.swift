@@ -22,6 +22,16 @@ struct ProvenKey: Sendable {
     var refusal: DeviceProofs.Refusal?
     /// The nonce for the next proof, if it is another than that of this one.
     var nonce: String?
+
+    /// Gives a caller the key, or says that its proof could not be judged.
+    func identify(_ caller: inout Caller) {
+        caller.deviceKey = key
+        caller.hasUnjudgedProof =
+            switch refusal {
+            case .fault(.nonce), .tooMany, .unavailable: true
+            case .fault, nil: false
+            }
+    }
 }
 
 /// Verifies proofs of device keys at the endpoints that open sessions or take their tokens. Any thread.

@@ -63,6 +63,8 @@ package struct Caller: Sendable {
     package var languages: String?
     /// The key of its device, of which the request had a valid proof.
     package var deviceKey: KeyThumbprint?
+    /// Whether the request had a proof that could not be judged, for want of a nonce or of room.
+    package var hasUnjudgedProof = false
 
     package init(address: IPAddress?, device: String?, deviceName: String? = nil, languages: String? = nil) {
         self.address = address

@@ -73,7 +73,7 @@ package struct Sessions: Sendable {
         let audit = context.audit(caller)
         var named = request
         named.deviceName = caller.deviceName.flatMap(PlainText.deviceName)
-        named.deviceKey = caller.deviceKey
+        (named.deviceKey, named.hasUnjudgedProof) = (caller.deviceKey, caller.hasUnjudgedProof)
         named.keyUse = context.policies[request.contract].deviceKey
         let request = named
         let outcome: RefreshOutcome

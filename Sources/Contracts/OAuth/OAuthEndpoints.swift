@@ -51,7 +51,7 @@ package struct OAuthEndpoints: Sendable {
         var caller = Caller(request)
         let proven: ProvenKey
         do throws(DeviceProofs.Refusal) { proven = try await proofs.key(of: request, use) } catch { throw refusal(error) }
-        caller.deviceKey = proven.key
+        proven.identify(&caller)
         return (caller, proven)
     }
 

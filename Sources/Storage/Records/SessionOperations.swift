@@ -14,7 +14,7 @@ extension SQLStore {
                 return .issued(SignIn(account: account, session: next), verdict)
             case .refuse(let refusal):
                 if refusal == .ahead { try sql.log(.refreshAhead, account.id, audit, session: session.id) }
-                if case .unproven = refusal { try sql.noteUnproven(session, of: account, audit) }
+                if case .unproven = refusal, !request.hasUnjudgedProof { try sql.noteUnproven(session, of: account, audit) }
                 return .refused(refusal)
             case .reuse:
                 guard let ended = try sql.end(session.id, .refreshReuse, at: audit.now) else { throw .conflict }
