@@ -112,12 +112,27 @@ package struct CatalogueEndpoint: Sendable {
         let dialect = contract.map(Dialect.init) ?? dialect
         var nonce: String?
         do throws(Failure) {
-            var called = try ContractRequest(request, in: dialect, readsBody: !isForServers)
-            if proof != .none { called.proof = try await services.deviceKey(of: request, proof, owner.contract, in: dialect) }
+            let sent = try ContractRequest(request, in: dialect, readsBody: !isForServers)
+            var called = sent
+            if proof != .none {
+                called.proof = try await services.deviceKey(of: request, proof, owner.contract, in: dialect) { isOwn(sent, services) }
+            }
             nonce = called.proof.nonce
             return try await handler(services, called).giving(nonce)
         } catch {
             return error.giving(nonce).response(in: dialect, requestID: request.requestID)
+        }
+    }
+
+    /// Whether a request that takes the tokens of sessions has one of this gateway: in its body, or one that the gate has verified.
+    private func isOwn(_ request: ContractRequest, _ services: ContractServices) -> Bool {
+        guard case .refresh = proof else { return false }
+        guard let contract = owner.contract else { return request.sent.caller != nil }
+        do throws(Failure) {
+            let token = try request.text(Catalogue.contract(contract).refreshMember)
+            return token.flatMap(services.sessions.session(ofOwnRefreshToken:)) != nil
+        } catch {
+            return false
         }
     }
 }

@@ -69,21 +69,24 @@ package struct DeviceProofs: Sendable {
         self.spend = spend
     }
 
-    /// The key of which the request has a valid proof, if any. Where keys are off, a proof that is none counts as left out.
-    func key(of request: LocalRequest, _ use: DeviceKeyUse) async throws(Refusal) -> ProvenKey {
+    /// The key of which the request has a valid proof, if any. Where keys are off, a proof that is none counts as left out. `isOwn`: whether the
+    /// request has a token of this gateway, which is asked once too many proofs from its address did not hold.
+    func key(of request: LocalRequest, _ use: DeviceKeyUse, isOwn: () -> Bool) async throws(Refusal) -> ProvenKey {
         let sent = request.fields.filter { $0.name.lowercased() == "dpop" }.map(\.value)
         guard !sent.isEmpty else { return ProvenKey() }
-        do throws(Refusal) { return try await judged(sent, request) } catch {
+        do throws(Refusal) { return try await judged(sent, request, isOwn) } catch {
             guard use == .off else { throw error }
             return ProvenKey(refusal: error)
         }
     }
 
-    /// The address is charged before the signature is looked at, and gets it back for a proof that holds.
-    private func judged(_ sent: [String], _ request: LocalRequest) async throws(Refusal) -> ProvenKey {
+    /// The address is charged before the signature is looked at, and gets it back for a proof that holds. It does not refuse a token of this
+    /// gateway: others behind it could keep sessions from their owners.
+    private func judged(_ sent: [String], _ request: LocalRequest, _ isOwn: () -> Bool) async throws(Refusal) -> ProvenKey {
         let charges: [AttemptCharge]
         switch await limiter.charge([AttemptBucket(.addressProofs, request.client)]) {
         case .admitted(let found): charges = found
+        case .refused where isOwn(): charges = []
         case .refused(let refusals): throw .tooMany(retryAfterSeconds: refusals.longest)
         }
         guard sent.count == 1 else { throw .fault(.repeated) }
@@ -147,12 +150,13 @@ package struct DeviceProofs: Sendable {
 
 extension ContractServices {
     /// The key of which a request has a proof. Throws for a proof that does not count, and for none where sign-ins of the contract need one.
+    /// `isOwn` is as in `DeviceProofs.key`.
     func deviceKey(
-        of request: LocalRequest, _ use: ProofUse, _ contract: ContractID?, in dialect: Dialect
+        of request: LocalRequest, _ use: ProofUse, _ contract: ContractID?, in dialect: Dialect, isOwn: () -> Bool = { false }
     ) async throws(Failure) -> ProvenKey {
         let policy = contract.map { sessions.deviceKeyUse(of: $0) } ?? .offered
         do throws(DeviceProofs.Refusal) {
-            let proven = try await proofs.key(of: request, policy)
+            let proven = try await proofs.key(of: request, policy, isOwn: isOwn)
             if proven.key == nil, policy == .required, case .signIn = use { throw .fault(.missing) }
             return proven
         } catch {

@@ -15,8 +15,8 @@ import Wire
 /// The contracts behind a gate, over a store in memory, with a clock of the test.
 final class ContractWorld: StoryWorld {
     private static let issuer = "https://gate.test"
-    /// Of `/oauth/token` among the local endpoints.
-    private static let tokenNumber: UInt16 = 1
+    /// Those of `/oauth` that it has, by their numbers among the local endpoints.
+    private static let oauthPaths = [ServerMetadata.tokenPath, ServerMetadata.revocationPath]
     private static let secret = [UInt8](repeating: 7, count: 32)
     private static let client = Peer(address: IPAddress(v4: 0xC000_0207))
 
@@ -79,12 +79,14 @@ final class ContractWorld: StoryWorld {
         let own = TrustedIssuer(
             name: "tollgate", issuer: Self.issuer, audiences: ["tollgate"], algorithms: AlgorithmSet(.ES256),
             keys: KeySet([key.verificationKey]), isOwn: true)
-        var token = RouteRule(
-            name: "own-token", methods: ["POST"], path: ServerMetadata.tokenPath, isPrefix: false, target: .local(Self.tokenNumber),
-            auth: .none)
-        (token.errors, token.isEndpoint) = (.oauth, true)
+        let oauthRules = Self.oauthPaths.enumerated().map { number, path in
+            var rule = RouteRule(
+                name: "own-\(number)", methods: ["POST"], path: path, isPrefix: false, target: .local(UInt16(number)), auth: .none)
+            (rule.errors, rule.isEndpoint) = (.oauth, true)
+            return rule
+        }
         let policy = try Policy(
-            rules: endpoints.map(\.rule) + [token], trust: Trust(issuers: [oldIssuer.trusted, own]), envelopes: Catalogue.envelopes,
+            rules: endpoints.map(\.rule) + oauthRules, trust: Trust(issuers: [oldIssuer.trusted, own]), envelopes: Catalogue.envelopes,
             hasAccounts: true)
         let sessions = Sessions(
             context: context, mint: mint,
@@ -163,8 +165,10 @@ final class ContractWorld: StoryWorld {
         case .local(let number):
             let request = request(bytes, body)
             let response =
-                if number == Self.tokenNumber { await oauth.token(request) } else {
-                    await Catalogue.endpoints[Int(number - Catalogue.firstNumber)].answer(request, services)
+                switch number {
+                case 0: await oauth.token(request)
+                case 1: await oauth.revoke(request)
+                default: await Catalogue.endpoints[Int(number - Catalogue.firstNumber)].answer(request, services)
                 }
             return StoryAnswer(status: response.status, fields: response.fields, body: response.body)
         case .forward, .lookUp, .refresh, .answer: throw StoryFault("\(target) went astray")

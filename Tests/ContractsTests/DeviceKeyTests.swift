@@ -319,6 +319,27 @@ struct Device {
         #expect(try await status(device.proof(path, at: world.now)) != 429)
     }
 
+    /// Others behind the address of an owner keep no session from being refreshed or ended, and see no more of it.
+    @Test(arguments: apps.filter { !$0.refreshing.isEmpty })
+    private func wrongProofsOfOthersKeepNoSessionFromItsOwner(_ app: App) async throws {
+        var token = try await open(app, "ada", [try device.proof(app.opening, at: world.now)]).refresh
+        for _ in 0..<150 { #expect(try await refresh(app, "x", ["DPoP: x"]).text == "400 DEVICE_PROOF_INVALID") }
+        #expect(try await refresh(app, "x", [try device.proof(app.refreshing, at: world.now)]).text.hasPrefix("429"))
+        #expect(try await open(app, "bob", [try device.proof(app.opening, at: world.now)]).text.hasPrefix("429"))
+        let renewed = try await refresh(app, token, [try device.proof(app.refreshing, at: world.now)])
+        #expect(renewed.text == "200 \(device.thumbprint)")
+        if !renewed.refresh.isEmpty { token = renewed.refresh }
+        for fields in [["DPoP: x"], [try thief.proof(app.refreshing, at: world.now)]] {
+            #expect(try await refresh(app, token, fields).text.hasSuffix("DEVICE_PROOF_INVALID"))
+        }
+        func oauth(_ path: String, _ form: String) async throws -> Int {
+            try await world.ask("POST", path, [try device.proof(path, at: world.now)], Array(form.utf8)).status
+        }
+        for (path, form) in [("token", "grant_type=refresh_token&refresh_token="), ("revoke", "token=")] {
+            #expect(try await [oauth("/oauth/\(path)", form + "x"), oauth("/oauth/\(path)", form + token)] == [429, 200])
+        }
+    }
+
     private func policies(_ use: DeviceKeyUse) -> SessionPolicies {
         var policies = SessionPolicies()
         for contract in ContractID.allCases { policies[contract].deviceKey = use }

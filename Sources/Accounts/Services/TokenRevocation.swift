@@ -1,4 +1,4 @@
-internal import Wire
+package import Wire
 
 /// The access token that a client sends to be revoked.
 package enum RevokedAccessToken: Sendable, Equatable {
@@ -55,7 +55,7 @@ package struct TokenRevocation: Sendable {
 
 extension Sessions {
     /// The session of a refresh token of any contract; nil if the token is not of this gateway, or has expired.
-    func session(ofOwnRefreshToken token: String) -> UUID? {
+    package func session(ofOwnRefreshToken token: String) -> UUID? {
         do throws(AccountError<RefreshTokenRefusal>) {
             return try mint.origin(of: token, now: context.storeTime).session
         } catch {

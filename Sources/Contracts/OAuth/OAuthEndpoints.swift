@@ -31,7 +31,7 @@ package struct OAuthEndpoints: Sendable {
                 throw Failure(400, "unsupported_grant_type", "The only grant_type here is refresh_token.")
             }
             let token = try form.required("refresh_token")
-            let (caller, proven) = try await caller(request, sessions.deviceKeyUse(ofRefreshToken: token))
+            let (caller, proven) = try await caller(request, token, sessions.deviceKeyUse(ofRefreshToken: token))
             do throws(AccountError<RefreshTokenRefusal>) {
                 return Self.tokens(try await sessions.refresh(token, ofOneOf: contracts, caller: caller).grant).giving(proven.nonce)
             } catch {
@@ -46,11 +46,20 @@ package struct OAuthEndpoints: Sendable {
         }
     }
 
-    /// The caller, with the key of which the request has a proof.
-    private func caller(_ request: LocalRequest, _ use: DeviceKeyUse = .offered) async throws(Failure) -> (Caller, ProvenKey) {
+    /// The caller, with the key of which the request for `token` has a proof.
+    private func caller(
+        _ request: LocalRequest, _ token: String, _ use: DeviceKeyUse = .offered
+    ) async throws(Failure) -> (Caller, ProvenKey) {
         var caller = Caller(request)
         let proven: ProvenKey
-        do throws(DeviceProofs.Refusal) { proven = try await proofs.key(of: request, use) } catch { throw refusal(error) }
+        do throws(DeviceProofs.Refusal) {
+            proven = try await proofs.key(of: request, use) {
+                if case .ofSession = judge.read(token) { return true }
+                return sessions.session(ofOwnRefreshToken: token) != nil
+            }
+        } catch {
+            throw refusal(error)
+        }
         proven.identify(&caller)
         return (caller, proven)
     }
@@ -83,7 +92,7 @@ package struct OAuthEndpoints: Sendable {
         await Self.respond(request) { form throws(Failure) in
             let outcome: Revocation
             let token = try form.required("token")
-            let (caller, proven) = try await caller(request)
+            let (caller, proven) = try await caller(request, token)
             do throws(AccountFailure) {
                 outcome = try await revocation.revoke(token, caller: caller) { judge.read($0) }
             } catch {
