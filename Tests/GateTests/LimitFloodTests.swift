@@ -10,8 +10,8 @@ import Wire
     private static let capacity = 1_024
     private static let rates = ["5/s", "100/s+burst=1", "60/m", "3/m+burst=1", "100/h", "20/h+burst=500", "100/d", "1/d"]
     /// Kinds of which a client may have any number.
-    private static let invented: [SubjectKind] = [.header, .attemptName]
-    private static let held: [SubjectKind] = [.user, .session, .address, .attemptAddress]
+    private static let invented: [SubjectKind] = [.header, .attemptName, .openProof]
+    private static let held: [SubjectKind] = [.user, .session, .address, .attemptAddress, .proof]
 
     private let hash = KeyedHash(first: 1, second: 2)
     private let limiter: SharedLimiter
@@ -76,7 +76,10 @@ import Wire
         #expect(partitions[0...3].allSatisfy { $0 == partitions[0] })
         #expect(partitions[4] == partitions[0] + 1)
         #expect(partitions[5...7].allSatisfy { $0 == partitions[0] + 2 })
-        let all = SubjectKind.allCases.flatMap { kind in [0, 4, 6].map { item(kind, 1, $0).partition } }
-        #expect(all.sorted() == Array(0..<LimitCharge.Item.partitions))
+        // Those of attestations share one.
+        let kinds = SubjectKind.allCases.map { kind in Set([0, 4, 6].map { item(kind, 1, $0).partition }) }
+        #expect(kinds.map(\.count) == SubjectKind.allCases.map { $0 == .attestation ? 1 : 3 })
+        #expect(Set(kinds.joined()).count == kinds.map(\.count).reduce(0, +))
+        #expect(kinds.joined().max() == LimitCharge.Item.partitions - 1)
     }
 }

@@ -59,4 +59,14 @@ import Wire
         }
         #expect(await !isAdmitted(address))
     }
+
+    /// Anyone may sign in with proofs of keys made for it. A proof that a route has seen is still known then.
+    @Test func proofsAtSignInsEvictNoneOfRoutes() async throws {
+        let rate = try #require(LimitRate(parsing: "20/h+burst=1"))
+        let used = LimitCharge.Item(key: LimitKey(high: 1, low: 2), rate: rate, subject: .proof)
+        #expect(limiter.take(used, now: MonotonicTime(nanoseconds: 999_000_000_000), want: 1).granted == 1)
+        for number in 0..<640 { #expect(await attempts.spend(UInt128(number), onlyShared: false) == true) }
+        #expect(limiter.evictions > 0)
+        #expect(limiter.take(used, now: Self.now, want: 1).granted == 0)
+    }
 }

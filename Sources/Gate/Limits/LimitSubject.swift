@@ -16,15 +16,17 @@ package enum SubjectKind: UInt8, CaseIterable, Sendable {
     case attemptAddress
     /// Name or recipient of sign-in attempts, whether or not it has an account.
     case attemptName
-    /// Proof of possession, which counts once.
+    /// Proof of possession for a token, which counts once.
     case proof
+    /// The same at an endpoint that opens or renews sessions, where it may be by any key.
+    case openProof
     /// Attestation of an app, which counts once.
     case attestation
     /// The whole deployment: a single subject, never evicted.
     case deployment
 
     /// Whether there is one use of each subject.
-    package var countsOnce: Bool { self == .proof || self == .attestation }
+    package var countsOnce: Bool { self == .proof || self == .openProof || self == .attestation }
 }
 
 /// The subject's half of a `LimitKey`. A domain per kind keeps equal texts of different kinds apart.

@@ -122,8 +122,8 @@ extension AttemptBucket.Kind {
         case .accountFailures, .accountNewcomers, .newcomerFailures, .familiarFailures, .recipientMessages, .passwordChanges,
             .identitySignIns, .accountPurchases, .accountMerges, .accountChanges, .sessionFactors, .accountFactors:
             .attemptName
-        // Anyone can make proofs: many of them must not drive out the counts of guesses.
-        case .deviceProofs: .proof
+        // Anyone can make proofs: many of them must drive out neither the counts of guesses nor the proofs of routes.
+        case .deviceProofs: .openProof
         case .addressFailures, .addressUnjudged, .addressRevocations, .addressPurchases, .addressProofs, .addressMessages, .addressOpenings,
             .adminFailures:
             .attemptAddress
