@@ -37,6 +37,11 @@ package struct LimitCounter: ~Copyable {
     /// Counts the attestation of a request in shadow mode, if it has one that counts once.
     package func watch(_ decision: inout Decision, now: MonotonicTime) { limiter.watch(&decision, now: now) }
 
+    /// Gives back what a request has used once, after its limits have admitted it in this process.
+    package func giveBack(_ charge: inout LimitCharge, now: MonotonicTime) {
+        while let use = charge.takeSingleUse() { limiter.refund(use, credit: use.rate.interval, now: now) }
+    }
+
     /// The request has gone, and gets no verdict.
     package mutating func cancel(_ wait: LimitWait) { if shared != nil { shared!.limitClient.cancel(wait) } }
 

@@ -118,4 +118,14 @@ import Testing
         #expect(try gateways[0].ask("POST /c/auth/register", fields, body: body).status == 201)
         #expect(try gateways.map { try $0.ask("POST /c/auth/register", fields, body: body).status } == [403, 403, 403])
     }
+
+    @Test func aRequestThatTheGatewayCannotForwardHasNotUsedItsToken() throws {
+        let (upstream, key) = (try Upstream(), try IssuerKey(.es256, kid: "k1"))
+        let gateway = try Self.gateway(
+            upstream, key, "APPCHECK", try Folder(), once: "on", #"TOLLGATE_UPSTREAM_LOST="http://nowhere.invalid:9001""#,
+            #"TOLLGATE_ROUTE_LOST="/lost/* upstream=lost auth=none attest=APPCHECK""#)
+        let fields = ["\(Self.field): \(try Self.token(key))"]
+        let statuses = try ["lost", "lost", "api", "lost"].map { try gateway.ask("GET /\($0)/x", fields).status }
+        #expect(statuses == [503, 503, 200, 403])
+    }
 }

@@ -90,6 +90,13 @@ package struct LimitCharge: Sendable {
 
     package mutating func removeAll() { count = 0 }
 
+    /// Takes off the last count, if it is one of `SingleUses`.
+    package mutating func takeSingleUse() -> Item? {
+        guard count > 0, items[count - 1].subject.countsOnce else { return nil }
+        count -= 1
+        return items[count]
+    }
+
     /// Copies `other`, and only the items that it has.
     package mutating func copy(from other: inout LimitCharge) {
         count = other.count

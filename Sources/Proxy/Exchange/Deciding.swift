@@ -44,7 +44,7 @@ extension Worker {
         case .forward(let upstream):
             identify(exchange, bytes, &scratch)
             guard prepareTarget(exchange, upstream: upstream, bytes, &scratch) else {
-                if let wait { limits.cancel(wait) }
+                uncharge(wait, &scratch)
                 log(exchange, bytes, &scratch)
                 return answer(exchange, with: .unavailable(.upstream, retryAfterSeconds: 1), &scratch)
             }
@@ -52,7 +52,7 @@ extension Worker {
             identify(exchange, bytes, &scratch)
             let kind = services.kind(ofLocal: Int(service))
             if exchanges[exchange].counts.share != nil, isFull(kind) {
-                if let wait { limits.cancel(wait) }
+                uncharge(wait, &scratch)
                 noteShed(exchange, .local)
                 log(exchange, bytes, &scratch)
                 return answer(exchange, with: .unavailable(.overload, retryAfterSeconds: 1), &scratch)
