@@ -1,4 +1,5 @@
 import Accounts
+import Credentials
 import TestServers
 import Testing
 import Threads
