@@ -3,6 +3,7 @@ import Contracts
 import Foundation
 import Gate
 import MemoryStore
+import Storage
 import Stories
 import Testing
 import Wire
