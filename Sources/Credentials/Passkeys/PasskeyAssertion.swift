@@ -11,8 +11,8 @@ package struct UnverifiedAssertion: Sendable {
     let signed: [UInt8]
     let signature: [UInt8]
 
-    /// What the authenticator says of the credential, once the signature by `publicKey` (SubjectPublicKeyInfo in DER) holds, and the credential can be backed up or not as
-    /// it could when it was registered.
+    /// The counter and the backup state that the authenticator tells. Throws unless the signature by `publicKey` (SubjectPublicKeyInfo in DER)
+    /// holds, and the credential can be backed up or not as it could when it was registered.
     package func verified(
         by publicKey: [UInt8], _ algorithm: SigningAlgorithm, isBackupEligible: Bool
     ) throws(PasskeyFault) -> (signCount: UInt32, isBackedUp: Bool) {
