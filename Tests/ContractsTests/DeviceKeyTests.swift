@@ -290,7 +290,7 @@ struct Device {
         #expect(last.outcome.text == "200 \(device.thumbprint)" && last.nonce == nil)
         // So is one whose passkey, or token, does not count.
         let refusals = [
-            ("/account/passkeys/authentication/verify", #"{"contract":"\(app.contract.name)"}"#), (app.refreshing, "{}"),
+            ("/account/passkeys/authentication/verify", #"{"contract":"\#(app.contract.name)"}"#), (app.refreshing, "{}"),
             ("/oauth/token", "grant_type=refresh_token&refresh_token=x"),
         ]
         for (path, body) in refusals {

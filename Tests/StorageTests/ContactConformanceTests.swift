@@ -326,7 +326,8 @@ import Wire
         expected.updatedAt = at(10).now
         #expect(proven?.account == expected)
         var session = try #require(opened.session)
-        session.signedInAt = at(10).now
+        _ = session.renewSignIn(by: nil, at: at(10).now, idleSeconds: newSession().idleSeconds)
+        #expect(session.signedInAt == at(10).now && session.lastUsedAt == at(10).now)
         #expect(proven?.session == session && proven?.ended == [])
         #expect(try await store.session(other.id) != nil)
         // A session that has ended proves nothing.
