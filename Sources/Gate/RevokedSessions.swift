@@ -51,7 +51,7 @@ package final class RevocationList: Sendable {
     }
 }
 
-/// What a worker knows of ended sessions. It looks them up without a lock, and takes one to add.
+/// A worker's view of the ended sessions. It looks them up without a lock, and takes one to add.
 struct RevokedSessions {
     private let list: RevocationList
     /// The list's, or a former one; it has all that this worker has added.

@@ -37,8 +37,8 @@ package struct LimitCounter: ~Copyable {
     /// Counts the attestation of a request in shadow mode, if it has one that counts once.
     package func watch(_ decision: inout Decision, now: MonotonicTime) { limiter.watch(&decision, now: now) }
 
-    /// Gives back what a request has used once, after its limits have admitted it in this process.
-    package func giveBack(_ charge: inout LimitCharge, now: MonotonicTime) {
+    /// Gives back the single uses of a request, after its limits have admitted it in this process.
+    package func refundSingleUses(_ charge: inout LimitCharge, now: MonotonicTime) {
         while let use = charge.takeSingleUse() { limiter.refund(use, credit: use.rate.interval, now: now) }
     }
 

@@ -52,8 +52,8 @@ import Wire
         }
     }
 
-    /// What belongs to one step of a second factor or a passkey is there together or not at all, and with it all that was said; what was
-    /// taken is not taken again.
+    /// All rows of one step of a second factor or a passkey are there or none is, as are all steps that were acknowledged; a code or challenge
+    /// that was taken is not taken again.
     private func checkSteps(of signIn: SignIn, _ lines: Set<String>, _ store: any AccountStore) async throws {
         let caller = CallerSession(user: signIn.account.id, session: try #require(signIn.session?.id))
         let user = caller.user

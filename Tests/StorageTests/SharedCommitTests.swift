@@ -9,7 +9,7 @@ import Wire
 
 /// Writes that wait together share a transaction: all of them over SQLite, those of sessions over PostgreSQL.
 @Suite struct SharedCommitTests {
-    /// What is raised by a trigger at the sign-out of a user, with the reason `refused by hand`.
+    /// The statements of a trigger that raises a fault at the sign-out of a user, with the reason `refused by hand`.
     private func refusal(_ backend: Backend, _ raised: String, of user: String) -> [String] {
         let (kind, one) = (AuditEvent.Kind.sessionEnded.rawValue, "(SELECT id FROM accounts WHERE email_key = '\(user)')")
         switch backend {

@@ -16,7 +16,7 @@ extension Worker {
 
     /// Takes the charge back of a request that the gateway cannot take: what counts once may be sent again. `wait`: it is not charged yet.
     mutating func uncharge(_ wait: LimitWait?, _ scratch: inout Scratch) {
-        if let wait { limits.cancel(wait) } else { limits.giveBack(&scratch.decision.charge, now: now.monotonic) }
+        if let wait { limits.cancel(wait) } else { limits.refundSingleUses(&scratch.decision.charge, now: now.monotonic) }
     }
 
     /// The limits' part of a turn: resumes requests whose verdicts are there, and sends the commands of new ones.

@@ -71,7 +71,7 @@ final class PostgresDatabase: SQLDatabase {
         isWriting: Bool, isDurable: Bool = true, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
         try await pool.answer { connector throws(SQLFault) in
-            // What was gathered on this thread does not wait for this one.
+            // The writes gathered on this thread do not wait for this call.
             connector.commit()
             return try connector.run(isWriting: isWriting, isDurable: isDurable, body)
         }

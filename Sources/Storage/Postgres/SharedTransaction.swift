@@ -34,7 +34,7 @@ private final class SteppedWrite: SQLConnection {
     /// How many of the answers, and of the statements for later, this run has come to.
     private var (position, met) = (0, 0)
     private var sent = 0
-    /// What this run has for later that none before had.
+    /// The statements for later of this run that no run before had.
     private(set) var unsent: [(SQLStatement, changes: Bool)] = []
     /// The question; empty once the write is done.
     private(set) var asked: [SQLStatement] = []
