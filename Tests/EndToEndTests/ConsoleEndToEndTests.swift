@@ -153,7 +153,9 @@ import Testing
         let command = try gateway.command(["explain", "GET", "/gold", "--token", String(token), "--json"])
         let (walk, expected) = (try JSON(told.text), try JSON(command.output))
         func lines(_ json: JSON) -> [String] { json["steps"].array.map { "\($0["step"].text ?? ""): \($0["text"].text ?? "")" } }
-        #expect(lines(walk) == lines(expected) && lines(walk).count > 4)
+        // The command cannot see the switches of a gateway without a database, and says so.
+        #expect(lines(expected).contains { $0.hasPrefix("switches: ") })
+        #expect(lines(walk) == lines(expected).filter { !$0.hasPrefix("switches: ") } && lines(walk).count > 4)
         #expect(walk["status"].int == 403 && walk["code"].text == "PREMIUM_REQUIRED" && walk["route"].text == "gold")
 
         #expect(try gateway.ask("GET /gold", ["Authorization: Bearer \(token)"]).status == 403)
