@@ -185,7 +185,7 @@ extension WorkerTelemetry {
             count(auth, reason, record.route)
             if logs { add(auth, reason, to: &record.line) }
         }
-        record.awaited = []
+        record.awaited = SingleUses(rawValue: 0)
     }
 
     private func add(_ auth: AuthOutcome, _ reason: AuthReason, to out: inout ByteBuffer) {

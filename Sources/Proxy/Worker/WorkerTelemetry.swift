@@ -42,7 +42,7 @@ struct RequestRecord: ~Copyable {
     /// Whether the line has the outcome of limits.
     var isLimited = false
     /// Proof and attestation that are counted when Redis has said whether they were used before.
-    var awaited: SingleUses = []
+    var awaited = SingleUses(rawValue: 0)
 }
 
 /// Metrics, log lines and request ids of one worker.
