@@ -53,7 +53,7 @@ package struct LimitOutcome: Equatable, Sendable {
 
     package var result = Result.none
     /// The proof or attestation that was used before: then the request is refused, whatever the limits say.
-    package var spent: SingleUses = []
+    package var spent = SingleUses(rawValue: 0)
     package var source = Source.process
     /// Index of the tightest of the route's limits, which the rest describes.
     package var index = 0

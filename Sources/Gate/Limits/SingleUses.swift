@@ -39,8 +39,8 @@ extension Decision {
         shadowed.insert(.attestation)
     }
 
-    /// Those that limits which have not answered yet are to count.
-    package var awaited: SingleUses { refusal == nil ? singles : [] }
+    /// Those that limits which have not answered yet are to count. In another module a literal of the empty set takes 770 instructions.
+    package var awaited: SingleUses { refusal == nil ? singles : SingleUses(rawValue: 0) }
 }
 
 extension LimitVerdict {
