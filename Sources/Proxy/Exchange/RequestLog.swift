@@ -63,7 +63,7 @@ extension Worker {
         let isCancelled = exchanges[exchange].record.attemptIsOpen
         if isCancelled { telemetry.attemptCancelled(&exchanges[exchange].record, at: now.monotonic) }
         guard exchanges[exchange].record.isRecorded else { return }
-        telemetry.countAwaited([], &exchanges[exchange].record)
+        telemetry.countAwaited(SingleUses(rawValue: 0), &exchanges[exchange].record)
         let filtered = exchanges[exchange].answer.mayHaveStages ? countStages(exchange) : nil
         let micros = now.monotonic.nanoseconds(since: exchanges[exchange].record.startedAt) / 1_000
         telemetry.metrics.requestFinished(
