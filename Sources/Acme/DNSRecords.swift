@@ -155,7 +155,7 @@ package enum DNSRecords: Hashable, Sendable {
     /// Lets the next call block until `end` at most: a bound for each call alone is none for a peer that sends a byte at a time.
     private static func bound(_ descriptor: Int32, _ end: MonotonicTime) throws(SystemFault) {
         let left = Int(end.nanoseconds(since: SystemClock.now().monotonic) / 1_000)
-        // To the system, zero is no bound.
+        // A socket timeout of zero would mean no timeout.
         guard left > 0 else { throw SystemFault("receive the answer to a DNS message", errno: ETIMEDOUT) }
         var timeout = timeval(tv_sec: left / 1_000_000, tv_usec: left % 1_000_000)
         for option in [SO_SNDTIMEO, SO_RCVTIMEO] {

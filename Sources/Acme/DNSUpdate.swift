@@ -128,7 +128,7 @@ package struct DNSUpdate: Sendable {
 
     private static func long(_ value: UInt32) -> [UInt8] { words(UInt16(value >> 16), UInt16(value & 0xFFFF)) }
 
-    /// A question for records of a type; nil for what is no domain name.
+    /// A query for the records of one type; nil if `name` is not a domain name.
     static func question(_ name: String, _ type: UInt16, id: UInt16) -> [UInt8]? {
         Self.name(name).map { words(id, 0, 1, 0, 0, 0) + $0 + words(type, classIN) }
     }

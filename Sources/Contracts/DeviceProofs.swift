@@ -164,7 +164,7 @@ extension ContractServices {
         }
     }
 
-    /// The refusal of a request for a session that is bound to a key of which it has no proof that counts.
+    /// Refuses a request for a session that is bound to a device key, as it has no valid proof of that key.
     func unproven(_ fault: DeviceProofFault, _ request: ContractRequest, at use: ProofUse) -> Failure {
         let swallowed = fault == .missing ? request.proof.refusal : nil
         return proofs.failure(swallowed ?? .fault(fault), at: use, in: request.dialect)

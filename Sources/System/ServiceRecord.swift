@@ -80,8 +80,8 @@ package struct DNSAnswer {
             }
     }
 
-    /// The records of a type, each read to its end by `read`, which is told where that is. Records of other types, such as a CNAME on the
-    /// way, are skipped.
+    /// The records of one type. `read` parses one of them and gets the offset of its end. Records of other types, such as a CNAME, are
+    /// skipped.
     private static func records<Record>(
         _ wanted: Int, _ bytes: [UInt8], _ read: (inout Self, _ end: Int) throws(Fault) -> Record
     ) throws(Fault) -> [Record] {

@@ -157,7 +157,7 @@ package struct RefreshRequest: Sendable, Equatable {
     /// The key of which it has a proof.
     package var deviceKey: KeyThumbprint?
     package var keyUse = DeviceKeyUse.offered
-    /// As in `Caller`: a refusal for want of a proof is no alarm then.
+    /// As in `Caller`: such a refusal writes no audit event and sends no notice.
     package var hasUnjudgedProof = false
 
     package init(session: UUID, contract: ContractID, counter: UInt64?, rule: RefreshRule, idleSeconds: Int64? = nil) {

@@ -151,8 +151,8 @@ extension Worker {
 
     // MARK: the gateway's own endpoints
 
-    /// Whether there is no room for a request to one of the gateway's own endpoints. Asked by its head, so that the content of one that
-    /// cannot be kept is not read. All but refreshes and documents give way to proxying: the last tenth of the requests is not for them.
+    /// Whether requests to the gateway's own endpoints have reached their bound. Checked once the head is parsed, so that the body of a
+    /// request that will be refused is not read. All but refreshes and documents give way to proxying: the last tenth of the requests is not for them.
     func isFull(_ kind: LocalKind) -> Bool {
         kind == .other && load.requests.countOfAll - 1 >= max(settings.maxRequests * 9 / 10, 1)
             || load.bounds.local(kind).count >= settings.maxLocalRequests
