@@ -240,14 +240,40 @@ import Wire
         #expect(try await bench.store.endedSessions().count == 300)
     }
 
-    /// Steps of one session keep their order: each sees the one before.
+    /// Steps of one session keep their order: each sees the one before. Where a busy machine's database does not answer in time, whether
+    /// a step was made is not known, and those behind it are judged by either; then another session is tried.
     @Test(arguments: Backend.allCases) func writesOfOneSessionAreInOrder(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let store = try #require(bench.store as? SQLStore)
-        let session = try #require(try await store.opened("ada@x").session)
-        let verdicts = await withTaskExecutorPreference(store.executor()) {
-            await withTaskGroup(of: (Int, Result<RefreshVerdict?, any Error>).self) { group in
+        var hasSeenAll = false
+        for attempt in 0..<5 where !hasSeenAll {
+            guard let session = try? await store.opened("ada\(attempt)@x").session else { continue }
+            let inOrder = await refreshedInTurn(session, store)
+            hasSeenAll = inOrder.allSatisfy { if case .success(.rotate) = $0 { true } else { false } }
+            var counters: Set<Int> = [1]
+            for (index, outcome) in inOrder.enumerated() {
+                let presented = index + 1
+                switch outcome {
+                case .success(.rotate):
+                    #expect(counters.contains(presented), "\(index) of \(inOrder)")
+                    counters = [presented + 1]
+                case .success:
+                    counters.remove(presented)
+                    #expect(!counters.isEmpty, "\(index) of \(inOrder)")
+                case .failure:
+                    #expect(isLate(outcome), "\(index) of \(inOrder)")
+                    if counters.contains(presented) { counters.insert(presented + 1) }
+                }
+            }
+        }
+        #expect(hasSeenAll)
+    }
+
+    /// The outcomes of eight refreshes that are begun in this order, each with the counter after the one before.
+    private func refreshedInTurn(_ session: Session, _ store: SQLStore) async -> [Result<RefreshVerdict?, any Error>] {
+        await withTaskExecutorPreference(store.executor()) {
+            let verdicts = await withTaskGroup(of: (Int, Result<RefreshVerdict?, any Error>).self) { group in
                 for number in 0..<8 {
                     group.addTask {
                         do {
@@ -257,11 +283,8 @@ import Wire
                 }
                 return await group.reduce(into: [Int: Result<RefreshVerdict?, any Error>]()) { all, one in all[one.0] = one.1 }
             }
+            return (0..<8).compactMap { verdicts[$0] }
         }
-        // Where a busy machine's database does not answer one in time, all that wait behind it are told so.
-        let inOrder = (0..<8).compactMap { verdicts[$0] }
-        let taken = inOrder.prefix { if case .success(.rotate) = $0 { true } else { false } }
-        #expect(!taken.isEmpty && inOrder.dropFirst(taken.count).allSatisfy(isLate), "\(inOrder)")
     }
 
     private func isLate(_ outcome: Result<RefreshVerdict?, any Error>) -> Bool {
