@@ -6,11 +6,14 @@ internal import Wire
 ///
 /// `@unchecked Sendable`: the pointers are written once, the memory behind them lives as long as this object, and the jobs are
 /// accessed only under the lock.
-@safe final class JobQueue<Resource>: @unchecked Sendable {
+///
+/// Not generic, so that the compiler knows what it holds: looking for that at run time took a tenth of a refresh.
+@safe final class JobQueue: @unchecked Sendable {
     /// Either `run` or `refuse` is called, once.
     struct Job: Sendable {
-        let run: @Sendable (inout Resource) -> Void
-        let refuse: @Sendable (BlockingPool<Resource>.Fault) -> Void
+        /// Finds its resource by `resource`.
+        let run: @Sendable () -> Void
+        let refuse: @Sendable (BlockingFault) -> Void
     }
 
     private enum Work {
@@ -21,7 +24,7 @@ internal import Wire
     /// A part of a task.
     private struct Part {
         let job: UnownedJob
-        let line: TaskLine<Resource>
+        let line: TaskLine
 
         func run() { unsafe job.runSynchronously(on: line.asUnownedTaskExecutor()) }
     }
@@ -66,9 +69,7 @@ internal import Wire
         }
     }
 
-    private func insert(
-        _ job: Job, for address: IPAddress?
-    ) -> Result<FairQueue<IPAddress?, Job>.Outcome, BlockingPool<Resource>.Fault> {
+    private func insert(_ job: Job, for address: IPAddress?) -> Result<FairQueue<IPAddress?, Job>.Outcome, BlockingFault> {
         unsafe pthread_mutex_lock(lock)
         defer { unsafe pthread_mutex_unlock(lock) }
         if isClosed { return .failure(.closed) }
@@ -78,7 +79,7 @@ internal import Wire
     }
 
     /// Adds a part of a task. Once the queue is closed such parts run where all other tasks do.
-    fileprivate func add(_ job: UnownedJob, of line: TaskLine<Resource>) {
+    fileprivate func add(_ job: UnownedJob, of line: TaskLine) {
         unsafe pthread_mutex_lock(lock)
         let isTaken = !isClosed
         if isTaken {
@@ -90,33 +91,31 @@ internal import Wire
     }
 
     /// Serves the queue on the calling thread until it is closed and empty.
-    func serve(_ resource: consuming Resource, maxTogether: Int, _ flush: BlockingPool<Resource>.Flush) {
-        // `run` of a task on this thread finds the resource by `current`.
+    func serve<Resource>(_ resource: consuming Resource, maxTogether: Int, _ flush: BlockingPool<Resource>.Flush) {
+        // `run` of a task on this thread finds the resource by `resource`.
         let place = UnsafeMutablePointer<Resource>.allocate(capacity: 1)
         unsafe place.initialize(to: resource)
         var here = unsafe ThreadPlace(owner: ObjectIdentifier(self), resource: place)
         unsafe withUnsafeMutablePointer(to: &here) { here in
             unsafe ThreadPlace.set(here)
-            unsafe serve(place, maxTogether, flush)
+            serve(maxTogether) { unsafe flush(&place.pointee) }
             unsafe ThreadPlace.set(nil)
         }
         unsafe place.deinitialize(count: 1)
         unsafe place.deallocate()
     }
 
-    @unsafe private func serve(
-        _ place: UnsafeMutablePointer<Resource>, _ maxTogether: Int, _ flush: BlockingPool<Resource>.Flush
-    ) {
+    private func serve(_ maxTogether: Int, _ flush: () -> Int?) {
         var (together, pause): (Int, Int?) = (0, nil)
         while true {
             if together < maxTogether, let work = next(within: together > 0 ? 0 : pause) {
                 switch work {
-                case .job(let job): unsafe job.run(&place.pointee)
+                case .job(let job): job.run()
                 case .task(let part): part.run()
                 }
                 together += 1
             } else if together > 0 || pause != nil {
-                pause = unsafe flush(&place.pointee)
+                pause = flush()
                 together = 0
             } else {
                 break
@@ -125,9 +124,9 @@ internal import Wire
     }
 
     /// The resource of the calling thread; nil if that does not serve this queue.
-    @unsafe var current: UnsafeMutablePointer<Resource>? {
+    @unsafe var resource: UnsafeMutableRawPointer? {
         guard let place = unsafe ThreadPlace.current, unsafe place.pointee.owner == ObjectIdentifier(self) else { return nil }
-        return unsafe place.pointee.resource.assumingMemoryBound(to: Resource.self)
+        return unsafe place.pointee.resource
     }
 
     /// Removes what is to be done next, waiting so many microseconds for it, without a limit for nil. nil once that time is over, and once
@@ -165,11 +164,11 @@ internal import Wire
 }
 
 /// Runs the tasks of one address on the threads of a queue; addresses take turns there.
-final class TaskLine<Resource>: TaskExecutor {
-    private let queue: JobQueue<Resource>
+final class TaskLine: TaskExecutor {
+    private let queue: JobQueue
     fileprivate let address: IPAddress?
 
-    init(_ queue: JobQueue<Resource>, for address: IPAddress?) {
+    init(_ queue: JobQueue, for address: IPAddress?) {
         self.queue = queue
         self.address = address
     }
