@@ -1,4 +1,5 @@
 import COpenSSL
+import Synchronization
 import Wire
 
 /// Owner of an OpenSSL `EVP_PKEY`, public or private. Any thread.
@@ -9,6 +10,9 @@ import Wire
 
     /// Takes ownership of the reference.
     @unsafe init(adopting pointer: OpaquePointer) { unsafe self.pointer = pointer }
+
+    /// The beginning of its last signature.
+    let begun = Mutex<BegunSignature?>(nil)
 
     deinit { unsafe EVP_PKEY_free(pointer) }
 

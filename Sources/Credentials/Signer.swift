@@ -1,4 +1,5 @@
 import COpenSSL
+import Synchronization
 import Wire
 
 extension KeyMaterial {
@@ -35,9 +36,13 @@ extension NativeKey {
     /// The signature in OpenSSL's form (DER for ECDSA); nil without a private key.
     fileprivate func sign(_ message: RawSpan, _ algorithm: SigningAlgorithm) -> [UInt8]? {
         defer { ERR_clear_error() }
-        guard let context = unsafe EVP_MD_CTX_new() else { return nil }
+        let begun = begun.withLock { begun in
+            if begun?.algorithm != algorithm { begun = BegunSignature(self, algorithm) }
+            return begun
+        }
+        guard let begun, let context = unsafe EVP_MD_CTX_new() else { return nil }
         defer { unsafe EVP_MD_CTX_free(context) }
-        guard unsafe begin(context, algorithm) else { return nil }
+        guard unsafe EVP_MD_CTX_copy_ex(context, begun.context) == 1 else { return nil }
         return unsafe message.withUnsafeBytes { bytes in
             let start = unsafe bytes.bindMemory(to: UInt8.self).baseAddress
             var count = 0
@@ -48,12 +53,26 @@ extension NativeKey {
         }
     }
 
-    private func begin(_ context: OpaquePointer, _ algorithm: SigningAlgorithm) -> Bool {
+}
+
+/// A context in which a signature has begun, to be copied for each: else OpenSSL looks all of its parts up by their names.
+@safe final class BegunSignature: Sendable {
+    // Proof for `nonisolated(unsafe)`: nothing changes it once it is made, and a copy only counts references, atomically.
+    @unsafe fileprivate nonisolated(unsafe) let context: OpaquePointer
+    fileprivate let algorithm: SigningAlgorithm
+
+    fileprivate init?(_ key: NativeKey, _ algorithm: SigningAlgorithm) {
+        guard let context = unsafe EVP_MD_CTX_new() else { return nil }
+        unsafe self.context = context
+        self.algorithm = algorithm
         var options: OpaquePointer?
         let hash = algorithm.family == .ed25519 ? nil : unsafe algorithm.hash.native
-        guard unsafe EVP_DigestSignInit(context, &options, hash, nil, pointer) == 1 else { return false }
-        guard algorithm.family == .rsaPSS else { return true }
-        return unsafe EVP_PKEY_CTX_set_rsa_padding(options, RSA_PKCS1_PSS_PADDING) == 1
-            && EVP_PKEY_CTX_set_rsa_pss_saltlen(options, RSA_PSS_SALTLEN_DIGEST) == 1
+        guard unsafe EVP_DigestSignInit(context, &options, hash, nil, key.pointer) == 1 else { return nil }
+        guard algorithm.family == .rsaPSS else { return }
+        guard unsafe EVP_PKEY_CTX_set_rsa_padding(options, RSA_PKCS1_PSS_PADDING) == 1,
+            unsafe EVP_PKEY_CTX_set_rsa_pss_saltlen(options, RSA_PSS_SALTLEN_DIGEST) == 1
+        else { return nil }
     }
+
+    deinit { unsafe EVP_MD_CTX_free(context) }
 }
