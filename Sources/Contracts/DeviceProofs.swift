@@ -72,7 +72,7 @@ package struct DeviceProofs: Sendable {
     /// The key of which the request has a valid proof, if any. Where keys are off, a proof that is none counts as left out. `isOwn`: whether the
     /// request has a token of this gateway, which is asked once too many proofs from its address did not hold.
     func key(of request: LocalRequest, _ use: DeviceKeyUse, isOwn: () -> Bool) async throws(Refusal) -> ProvenKey {
-        let sent = request.fields.filter { $0.name.lowercased() == "dpop" }.map(\.value)
+        let sent = request.values(of: "dpop")
         guard !sent.isEmpty else { return ProvenKey() }
         do throws(Refusal) { return try await judged(sent, request, isOwn) } catch {
             guard use == .off else { throw error }
@@ -124,8 +124,8 @@ package struct DeviceProofs: Sendable {
     }
 
     private func verified(_ field: String, _ request: LocalRequest) throws(Refusal) -> DeviceProof {
-        let named = request.isFromProxy ? request.fields.filter { $0.name.lowercased() == "x-forwarded-host" } : []
-        let authority = (named.count == 1 ? named[0].value : request.value(of: "host")) ?? ""
+        let named = request.isFromProxy ? request.values(of: "x-forwarded-host") : []
+        let authority = (named.count == 1 ? named[0] : request.value(of: "host")) ?? ""
         let result = field.withRawBytes { proof in
             request.method.withRawBytes { method in
                 authority.withRawBytes { authority in

@@ -39,8 +39,13 @@ package struct LocalRequest: Sendable {
     }
 
     /// The first value of a field; `name` in lower case.
-    package func value(of name: String) -> String? {
-        fields.first { $0.name.lowercased() == name }?.value
+    package func value(of name: StaticString) -> String? {
+        fields.first { $0.name.withRawBytes { $0.equalsIgnoringCase(name) } }?.value
+    }
+
+    /// All values of a field; `name` in lower case.
+    package func values(of name: StaticString) -> [String] {
+        fields.filter { $0.name.withRawBytes { $0.equalsIgnoringCase(name) } }.map(\.value)
     }
 }
 

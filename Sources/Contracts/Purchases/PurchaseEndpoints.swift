@@ -93,7 +93,7 @@ struct PurchaseEndpoints: AccountCalls {
     private func notify(_ store: PurchaseSource) async throws(Failure) -> LocalResponse {
         let sent = request.sent
         let recorded = try await call(
-            await purchases.notify(store, sent.body, caller: request.caller) { sent.value(of: $0.description) }
+            await purchases.notify(store, sent.body, caller: request.caller) { sent.value(of: $0) }
         ) { (fault: StorefrontFault) in
             switch fault {
             case .notAuthentic: Failure(401, RefusalCode.unauthorized.text.description, "The notification is not authentic.")

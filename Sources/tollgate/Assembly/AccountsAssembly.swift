@@ -16,8 +16,8 @@ internal import Threads
 internal import Transport
 internal import Wire
 
-/// The contracts of one configuration.
-struct MountedContracts: Sendable {
+/// The contracts of one configuration. A class, because each request holds them.
+final class MountedContracts: Sendable {
     let services: ContractServices
     let sessions: Sessions
     let oauth: OAuthEndpoints
@@ -25,6 +25,13 @@ struct MountedContracts: Sendable {
     let apple: AppleDesk?
     /// nil without `TOLLGATE_NOTICES`.
     let notices: Notices?
+
+    init(
+        services: ContractServices, sessions: Sessions, oauth: OAuthEndpoints, stores: Stores, apple: AppleDesk?, notices: Notices?
+    ) {
+        (self.services, self.sessions, self.oauth) = (services, sessions, oauth)
+        (self.stores, self.apple, self.notices) = (stores, apple, notices)
+    }
 }
 
 /// The parts of the accounts that outlive a reload, and what is made of them and each configuration.
