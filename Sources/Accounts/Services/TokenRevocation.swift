@@ -70,8 +70,7 @@ extension Sessions {
     }
 
     fileprivate func end(_ session: UUID, _ caller: Caller) async throws(AccountFailure) -> Revocation {
-        guard try await accepts(caller.deviceKey, for: session) else { return .unproven }
-        _ = try await context.ask(await context.store.end(session, .signOut, context.audit(caller)))
-        return .ended
+        let audit = context.audit(caller)
+        return try await context.ask(await context.store.signOut(session, provenBy: caller.deviceKey, audit)) ? .ended : .unproven
     }
 }

@@ -1,3 +1,4 @@
+package import Credentials
 package import Wire
 
 /// The database of accounts. Each method is one transaction: atomic, and durable once it has returned. Conflicts are part of
@@ -64,6 +65,8 @@ package protocol SessionRecords: Sendable {
     func sessions(of user: UUID, now: WallTime) async throws(StoreFault) -> [Session]
     /// Ends one session; nil if there is none.
     func end(_ session: UUID, _ reason: EndReason, _ audit: AuditContext) async throws(StoreFault) -> EndedSession?
+    /// Ends the session of a token that is revoked; false if it is open still, because it is bound to another key.
+    func signOut(_ session: UUID, provenBy key: KeyThumbprint?, _ audit: AuditContext) async throws(StoreFault) -> Bool
     /// Ends all sessions of an account, also those at outside issuers.
     func endSessions(
         of user: UUID, _ reason: EndReason, _ audit: AuditContext

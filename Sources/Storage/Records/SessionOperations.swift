@@ -1,4 +1,5 @@
 package import Accounts
+package import Credentials
 package import Wire
 
 extension SQLStore {
@@ -66,6 +67,16 @@ extension SQLStore {
             guard let ended = try sql.end(session, reason, at: audit.now) else { return nil }
             try sql.log(.sessionEnded, ended.user, audit, session: session, detail: reason.rawValue)
             return ended
+        }
+    }
+
+    package func signOut(_ session: UUID, provenBy key: KeyThumbprint?, _ audit: AuditContext) async throws(StoreFault) -> Bool {
+        try await database.write(locking: .session(session)) { sql throws(SQLFault) in
+            guard let ended = try sql.end(session, .signOut, at: audit.now, isProven: true, by: key) else {
+                return try sql.session(session) == nil
+            }
+            try sql.log(.sessionEnded, ended.user, audit, session: session, detail: ended.reason.rawValue)
+            return true
         }
     }
 

@@ -117,11 +117,7 @@ extension SQLTransaction {
     /// `idleSeconds`: how long it stays open from now on, if that changes. A gateway whose clock is behind must not end it thereby.
     func update(_ session: Session, from counter: UInt64, idleSeconds: Int64? = nil) throws(SQLFault) {
         try changeLater(
-            """
-            UPDATE sessions SET last_used_at = $3, idle_deadline = \(Self.noEarlierThanSweep("$4", after: "$10")), counter = $5,
-                is_confirmed = $6, rotated_at = $7, steps_since = $8, steps = $9, address = $11, device_name = $12,
-                key_thumbprint = $13, key_counter = $14 WHERE id = $1 AND counter = $2
-            """,
+            Self.updateFromCounter,
             [
                 .id(session.id), .counter(counter), .time(session.lastUsedAt), .time(session.idleDeadline),
                 .counter(session.counter), .flag(session.isConfirmed), .time(session.rotatedAt),
@@ -130,6 +126,12 @@ extension SQLTransaction {
                 session.boundCounter.map { .counter($0) } ?? .null,
             ])
     }
+
+    private static let updateFromCounter = """
+        UPDATE sessions SET last_used_at = $3, idle_deadline = \(noEarlierThanSweep("$4", after: "$10")), counter = $5,
+            is_confirmed = $6, rotated_at = $7, steps_since = $8, steps = $9, address = $11, device_name = $12,
+            key_thumbprint = $13, key_counter = $14 WHERE id = $1 AND counter = $2
+        """
 
     /// The user of an open session has signed in again, which would else have opened `new`. It stays open as after a refresh.
     func renewSignIn(of session: Session, as new: NewSession, by carried: WallTime?, at now: WallTime) throws(SQLFault) -> Session {
@@ -150,10 +152,14 @@ extension SQLTransaction {
         return session
     }
 
-    /// Ends one session; nil if there is none.
-    func end(_ session: UUID, _ reason: EndReason, at now: WallTime) throws(SQLFault) -> EndedSession? {
-        let row = try changing(.unlogged, "DELETE FROM sessions WHERE id = $1 RETURNING id, account, contract", [.id(session)]).first
-        guard let row else { return nil }
+    /// Ends one session; nil if there is none, or where `isProven` is set: if it is bound to another key than `key`.
+    func end(
+        _ session: UUID, _ reason: EndReason, at now: WallTime, isProven: Bool = false, by key: KeyThumbprint? = nil
+    ) throws(SQLFault) -> EndedSession? {
+        let condition = isProven ? " AND (key_thumbprint IS NULL OR key_thumbprint = $2)" : ""
+        let values: [SQLValue] = [.id(session)] + (isProven ? [.thumbprint(key)] : [])
+        let statement = "DELETE FROM sessions WHERE id = $1\(condition) RETURNING id, account, contract"
+        guard let row = try changing(.unlogged, statement, values).first else { return nil }
         return try ended(row, reason, at: now)
     }
 
@@ -188,15 +194,17 @@ extension SQLTransaction {
     /// `seconds`: how long it stays in the list after its end, for one of ours.
     private func remembering(_ ended: EndedSession, seconds: Int64?) -> SQLStatement {
         SQLStatement(
-            """
-            INSERT INTO ended_sessions (id, account, ended_at, reason, expires_at)
-            VALUES ($1, $2, \(Self.noEarlierThanSweep("$3")), $4, \(Self.noEarlierThanSweep("$5", after: "$6"))) ON CONFLICT DO NOTHING
-            """,
+            Self.insertEnded,
             [
                 .id(ended.id), .id(ended.user), .time(ended.endedAt), .text(ended.reason.rawValue),
                 .time(ended.expiresAt), seconds.map { .integer($0 * 1_000_000) } ?? .null,
             ])
     }
+
+    private static let insertEnded = """
+        INSERT INTO ended_sessions (id, account, ended_at, reason, expires_at)
+        VALUES ($1, $2, \(noEarlierThanSweep("$3")), $4, \(noEarlierThanSweep("$5", after: "$6"))) ON CONFLICT DO NOTHING
+        """
 
     /// Oldest first, and why rows cannot be read. Read in pages of so many rows by id, so that no statement takes longer for many.
     func endedSessions(page: Int = 20_000) throws(SQLFault) -> (sessions: [EndedSession], unreadable: [String]) {
