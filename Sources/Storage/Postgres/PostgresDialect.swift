@@ -11,7 +11,8 @@ extension SQLDialect {
     static func postgres(_ schema: PostgresSchema, in place: String) -> SQLDialect {
         let (channel, language) = (schema.channel, "LANGUAGE plpgsql SET search_path = \(PostgresSchema.quoted(place)), pg_temp")
         return SQLDialect(
-            foldings: [{ "lower(\($0))" }, { "lower((\($0)) COLLATE \"C\")" }], lockClause: " FOR UPDATE", clock: postgresClock,
+            foldings: [{ "lower(\($0))" }, { "lower((\($0)) COLLATE \"C\")" }], lockClause: " FOR UPDATE",
+            some: { "ctid = ANY(ARRAY(SELECT ctid \($0)))" }, clock: postgresClock,
             isClockShared: true, changeMark: "mark",
             changeEnd: "pg_snapshot_xmax(pg_current_snapshot())::text::bigint",
             changesInProgress: (

@@ -56,10 +56,7 @@ extension SQLTransaction {
             [.id(account)])
     }
 
-    /// How many addresses a transaction of a sweep erases at most: the log of years must not hold up the writer.
-    static let maxErased = 10_000
-
-    /// Erases the addresses of events before `oldest`, at most `maxErased` of them; returns how many.
+    /// Erases the addresses of events before `oldest`, at most `maxSwept` of them; returns how many.
     func eraseAddresses(before oldest: WallTime) throws(SQLFault) -> Int {
         try change(
             .unlogged,
@@ -67,6 +64,6 @@ extension SQLTransaction {
             UPDATE audit_events SET address = NULL, actor = COALESCE(actor, 'user') WHERE id IN (
                 SELECT id FROM audit_events WHERE address IS NOT NULL AND at < $1 ORDER BY at LIMIT $2)
             """,
-            [.time(oldest), .integer(Int64(Self.maxErased))])
+            [.time(oldest), .integer(Int64(Self.maxSwept))])
     }
 }

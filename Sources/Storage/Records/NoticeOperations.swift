@@ -72,11 +72,6 @@ extension SQLTransaction {
             ])
     }
 
-    /// Deletes the notices whose time is over.
-    func sweepNotices(_ now: WallTime) throws(SQLFault) {
-        try change(.unlogged, "DELETE FROM notices WHERE at <= $1", [.time(now.advanced(seconds: -Notice.keptSeconds))])
-    }
-
     fileprivate struct WayBack {
         let account: UUID
         let email: EmailAddress

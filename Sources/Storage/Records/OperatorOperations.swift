@@ -69,36 +69,37 @@ extension SQLStore {
     }
 
     package func sweep(now: WallTime, stride: Int64) async throws(StoreFault) -> [UntakenMerge] {
-        let swept = try await database.write { sql throws(SQLFault) in
-            let now = try sql.sweepTime(now, stride: stride)
-            let oldest = now.advanced(seconds: -SessionPolicy.maxAccessSeconds)
-            let oldestEnd = now.advanced(seconds: -SQLTransaction.keptSeconds)
+        let (swept, dialect) = try await database.write { sql throws(SQLFault) in (try sql.sweepTime(now, stride: stride), sql.dialect) }
+        func before(_ seconds: Int64) -> SQLValue { .time(swept.advanced(seconds: -seconds)) }
+        // A query of its own is evaluated once; a clock that may differ from row to row could use no index.
+        let unlogged = "(SELECT \(dialect.clock) - \(SQLTransaction.keptMicroseconds))"
+        let ended = "ended_at < $1 AND (expires_at IS NULL OR expires_at <= $2)"
+        for (table, condition, values) in [
             // Access tokens outlive the session's last refresh and must stay revocable until they expire.
-            try sql.change(.unlogged, "DELETE FROM sessions WHERE idle_deadline <= $1", [.time(oldest)])
-            try sql.change(
-                .unlogged, "DELETE FROM ended_sessions WHERE ended_at < $1 AND (expires_at IS NULL OR expires_at <= $2)",
-                [.time(oldestEnd), .time(now)])
-            try sql.change(.unlogged, "DELETE FROM codes WHERE expires_at <= $1", [.time(now)])
-            try sql.change(.unlogged, "DELETE FROM reset_tokens WHERE expires_at <= $1", [.time(now)])
-            try sql.change(
-                .unlogged, "DELETE FROM merged_accounts WHERE merged_at <= $1", [.time(now.advanced(seconds: -Merge.aliasSeconds))])
-            try sql.sweepNotices(now)
-            try sql.sweepProofs(now)
-            try sql.change(.unlogged, "DELETE FROM leases WHERE ends_at <= (SELECT \(sql.dialect.clock))", [])
-            try sql.shortenChangeLog()
-            return now
+            ("sessions", "idle_deadline <= $1", [before(SessionPolicy.maxAccessSeconds)]),
+            ("ended_sessions", ended, [before(SQLTransaction.keptSeconds), before(0)]),
+            ("codes", "expires_at <= $1", [before(0)]), ("reset_tokens", "expires_at <= $1", [before(0)]),
+            ("merged_accounts", "merged_at <= $1", [before(Merge.aliasSeconds)]), ("notices", "at <= $1", [before(Notice.keptSeconds)]),
+            // Their age refuses them at every gateway, whose clocks differ a little.
+            ("spent_proofs", "ends_at <= $1", [before(60)]),
+            ("live_switches", "expires_at < (SELECT \(dialect.clock))", []), ("leases", "ends_at <= (SELECT \(dialect.clock))", []),
+            ("changes", "at < \(unlogged)", []),
+            // Of gateways that have not ended by themselves.
+            ("gateways", "seen_at < \(unlogged)", []),
+            ("store_events", "received_at < $1", [before(KeptStoreEvent.keptSeconds)]),
+        ] + (dialect.commitMarks.isEmpty ? [] : [("commit_marks", "at < \(unlogged)", [])]) {
+            try await sweep { sql throws(SQLFault) in try sql.deleteSome(of: table, where: condition, values) }
         }
-        // In transactions of their own, between which others write.
-        let oldestAddress = WallTime(seconds: swept.seconds - AuditEvent.addressSeconds)
-        while try await database.write({ sql throws(SQLFault) in try sql.eraseAddresses(before: oldestAddress) })
-            == SQLTransaction.maxErased
-        {}
-        let oldestEvent = WallTime(seconds: swept.seconds - KeptStoreEvent.keptSeconds)
-        while try await database.write({ sql throws(SQLFault) in try sql.deleteStoreEvents(before: oldestEvent) })
-            == SQLTransaction.maxDeletedEvents
-        {}
+        let oldestAddress = swept.advanced(seconds: -AuditEvent.addressSeconds)
+        try await sweep { sql throws(SQLFault) in try sql.eraseAddresses(before: oldestAddress) }
         try await sweepEvents(now: swept)
         return try await database.write { sql throws(SQLFault) in try sql.endMerges(at: swept) }
+    }
+
+    /// Changes old rows, of which `some` changes as many as a transaction may: others write in between. A lost one is made up for by the
+    /// next sweep.
+    private func sweep(_ some: @escaping @Sendable (SQLTransaction) throws(SQLFault) -> Int) async throws(StoreFault) {
+        while try await database.write(isDurable: false, { sql throws(SQLFault) in try some(sql) }) == SQLTransaction.maxSwept {}
     }
 }
 

@@ -199,9 +199,4 @@ extension SQLTransaction {
             .unlogged, "INSERT INTO spent_proofs (digest, ends_at) VALUES ($1, $2) ON CONFLICT DO NOTHING",
             [.bytes(proof.digest), .time(proof.endsAt)]) == 1
     }
-
-    /// Deletes the proofs that their age refuses at every gateway, whose clocks differ a little.
-    func sweepProofs(_ now: WallTime) throws(SQLFault) {
-        try change(.unlogged, "DELETE FROM spent_proofs WHERE ends_at <= $1", [.time(now.advanced(seconds: -60))])
-    }
 }

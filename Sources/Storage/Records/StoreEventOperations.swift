@@ -101,15 +101,4 @@ extension SQLTransaction {
             .unlogged, "UPDATE purchase_sources SET newest_event_at = $2 WHERE source = $1",
             [.text(event.source.rawValue), .time(event.receivedAt)])
     }
-
-    /// How many events a transaction of a sweep deletes at most; their bodies may be long.
-    static let maxDeletedEvents = 1_000
-
-    /// Deletes events that came before `oldest`, at most `maxDeletedEvents` of them; returns how many.
-    func deleteStoreEvents(before oldest: WallTime) throws(SQLFault) -> Int {
-        try change(
-            .unlogged,
-            "DELETE FROM store_events WHERE id IN (SELECT id FROM store_events WHERE received_at < $1 ORDER BY received_at LIMIT $2)",
-            [.time(oldest), .integer(Int64(Self.maxDeletedEvents))])
-    }
 }

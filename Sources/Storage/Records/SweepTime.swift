@@ -12,6 +12,15 @@ extension SQLTransaction {
     /// How long the record of an ended session is kept beyond its last token: `sweeps` may lag behind by that much.
     static let keptSeconds = SessionPolicy.maxAccessSeconds + 86_400
 
+    /// How many rows a transaction of a sweep changes at most, so that it holds the writer for some milliseconds only.
+    static let maxSwept = 500
+
+    /// Deletes rows that meet `condition`, at most `maxSwept`; returns how many.
+    func deleteSome(of table: String, where condition: String, _ values: [SQLValue]) throws(SQLFault) -> Int {
+        let chosen = dialect.some("FROM \(table) WHERE \(condition) LIMIT \(Self.maxSwept)")
+        return try change(.unlogged, "DELETE FROM \(table) WHERE \(chosen)", values)
+    }
+
     /// Moves the time of sweeps on, by at most `stride` seconds where clocks are not shared, and returns the one to delete by.
     func sweepTime(_ own: WallTime, stride: Int64) throws(SQLFault) -> WallTime {
         let last = "(SELECT MAX(at) FROM sweeps)"

@@ -43,10 +43,3 @@ extension SQLStore {
         }
     }
 }
-
-extension SQLTransaction {
-    /// Removes switches that have ended.
-    func sweepSwitches() throws(SQLFault) {
-        try change(.unlogged, "DELETE FROM live_switches WHERE expires_at < (SELECT \(dialect.clock))", [])
-    }
-}

@@ -45,7 +45,8 @@ extension SQLStore {
 }
 
 extension SQLTransaction {
-    private static let keptMicroseconds: Int64 = 86_400_000_000
+    /// How long entries are kept.
+    static let keptMicroseconds: Int64 = 86_400_000_000
 
     /// The end of the log, and the server's clock if that is one for all gateways.
     fileprivate func endOfLog() throws(SQLFault) -> (ChangeMark, WallTime?) {
@@ -172,17 +173,6 @@ extension SQLTransaction {
         ])
         guard var row = rows[2] else { throw .failed("the change log has not taken a fence") }
         return try row.integer()
-    }
-
-    /// Removes old entries, and the rows of gateways that have not ended by themselves.
-    func shortenChangeLog() throws(SQLFault) {
-        // A query of its own is evaluated once; a clock that may differ from row to row could use no index.
-        let oldest = "(SELECT \(dialect.clock) - $1)"
-        try change(.unlogged, "DELETE FROM changes WHERE at < \(oldest)", [.integer(Self.keptMicroseconds)])
-        try change(.unlogged, "DELETE FROM gateways WHERE seen_at < \(oldest)", [.integer(Self.keptMicroseconds)])
-        try sweepSwitches()
-        guard !dialect.commitMarks.isEmpty else { return }
-        try change(.unlogged, "DELETE FROM commit_marks WHERE at < \(oldest)", [.integer(Self.keptMicroseconds)])
     }
 }
 

@@ -5,6 +5,8 @@ struct SQLDialect: Sendable {
     let foldings: [@Sendable (String) -> String]
     /// Appended to a SELECT whose rows the transaction is about to change.
     let lockClause: String
+    /// The condition that a row is one of those that a query, given from its FROM on, finds in its table.
+    let some: @Sendable (String) -> String
     /// Expression for the database's clock, in microseconds since 1970.
     let clock: String
     /// Whether that is one clock for all gateways, not the clock of the process that asks.

@@ -3,7 +3,8 @@ extension SQLDialect {
 
     /// One writer at a time: its place is lock enough, and the order of ids is the order of commits.
     static let sqlite = SQLDialect(
-        foldings: [{ "lower(\($0))" }], lockClause: "", clock: microseconds, isClockShared: false, changeMark: "id",
+        foldings: [{ "lower(\($0))" }], lockClause: "", some: { "rowid IN (SELECT rowid \($0))" }, clock: microseconds,
+        isClockShared: false, changeMark: "id",
         changeEnd: "(SELECT COALESCE(MAX(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'changes')", changesInProgress: nil,
         serverStart: "0", notice: "NULL",
         changeLog: [
