@@ -23,6 +23,20 @@ import Wire
         #expect(["4", "v4.2.0", "4.2.1-x", "0.0"].map { AppVersion($0)?.text } == ["4.0", "4.2", "4.2.1", "0.0"])
     }
 
+    @Test func anyBytesAreAVersionOrNone() {
+        var random = SplitMix64(seed: 37)
+        let alphabet = Array("0123456789..vV-+x \0\u{FF}".utf8)
+        var found = 0
+        for round in 0..<20_000 as Range<UInt64> {
+            let count = random.next() % (round % 20 == 0 ? 200 : 8)
+            let bytes = (0..<count).map { _ in alphabet[Int(random.next() % UInt64(alphabet.count))] }
+            guard let version = AppVersion(bytes.rawBytes) else { continue }
+            found += 1
+            #expect(AppVersion(version.text) == version)
+        }
+        #expect(found > 1_000)
+    }
+
     // MARK: gates
 
     private static func harness(_ app: AppMode, shadow: ShadowSet = []) throws -> AdmissionHarness {
