@@ -44,7 +44,7 @@ struct ShownApps: Recorded {
     static let record = Record<Self>([.has("apps", \.apps)])
 
     var text: String {
-        if apps.isEmpty { return "No request has come on a route with app= in the last seven days.\n" }
+        if apps.isEmpty { return "No request of the last seven days came on a route with app=. Gateways add theirs once a minute.\n" }
         return CheckTable.table(
             ["GATE", "VERSION", "REQUESTS", "USERS"], apps.map { [$0.gate, $0.version, "\($0.requests)", "\($0.users)"] })
     }
