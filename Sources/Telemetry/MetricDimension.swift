@@ -1,120 +1,79 @@
-/// Labels of metrics.
-enum MetricDimension {
-    case route, policy, upstream, tier, issuer
-    case method, authOutcome, authReason, result, algorithm
-    case codeClass, upstreamCodeClass, connectionState, upstreamState, handshake, tlsVersion
-    case ejectionReason, upstreamBound
-    case retryReason, limitOutcome, limitSource, phase, redisCommand, redisResult, redisRedirect, redisNode
-    case filterAction, filterFailure, cacheResult
-    case contentCoding, compressionSkip
-    case refreshResult, refreshSource
-    case http2End
-    case streamKind, streamEnd
-    case checkKind, mirrorOutcome
-    case overload
-    case refusalCode
+/// A label of metrics: its name, its values, and those that are shown before they are seen.
+struct MetricDimension: Sendable {
+    let label: String
+    /// By index.
+    let values: @Sendable (MetricLabels) -> [String]
+    /// The values that the configuration declares; nil for a closed list.
+    private let declared: (@Sendable (MetricLabels) -> LabelValues)?
+    /// Whether every series is shown, even if it is zero.
+    private let isShown: Bool
 
-    /// The label's name.
-    var label: String {
-        switch self {
-        case .route: "route"
-        case .policy: "policy"
-        case .upstream: "upstream"
-        case .tier: "tier"
-        case .issuer: "issuer"
-        case .method: "method"
-        case .authReason, .retryReason, .ejectionReason, .upstreamBound: "reason"
-        case .result, .handshake, .cacheResult: "result"
-        case .algorithm: "alg"
-        case .codeClass, .upstreamCodeClass: "code_class"
-        case .refusalCode: "code"
-        case .connectionState, .upstreamState: "state"
-        case .tlsVersion: "version"
-        case .authOutcome, .limitOutcome, .refreshResult, .mirrorOutcome: "outcome"
-        case .refreshSource: "role"
-        case .limitSource: "source"
-        case .redisCommand: "cmd"
-        case .redisResult: "result"
-        case .redisRedirect: "reason"
-        case .redisNode: "state"
-        case .phase: "phase"
-        case .filterAction: "action"
-        case .filterFailure, .http2End, .streamEnd, .overload, .compressionSkip: "reason"
-        case .contentCoding: "coding"
-        case .streamKind: "kind"
-        case .checkKind: "endpoint"
-        }
+    private static func declared(_ label: String, _ values: @escaping @Sendable (MetricLabels) -> LabelValues) -> Self {
+        Self(label: label, values: { values($0).names }, declared: values, isShown: false)
     }
 
-    /// The label's values, by index.
-    func values(_ labels: MetricLabels) -> [String] {
-        switch self {
-        case .route, .policy: labels.routes.names
-        case .upstream: labels.upstreams.names
-        case .tier: labels.tiers.names
-        case .issuer: labels.issuers.names
-        case .method: labels.words.methods
-        case .authReason, .result: labels.words.authReasons
-        case .algorithm: labels.words.algorithms
-        case .authOutcome: labels.words.authOutcomes
-        case .limitOutcome: labels.words.limitOutcomes
-        case .refusalCode: labels.words.refusalCodes
-        case .codeClass: ["aborted", "1xx", "2xx", "3xx", "4xx", "5xx"]
-        case .upstreamCodeClass: ["error", "1xx", "2xx", "3xx", "4xx", "5xx", "cancelled"]
-        case .connectionState: ConnectionState.allCases.map(\.text)
-        case .upstreamState: UpstreamConnectionState.allCases.map(\.text)
-        case .handshake: HandshakeResult.allCases.map(\.text)
-        case .tlsVersion: HandshakeVersion.allCases.map(\.text)
-        case .retryReason: RetryReason.allCases.map(\.text)
-        case .ejectionReason: EjectionReason.allCases.map(\.text)
-        case .upstreamBound: UpstreamBound.allCases.map(\.text)
-        case .limitSource: labels.words.limitSources
-        case .redisCommand: RedisCommandKind.allCases.map(\.text)
-        case .redisResult: RedisCommandResult.allCases.map(\.text)
-        case .redisRedirect: RedisRedirectKind.allCases.map(\.text)
-        case .redisNode: RedisNodeState.allCases.map(\.text)
-        case .refreshResult: RefreshResult.allCases.map(\.text)
-        case .refreshSource: RefreshSource.allCases.map(\.text)
-        case .http2End: HTTP2EndReason.allCases.map(\.text)
-        case .streamKind: StreamKind.allCases.map(\.text)
-        case .streamEnd: StreamEndReason.allCases.map(\.text)
-        case .checkKind: CheckKind.allCases.map(\.text)
-        case .mirrorOutcome: MirrorOutcome.allCases.map(\.text)
-        case .overload: OverloadReason.allCases.map(\.text)
-        case .phase: OverheadPhase.allCases.map(\.text)
-        case .filterAction: FilterAction.allCases.map(\.text)
-        case .filterFailure: FilterFailureReason.allCases.map(\.text)
-        case .contentCoding: CompressionCoding.allCases.map(\.text)
-        case .compressionSkip: CompressionSkip.allCases.map(\.text)
-        case .cacheResult: CacheResult.allCases.map(\.text)
-        }
+    private static func words(
+        _ label: String, isShown: Bool = false, _ values: @escaping @Sendable (MetricLabels) -> [String]
+    ) -> Self { Self(label: label, values: values, declared: nil, isShown: isShown) }
+
+    private static func closed<Value: MetricLabelValue>(_ label: String, _ type: Value.Type, isShown: Bool = false) -> Self {
+        words(label, isShown: isShown) { _ in Value.allCases.map(\.text) }
     }
+
+    static let route = declared("route") { $0.routes }
+    static let policy = declared("policy") { $0.routes }
+    static let upstream = declared("upstream") { $0.upstreams }
+    static let tier = declared("tier") { $0.tiers }
+    static let issuer = declared("issuer") { $0.issuers }
+
+    static let method = words("method") { $0.words.methods }
+    static let authOutcome = words("outcome", isShown: true) { $0.words.authOutcomes }
+    static let authReason = words("reason") { $0.words.authReasons }
+    static let result = words("result") { $0.words.authReasons }
+    static let algorithm = words("alg") { $0.words.algorithms }
+    static let limitOutcome = words("outcome", isShown: true) { $0.words.limitOutcomes }
+    static let limitSource = words("source") { $0.words.limitSources }
+    static let refusalCode = words("code") { $0.words.refusalCodes }
+    static let codeClass = words("code_class", isShown: true) { _ in ["aborted", "1xx", "2xx", "3xx", "4xx", "5xx"] }
+    static let upstreamCodeClass = words("code_class", isShown: true) { _ in
+        ["error", "1xx", "2xx", "3xx", "4xx", "5xx", "cancelled"]
+    }
+
+    static let connectionState = closed("state", ConnectionState.self, isShown: true)
+    static let upstreamState = closed("state", UpstreamConnectionState.self, isShown: true)
+    static let handshake = closed("result", HandshakeResult.self, isShown: true)
+    static let tlsVersion = closed("version", HandshakeVersion.self, isShown: true)
+    static let ejectionReason = closed("reason", EjectionReason.self, isShown: true)
+    static let upstreamBound = closed("reason", UpstreamBound.self, isShown: true)
+    static let retryReason = closed("reason", RetryReason.self, isShown: true)
+    static let refreshResult = closed("outcome", RefreshResult.self, isShown: true)
+    static let refreshSource = closed("role", RefreshSource.self, isShown: true)
+    static let overload = closed("reason", OverloadReason.self, isShown: true)
+    static let redisNode = closed("state", RedisNodeState.self, isShown: true)
+    static let redisCommand = closed("cmd", RedisCommandKind.self)
+    static let redisResult = closed("result", RedisCommandResult.self)
+    static let redisRedirect = closed("reason", RedisRedirectKind.self)
+    static let phase = closed("phase", OverheadPhase.self)
+    static let filterAction = closed("action", FilterAction.self)
+    static let filterFailure = closed("reason", FilterFailureReason.self)
+    static let cacheResult = closed("result", CacheResult.self)
+    static let contentCoding = closed("coding", CompressionCoding.self)
+    static let compressionSkip = closed("reason", CompressionSkip.self)
+    static let http2End = closed("reason", HTTP2EndReason.self)
+    static let streamKind = closed("kind", StreamKind.self)
+    static let streamEnd = closed("reason", StreamEndReason.self)
+    static let checkKind = closed("endpoint", CheckKind.self)
+    static let mirrorOutcome = closed("outcome", MirrorOutcome.self)
 
     /// The index of `cancelled` among the values of `upstreamCodeClass`.
     static let cancelledAttempt = 6
 
     /// Whether the value at `index` is a name of an earlier configuration, as of a route that a reload has removed.
     func isFormer(_ index: Int, _ labels: MetricLabels) -> Bool {
-        let isDeclared = [.route, .policy, .upstream, .tier, .issuer].contains(self)
-        return isDeclared && index > 0 && !isCurrent(index, labels)
+        index > 0 && declared.map { !$0(labels).isCurrent(index) } ?? false
     }
 
     /// Whether a series with the value at `index` is shown even if it is zero: configured names, and closed lists of states.
     /// Methods, reasons and algorithms only once they were seen.
-    func isCurrent(_ index: Int, _ labels: MetricLabels) -> Bool {
-        switch self {
-        case .route, .policy: labels.routes.isCurrent(index)
-        case .upstream: labels.upstreams.isCurrent(index)
-        case .tier: labels.tiers.isCurrent(index)
-        case .issuer: labels.issuers.isCurrent(index)
-        case .codeClass, .upstreamCodeClass, .connectionState, .upstreamState, .handshake, .tlsVersion, .retryReason, .ejectionReason,
-            .upstreamBound,
-            .authOutcome, .limitOutcome, .refreshResult, .refreshSource, .overload, .redisNode:
-            true
-        case .method, .authReason, .result, .algorithm, .phase, .limitSource, .redisCommand, .redisResult, .redisRedirect, .filterAction,
-            .filterFailure, .cacheResult, .contentCoding, .compressionSkip, .http2End, .streamKind, .streamEnd, .checkKind, .mirrorOutcome,
-            .refusalCode:
-            false
-        }
-    }
+    func isCurrent(_ index: Int, _ labels: MetricLabels) -> Bool { declared?(labels).isCurrent(index) ?? isShown }
 }

@@ -1,14 +1,25 @@
 /// A closed list of label values; the raw value is the index.
-protocol MetricLabelValue: RawRepresentable<Int>, CaseIterable, Sendable {
-    /// The label's text.
+package protocol MetricLabelValue: RawRepresentable<Int>, CaseIterable, Sendable {
+    /// The label's text: the case's name in snake_case, unless a label says otherwise.
     var text: String { get }
+}
+
+extension MetricLabelValue {
+    package var text: String {
+        var text = ""
+        var followsSmall = false
+        for letter in "\(self)" {
+            if letter.isUppercase && followsSmall { text += "_" }
+            text += letter.lowercased()
+            followsSmall = letter.isLowercase
+        }
+        return text
+    }
 }
 
 /// Endpoint of forward-auth.
 package enum CheckKind: Int, MetricLabelValue {
     case check, envoy, nginx
-
-    var text: String { "\(self)" }
 }
 
 /// State of a client connection.
@@ -18,8 +29,6 @@ package enum ConnectionState: Int, MetricLabelValue {
     case idle
     /// From the first byte of a request to the last of its answer.
     case active
-
-    var text: String { "\(self)" }
 }
 
 /// The bound of the gateway that was reached.
@@ -34,29 +43,21 @@ package enum OverloadReason: Int, MetricLabelValue {
     case buffers
     /// The share of one client in any of these.
     case share
-
-    package var text: String { "\(self)" }
 }
 
 /// The end of a copy of a request.
 package enum MirrorOutcome: Int, MetricLabelValue {
     case answered, failed, dropped
-
-    package var text: String { "\(self)" }
 }
 
 /// State of an upstream connection.
 package enum UpstreamConnectionState: Int, MetricLabelValue {
     case connecting, idle, active
-
-    var text: String { "\(self)" }
 }
 
 /// Result of a TLS handshake.
 package enum HandshakeResult: Int, MetricLabelValue {
     case full, resumed, failed
-
-    var text: String { "\(self)" }
 }
 
 /// Negotiated TLS version.
@@ -65,7 +66,7 @@ package enum HandshakeVersion: Int, MetricLabelValue {
     case none
     case tls12, tls13
 
-    var text: String {
+    package var text: String {
         switch self {
         case .none: "-"
         case .tls12: "1.2"
@@ -84,8 +85,6 @@ package enum RetryReason: Int, MetricLabelValue {
     case closed
     /// HTTP/2: refused unseen, or left out by GOAWAY.
     case refused
-
-    var text: String { self == .connectFailed ? "connect_failed" : "\(self)" }
 }
 
 /// Why an address of an upstream was ejected.
@@ -98,8 +97,6 @@ package enum EjectionReason: Int, MetricLabelValue {
     case latency
     /// It asked for it by `Retry-After`.
     case retryAfter
-
-    package var text: String { self == .retryAfter ? "retry_after" : "\(self)" }
 }
 
 /// A bound of an upstream that a request, or a retry, has met.
@@ -109,7 +106,7 @@ package enum UpstreamBound: Int, MetricLabelValue {
     /// The share of one client in any of the first three.
     case share
 
-    var text: String {
+    package var text: String {
         switch self {
         case .connections: "max_connections"
         case .requests: "max_requests"
@@ -131,7 +128,7 @@ package enum RedisCommandKind: Int, MetricLabelValue {
     /// Refund of an attempt; its label is `give_back`.
     case refund
 
-    var text: String {
+    package var text: String {
         switch self {
         case .take, .lease: "\(self)"
         case .heartbeat: "census"
@@ -147,8 +144,6 @@ package enum RedisCommandResult: Int, MetricLabelValue {
     case error
     /// Timeout, or no connection.
     case noAnswer
-
-    var text: String { self == .noAnswer ? "no_answer" : "\(self)" }
 }
 
 /// A node of a Redis Cluster did not serve a call, which was sent again.
@@ -159,8 +154,6 @@ package enum RedisRedirectKind: Int, MetricLabelValue {
     case ask
     /// The slot is on its way; the call was divided into calls with a single key.
     case tryAgain
-
-    var text: String { self == .tryAgain ? "try_again" : "\(self)" }
 }
 
 /// State of a node of Redis.
@@ -168,8 +161,6 @@ package enum RedisNodeState: Int, MetricLabelValue {
     case ready
     /// Not connected, or its circuit breaker is open.
     case away
-
-    var text: String { "\(self)" }
 }
 
 /// Result of a token refresh.
@@ -180,8 +171,6 @@ package enum RefreshResult: Int, MetricLabelValue {
     case kept
     case refused
     case unavailable
-
-    package var text: String { "\(self)" }
 }
 
 /// Role in the single flight of a refresh.
@@ -191,33 +180,12 @@ package enum RefreshSource: Int, MetricLabelValue {
     case follower
     /// Another gateway refreshed.
     case remote
-
-    package var text: String { "\(self)" }
 }
 
 /// Why the gateway ended an HTTP/2 connection: a broken rule, or too much of what costs it more than the client.
 package enum HTTP2EndReason: Int, MetricLabelValue {
     case protocolError, compressionError, flowControlError, frameSizeError
     case reset, provokedReset, refusedStream, emptyData, continuation, ping, settings, priority, windowUpdate, closedStream
-
-    var text: String {
-        switch self {
-        case .protocolError: "protocol_error"
-        case .compressionError: "compression_error"
-        case .flowControlError: "flow_control_error"
-        case .frameSizeError: "frame_size_error"
-        case .reset: "reset"
-        case .provokedReset: "provoked_reset"
-        case .refusedStream: "refused_stream"
-        case .emptyData: "empty_data"
-        case .continuation: "continuation"
-        case .ping: "ping"
-        case .settings: "settings"
-        case .priority: "priority"
-        case .windowUpdate: "window_update"
-        case .closedStream: "closed_stream"
-        }
-    }
 }
 
 /// Phase of the gateway's own work on a request.
@@ -226,8 +194,6 @@ package enum OverheadPhase: Int, MetricLabelValue {
     case parse
     /// The whole decision, from path to limit.
     case auth
-
-    var text: String { "\(self)" }
 }
 
 /// Result for an element that a tier filter judged.
@@ -239,14 +205,6 @@ package enum FilterAction: Int, MetricLabelValue {
     case unlabelled
     /// Dropped, or in shadow mode would be, for want of a tier; counted in addition to its result.
     case droppedUnlabelled
-
-    var text: String {
-        switch self {
-        case .shadowDropped: "shadow_dropped"
-        case .droppedUnlabelled: "dropped_unlabelled"
-        case .kept, .dropped, .unlabelled: "\(self)"
-        }
-    }
 }
 
 /// How a request on a cached route was answered.
@@ -292,23 +250,11 @@ package enum FilterFailureReason: Int, MetricLabelValue {
     case partial
     /// Unknown or broken content coding.
     case coding
-
-    var text: String {
-        switch self {
-        case .aboveTier: "above_tier"
-        case .tooLarge: "too_large"
-        case .noList: "no_list"
-        case .notJSON: "not_json"
-        case .broken, .partial, .coding: "\(self)"
-        }
-    }
 }
 
 /// Coding of an answer that was compressed.
 package enum CompressionCoding: Int, MetricLabelValue {
     case gzip, br, zstd
-
-    package var text: String { "\(self)" }
 }
 
 /// Why an answer was not compressed.
@@ -331,12 +277,4 @@ package enum CompressionSkip: Int, MetricLabelValue {
     case secret
     /// The worker is late, short of memory, or compresses as many answers as it may.
     case busy
-
-    package var text: String {
-        switch self {
-        case .notAccepted: "not_accepted"
-        case .noTransform: "no_transform"
-        case .small, .type, .coded, .partial, .events, .secret, .busy: "\(self)"
-        }
-    }
 }

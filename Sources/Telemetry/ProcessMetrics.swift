@@ -20,8 +20,6 @@ package enum KeySetFetch: Int, MetricLabelValue {
     case unreachable
     /// The answer is not a key set.
     case invalid
-
-    var text: String { "\(self)" }
 }
 
 /// Result of asking a tier server.
@@ -29,19 +27,15 @@ package enum TierLookupResult: Int, MetricLabelValue {
     case ok
     /// No answer, or one that names no tier. A known tier stays.
     case failed
-
-    var text: String { "\(self)" }
 }
 
 /// The outcome of a merge of two accounts.
-package enum MergeCount: Int, CaseIterable, Sendable {
+package enum MergeCount: Int, MetricLabelValue {
     case made
     /// Services have moved what was the merged account's.
     case taken
     /// The announcement has ended before that.
     case untaken
-
-    var text: String { "\(self)" }
 }
 
 /// The state of a certificate that an authority issues.

@@ -15,8 +15,6 @@ package enum StreamKind: Int, MetricLabelValue {
         case .http: "http"
         }
     }
-
-    var text: String { word.description }
 }
 
 /// Why a stream ended.
@@ -49,6 +47,4 @@ package enum StreamEndReason: Int, MetricLabelValue {
         case .error: "error"
         }
     }
-
-    var text: String { word.description }
 }

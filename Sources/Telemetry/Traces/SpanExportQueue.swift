@@ -12,8 +12,6 @@ package enum SpanDropReason: Int, MetricLabelValue {
     case unavailable
     /// The gateway ended, or a reload turned traces off.
     case ended
-
-    package var text: String { "\(self)" }
 }
 
 /// Counts of spans, for the process's metrics.
