@@ -16,39 +16,29 @@ package enum PathFault: UInt8, Error, CaseIterable, Sendable {
     case notCanonical
 
     /// Stable word for logs and metrics.
-    package var reason: StaticString {
-        switch self {
-        case .notAbsolute: "path_not_absolute"
-        case .badCharacter: "path_bad_character"
-        case .badEncoding: "path_bad_encoding"
-        case .aboveRoot: "path_above_root"
-        case .backslash: "path_backslash"
-        case .encodedSlash: "path_encoded_slash"
-        case .encodedBackslash: "path_encoded_backslash"
-        case .encodedNul: "path_encoded_nul"
-        case .doubledEncoding: "path_doubled_encoding"
-        case .parameterisedDots: "path_parameterised_dots"
-        case .hiddenRoute: "path_hidden_route"
-        case .hiddenStricterRoute: "path_hidden_stricter_route"
-        case .notCanonical: "path_not_canonical"
-        }
-    }
+    package var reason: StaticString { row.reason }
+    package var message: StaticString { row.message }
 
-    package var message: StaticString {
+    private var row: (reason: StaticString, message: StaticString) {
         switch self {
-        case .notAbsolute: "The path does not begin with a slash."
-        case .badCharacter: "The path holds a character that must be percent-encoded."
-        case .badEncoding: "The path holds a broken percent-encoding."
-        case .aboveRoot: "The path leads above the root."
-        case .backslash: "The path holds a backslash."
-        case .encodedSlash: "The path holds an encoded slash."
-        case .encodedBackslash: "The path holds an encoded backslash."
-        case .encodedNul: "The path holds an encoded NUL."
-        case .doubledEncoding: "The path holds a doubled percent-encoding."
-        case .parameterisedDots: "The path holds a dot segment with parameters."
-        case .hiddenRoute: "The path without its parameters belongs to another route."
-        case .hiddenStricterRoute: "The path without regard to case, its last slash and blanks at its end belongs to a stricter route."
-        case .notCanonical: "The path as it was sent belongs to another route than its canonical form, or has dot segments."
+        case .notAbsolute: ("path_not_absolute", "The path does not begin with a slash.")
+        case .badCharacter: ("path_bad_character", "The path holds a character that must be percent-encoded.")
+        case .badEncoding: ("path_bad_encoding", "The path holds a broken percent-encoding.")
+        case .aboveRoot: ("path_above_root", "The path leads above the root.")
+        case .backslash: ("path_backslash", "The path holds a backslash.")
+        case .encodedSlash: ("path_encoded_slash", "The path holds an encoded slash.")
+        case .encodedBackslash: ("path_encoded_backslash", "The path holds an encoded backslash.")
+        case .encodedNul: ("path_encoded_nul", "The path holds an encoded NUL.")
+        case .doubledEncoding: ("path_doubled_encoding", "The path holds a doubled percent-encoding.")
+        case .parameterisedDots: ("path_parameterised_dots", "The path holds a dot segment with parameters.")
+        case .hiddenRoute: ("path_hidden_route", "The path without its parameters belongs to another route.")
+        case .hiddenStricterRoute:
+            (
+                "path_hidden_stricter_route",
+                "The path without regard to case, its last slash and blanks at its end belongs to a stricter route."
+            )
+        case .notCanonical:
+            ("path_not_canonical", "The path as it was sent belongs to another route than its canonical form, or has dot segments.")
         }
     }
 }

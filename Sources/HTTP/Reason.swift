@@ -12,59 +12,46 @@ extension HTTPFault {
         case truncated, upgraded, late, contentTooLarge
 
         /// The status that a request with this fault is answered with.
-        package var requestStatus: UInt16 {
-            switch self {
-            case .targetTooLong: 414
-            case .expectation: 417
-            case .late: 408
-            case .contentTooLarge: 413
-            case .headTooLarge, .tooManyFields: 431
-            case .method, .unknownTransferCoding: 501
-            case .version: 505
-            case .requestLine, .target, .statusLine, .fieldName, .fieldValue, .lineEnd, .missingHost, .duplicateHost,
-                .invalidHost, .hostMismatch, .contentLength, .duplicateContentLength, .transferEncoding,
-                .lengthAndCoding, .contentInTrace, .connection, .chunkSize, .chunkExtension, .chunkEnd,
-                .chunkOverhead, .trailer, .trailerTooLarge, .truncated, .upgraded:
-                400
-            }
-        }
+        package var requestStatus: UInt16 { row.requestStatus }
 
         /// Stable, snake_case, for logs and metrics.
-        package var text: StaticString {
+        package var text: StaticString { row.text }
+
+        private var row: (requestStatus: UInt16, text: StaticString) {
             switch self {
-            case .requestLine: "request_line"
-            case .method: "method"
-            case .target: "target"
-            case .version: "version"
-            case .statusLine: "status_line"
-            case .targetTooLong: "target_too_long"
-            case .headTooLarge: "head_too_large"
-            case .tooManyFields: "too_many_fields"
-            case .fieldName: "field_name"
-            case .fieldValue: "field_value"
-            case .lineEnd: "line_end"
-            case .missingHost: "missing_host"
-            case .duplicateHost: "duplicate_host"
-            case .invalidHost: "invalid_host"
-            case .hostMismatch: "host_mismatch"
-            case .contentLength: "content_length"
-            case .duplicateContentLength: "duplicate_content_length"
-            case .transferEncoding: "transfer_encoding"
-            case .unknownTransferCoding: "unknown_transfer_coding"
-            case .lengthAndCoding: "length_and_coding"
-            case .contentInTrace: "content_in_trace"
-            case .connection: "connection"
-            case .expectation: "expectation"
-            case .chunkSize: "chunk_size"
-            case .chunkExtension: "chunk_extension"
-            case .chunkEnd: "chunk_end"
-            case .chunkOverhead: "chunk_overhead"
-            case .trailer: "trailer"
-            case .trailerTooLarge: "trailer_too_large"
-            case .truncated: "truncated"
-            case .late: "late"
-            case .contentTooLarge: "content_too_large"
-            case .upgraded: "upgraded"
+            case .targetTooLong: (414, "target_too_long")
+            case .expectation: (417, "expectation")
+            case .late: (408, "late")
+            case .contentTooLarge: (413, "content_too_large")
+            case .headTooLarge: (431, "head_too_large")
+            case .tooManyFields: (431, "too_many_fields")
+            case .method: (501, "method")
+            case .unknownTransferCoding: (501, "unknown_transfer_coding")
+            case .version: (505, "version")
+            case .requestLine: (400, "request_line")
+            case .target: (400, "target")
+            case .statusLine: (400, "status_line")
+            case .fieldName: (400, "field_name")
+            case .fieldValue: (400, "field_value")
+            case .lineEnd: (400, "line_end")
+            case .missingHost: (400, "missing_host")
+            case .duplicateHost: (400, "duplicate_host")
+            case .invalidHost: (400, "invalid_host")
+            case .hostMismatch: (400, "host_mismatch")
+            case .contentLength: (400, "content_length")
+            case .duplicateContentLength: (400, "duplicate_content_length")
+            case .transferEncoding: (400, "transfer_encoding")
+            case .lengthAndCoding: (400, "length_and_coding")
+            case .contentInTrace: (400, "content_in_trace")
+            case .connection: (400, "connection")
+            case .chunkSize: (400, "chunk_size")
+            case .chunkExtension: (400, "chunk_extension")
+            case .chunkEnd: (400, "chunk_end")
+            case .chunkOverhead: (400, "chunk_overhead")
+            case .trailer: (400, "trailer")
+            case .trailerTooLarge: (400, "trailer_too_large")
+            case .truncated: (400, "truncated")
+            case .upgraded: (400, "upgraded")
             }
         }
     }

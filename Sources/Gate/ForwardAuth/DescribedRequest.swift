@@ -19,32 +19,24 @@ package enum DescriptionFault: Error, CaseIterable, Sendable {
     case proxyField
 
     /// The access log's `error`.
-    package var text: StaticString {
-        switch self {
-        case .noMethod: "check_no_method"
-        case .noURI: "check_no_uri"
-        case .noHost: "check_no_host"
-        case .badMethod: "check_bad_method"
-        case .badURI: "check_bad_uri"
-        case .badScheme: "check_bad_scheme"
-        case .contradiction: "check_contradiction"
-        case .lookAlike: "check_look_alike"
-        case .proxyField: "check_proxy_field"
-        }
-    }
+    package var text: StaticString { row.text }
+    package var message: StaticString { row.message }
 
-    package var message: StaticString {
+    private var row: (text: StaticString, message: StaticString) {
         switch self {
-        case .noMethod: "The check names no method: send X-Forwarded-Method or X-Original-Method."
-        case .noURI: "The check names no URI: send X-Forwarded-Uri or X-Original-URL."
-        case .noHost: "The check names no host, and routes do: send X-Forwarded-Host or an absolute X-Original-URL."
-        case .badMethod: "The method that the check names is malformed."
-        case .badURI: "The URI that the check names is neither a path nor, in X-Original-URL, an http or https URL."
-        case .badScheme: "X-Forwarded-Proto is neither http nor https."
-        case .contradiction: "The check describes two different requests."
-        case .lookAlike: "The request has a field that an upstream may read as an identity field or an API key."
+        case .noMethod: ("check_no_method", "The check names no method: send X-Forwarded-Method or X-Original-Method.")
+        case .noURI: ("check_no_uri", "The check names no URI: send X-Forwarded-Uri or X-Original-URL.")
+        case .noHost: ("check_no_host", "The check names no host, and routes do: send X-Forwarded-Host or an absolute X-Original-URL.")
+        case .badMethod: ("check_bad_method", "The method that the check names is malformed.")
+        case .badURI: ("check_bad_uri", "The URI that the check names is neither a path nor, in X-Original-URL, an http or https URL.")
+        case .badScheme: ("check_bad_scheme", "X-Forwarded-Proto is neither http nor https.")
+        case .contradiction: ("check_contradiction", "The check describes two different requests.")
+        case .lookAlike: ("check_look_alike", "The request has a field that an upstream may read as an identity field or an API key.")
         case .proxyField:
-            "The request has a field that can override the path, method, user or address for an upstream, and the route does not list it in keep=."
+            (
+                "check_proxy_field",
+                "The request has a field that can override the path, method, user or address for an upstream, and the route does not list it in keep=."
+            )
         }
     }
 }

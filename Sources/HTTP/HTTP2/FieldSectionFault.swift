@@ -35,43 +35,31 @@ package enum FieldSectionFault: UInt8, Error, Sendable, CaseIterable {
     }
 
     /// The fault of an HTTP/1.1 request that is closest.
-    var reason: HTTPFault.Reason {
-        switch self {
-        case .tooManyFields, .tooManyCrumbs: .tooManyFields
-        case .tooLarge: .headTooLarge
-        case .fieldName, .upperCaseName: .fieldName
-        case .fieldValue: .fieldValue
-        case .connectionSpecificField, .te: .connection
-        case .latePseudoField, .repeatedPseudoField, .unknownPseudoField, .missingPseudoField, .scheme: .requestLine
-        case .method: .method
-        case .authority: .invalidHost
-        case .path: .target
-        case .status: .statusLine
-        case .hostMismatch: .hostMismatch
-        }
-    }
+    var reason: HTTPFault.Reason { row.reason }
 
     /// Stable, snake_case, for logs and metrics.
-    package var text: StaticString {
+    package var text: StaticString { row.text }
+
+    private var row: (reason: HTTPFault.Reason, text: StaticString) {
         switch self {
-        case .tooManyFields: "too_many_fields"
-        case .tooManyCrumbs: "too_many_crumbs"
-        case .tooLarge: "too_large"
-        case .fieldName: "field_name"
-        case .upperCaseName: "upper_case_name"
-        case .fieldValue: "field_value"
-        case .connectionSpecificField: "connection_specific_field"
-        case .te: "te"
-        case .latePseudoField: "late_pseudo_field"
-        case .repeatedPseudoField: "repeated_pseudo_field"
-        case .unknownPseudoField: "unknown_pseudo_field"
-        case .missingPseudoField: "missing_pseudo_field"
-        case .method: "method"
-        case .scheme: "scheme"
-        case .authority: "authority"
-        case .path: "path"
-        case .status: "status"
-        case .hostMismatch: "host_mismatch"
+        case .tooManyFields: (.tooManyFields, "too_many_fields")
+        case .tooManyCrumbs: (.tooManyFields, "too_many_crumbs")
+        case .tooLarge: (.headTooLarge, "too_large")
+        case .fieldName: (.fieldName, "field_name")
+        case .upperCaseName: (.fieldName, "upper_case_name")
+        case .fieldValue: (.fieldValue, "field_value")
+        case .connectionSpecificField: (.connection, "connection_specific_field")
+        case .te: (.connection, "te")
+        case .latePseudoField: (.requestLine, "late_pseudo_field")
+        case .repeatedPseudoField: (.requestLine, "repeated_pseudo_field")
+        case .unknownPseudoField: (.requestLine, "unknown_pseudo_field")
+        case .missingPseudoField: (.requestLine, "missing_pseudo_field")
+        case .scheme: (.requestLine, "scheme")
+        case .method: (.method, "method")
+        case .authority: (.invalidHost, "authority")
+        case .path: (.target, "path")
+        case .status: (.statusLine, "status")
+        case .hostMismatch: (.hostMismatch, "host_mismatch")
         }
     }
 }

@@ -24,41 +24,27 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
     case androidApps = 12
 
     /// In logs and metrics. No configured route's name has a hyphen.
-    var name: String {
+    var name: String { row.name }
+    var path: String { row.path }
+
+    private var row: (name: String, path: String) {
         switch self {
-        case .ownKeys: "own-keys"
-        case .openIDConfiguration: "own-openid"
-        case .serverMetadata: "own-metadata"
-        case .token: "own-token"
-        case .revocation: "own-revocation"
-        case .introspection: "own-introspection"
-        case .console: "own-console"
-        case .adminAPI: "own-admin-api"
-        case .admin: "own-admin"
-        case .resourceMetadata: "own-resources"
-        case .iosApps: "own-ios-apps"
-        case .androidApps: "own-android-apps"
+        case .ownKeys: ("own-keys", ServerMetadata.jwksPath)
+        case .openIDConfiguration: ("own-openid", "/.well-known/openid-configuration")
+        case .serverMetadata: ("own-metadata", "/.well-known/oauth-authorization-server")
+        case .token: ("own-token", ServerMetadata.tokenPath)
+        case .revocation: ("own-revocation", ServerMetadata.revocationPath)
+        case .introspection: ("own-introspection", ServerMetadata.introspectionPath)
+        case .console: ("own-console", "/console")
+        case .adminAPI: ("own-admin-api", "/admin/api")
+        case .admin: ("own-admin", "/admin")
+        case .resourceMetadata: ("own-resources", ResourceDeclaration.metadataPath)
+        case .iosApps: ("own-ios-apps", AppFiles.applePath)
+        case .androidApps: ("own-android-apps", AppFiles.googlePath)
         }
     }
 
     private var isPrefix: Bool { self == .console || self == .adminAPI || self == .resourceMetadata }
-
-    var path: String {
-        switch self {
-        case .ownKeys: ServerMetadata.jwksPath
-        case .openIDConfiguration: "/.well-known/openid-configuration"
-        case .serverMetadata: "/.well-known/oauth-authorization-server"
-        case .token: ServerMetadata.tokenPath
-        case .revocation: ServerMetadata.revocationPath
-        case .introspection: ServerMetadata.introspectionPath
-        case .console: "/console"
-        case .adminAPI: "/admin/api"
-        case .admin: "/admin"
-        case .resourceMetadata: ResourceDeclaration.metadataPath
-        case .iosApps: AppFiles.applePath
-        case .androidApps: AppFiles.googlePath
-        }
-    }
 
     /// Whether it is a document under `/.well-known/`.
     var isDocument: Bool {
