@@ -1,5 +1,4 @@
 import COpenSSL
-package import Wire
 
 /// A source of `count` cryptographically secure random bytes. A parameter wherever secrets are created, so that tests can
 /// supply known ones.
@@ -12,14 +11,5 @@ package enum SecureRandom {
         var bytes = [UInt8](repeating: 0, count: count)
         precondition(unsafe RAND_bytes(&bytes, Int32(count)) == 1, "OpenSSL has no randomness")
         return bytes
-    }
-
-    /// Appends `count` random bytes.
-    package static func fill(_ out: inout ByteBuffer, count: Int) {
-        unsafe out.withUnsafeRoom(count) {
-            let start = unsafe $0.baseAddress?.assumingMemoryBound(to: UInt8.self)
-            precondition(unsafe RAND_bytes(start, Int32(count)) == 1, "OpenSSL has no randomness")
-            return count
-        }
     }
 }

@@ -52,11 +52,6 @@ package struct JWKSSchedule: Equatable, Sendable {
         if case .waiting(let until) = phase { until } else { nil }
     }
 
-    /// The time since the last successful fetch; nil without keys.
-    package func keyAge(now: MonotonicTime) -> UInt64? {
-        staleAt.map { Self.maxStale - min(Self.maxStale, $0.nanoseconds(since: now) / 1_000_000) }
-    }
-
     /// The next action. Call it after each event and deadline, until it returns `wait`.
     package mutating func next(now: MonotonicTime) -> Step {
         if let staleAt, now >= staleAt {

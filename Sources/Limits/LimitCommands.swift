@@ -102,12 +102,6 @@ extension SharedLimitClient {
         command.charge.copy(from: &queues.items[queue].charge, only: counts)
     }
 
-    /// Whether a request still waits for command `id`.
-    package mutating func isWanted(_ id: UInt64) -> Bool {
-        guard let queue = queue(asking: id) else { return false }
-        return queues.items[queue].lists[LimitQueue.asked].first >= 0
-    }
-
     /// The rate of count `index` of command `id`, in flight: its interval in microseconds.
     package mutating func interval(_ id: UInt64, _ index: Int) -> UInt64 {
         guard let queue = queue(asking: id) else { preconditionFailure("a command that has ended") }

@@ -21,12 +21,6 @@ package struct Letter: Sendable, Equatable {
     /// The HTML of a template; nil: it is made of the blocks.
     package var ownHTML: String?
 
-    package init(subject: String, blocks: [Block], signature: String) {
-        self.subject = subject
-        self.blocks = blocks
-        self.signature = signature
-    }
-
     /// The body as plain text; lines end with CR LF.
     var plainText: String {
         let parts = blocks.map { block in

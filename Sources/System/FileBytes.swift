@@ -94,11 +94,6 @@ package enum FileBytes {
         return unsafe String(cString: path)
     }
 
-    /// Removes the file, if it exists.
-    package static func remove(_ path: String) throws(SystemFault) {
-        guard unsafe unlink(path) == 0 || errno == ENOENT else { throw SystemFault("remove \(path)") }
-    }
-
     /// Why the program at `path` cannot be started by this user; nil if it can.
     package static func reasonNotToRun(_ path: String) -> String? {
         if isDirectory(path) { return systemErrorText(EISDIR) }

@@ -64,10 +64,6 @@ import Wire
     }
 
     @Test func randomBytesDiffer() {
-        var buffer = ByteBuffer()
-        buffer.append("seed" as StaticString)
-        SecureRandom.fill(&buffer, count: 32)
-        #expect(buffer.count == 36)
         #expect(SecureRandom.bytes(32) != SecureRandom.bytes(32))
         #expect(SecureRandom.bytes(0).isEmpty)
     }

@@ -16,7 +16,6 @@ import Workbench
     @Test func theFirstFetchIsAtOnce() {
         var schedule = JWKSSchedule(now: moment(0))
         #expect(!schedule.hasKeys)
-        #expect(schedule.keyAge(now: moment(0)) == nil)
         #expect(schedule.next(now: moment(0)) == .fetch)
         #expect(schedule.next(now: moment(9)) == .wait(until: MonotonicTime(nanoseconds: .max)))
     }
@@ -111,19 +110,10 @@ import Workbench
     @Test func keysKeptFromAnEarlierRunCountForTheRestOfTheirDay() {
         var schedule = JWKSSchedule(now: moment(0), cachedAge: 86_300_000)
         #expect(schedule.hasKeys)
-        #expect(schedule.keyAge(now: moment(50)) == 86_350_000)
         #expect(schedule.next(now: moment(0)) == .fetch)
         schedule.failed(now: moment(0), jitter: 0)
         #expect(schedule.next(now: moment(100)) == .dropKeys)
         #expect(!JWKSSchedule(now: moment(0), cachedAge: 86_400_000).hasKeys)
-    }
-
-    @Test func theAgeIsCountedFromTheLastConfirmation() {
-        var schedule = fetched()
-        #expect(schedule.keyAge(now: moment(7)) == 7_000)
-        #expect(schedule.next(now: moment(300)) == .fetch)
-        schedule.fetched(now: moment(300), maxAge: nil)
-        #expect(schedule.keyAge(now: moment(301)) == 1_000)
     }
 
     /// Every short run of events: never two fetches at a time, never two within a second, and keys exactly while some

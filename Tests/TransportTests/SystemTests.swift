@@ -32,8 +32,6 @@ import Wire
         #expect(try FileBytes.read(path, limit: 0) == [])
         #expect(try FileBytes.stamp(path).mode == 0o644)
         #expect(try FileBytes.stamp(path) != first)
-        try FileBytes.remove(path)
-        try FileBytes.remove(path)
     }
 
     @Test func `a file that replaces another keeps its owner and group`() throws {

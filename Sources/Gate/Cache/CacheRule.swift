@@ -38,12 +38,6 @@ package struct CachedFields: Sendable {
     package let isFiltered: Bool
     package let vary: [String]
 
-    package init(isShared: Bool, isFiltered: Bool, vary: [String]) {
-        self.isShared = isShared
-        self.isFiltered = isFiltered
-        self.vary = vary
-    }
-
     /// Whether the upstream gets this field of the client.
     package func passes(_ field: Field, _ bytes: RawSpan) -> Bool {
         switch field.known {

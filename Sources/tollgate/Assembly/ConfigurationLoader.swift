@@ -35,11 +35,6 @@ struct ConfigurationLoader: Sendable {
     var envFiles: [String]
     var environment: [(name: String, value: String)]
 
-    init(envFiles: [String], environment: [(name: String, value: String)]) {
-        self.envFiles = envFiles
-        self.environment = environment
-    }
-
     /// Reads everything again: files, environment, and the files that settings name. Blocking.
     func load(now: WallTime) -> LoadedConfiguration {
         let (files, unreadable) = readFiles()

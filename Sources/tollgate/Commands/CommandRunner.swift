@@ -8,22 +8,11 @@ struct CommandRunner: Sendable {
     /// Reads standard input to its end.
     var readInput: @Sendable () -> String
     /// Writes to standard error at once.
-    var writeError: @Sendable (String) -> Void
+    var writeError: @Sendable (String) -> Void = { _ in }
     /// Prompts on the terminal and returns the line that was typed, nil at the end of input; nil without a terminal.
     var ask: (@Sendable (String) -> String?)?
     /// Whether standard error is a terminal, on which long commands show their progress.
     var showsProgress = false
-
-    init(
-        environment: [(name: String, value: String)], now: Moment, readInput: @escaping @Sendable () -> String,
-        writeError: @escaping @Sendable (String) -> Void = { _ in }, ask: (@Sendable (String) -> String?)? = nil
-    ) {
-        self.ask = ask
-        self.environment = environment
-        self.now = now
-        self.readInput = readInput
-        self.writeError = writeError
-    }
 
     /// Runs `words`, the arguments without the program's name.
     func run(_ words: [String]) -> CommandResult {

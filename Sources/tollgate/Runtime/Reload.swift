@@ -17,17 +17,11 @@ protocol Part {
 /// A prepared change. Nothing but `open` can fail.
 struct Commit {
     /// Runs once every part is prepared, before the first `apply`: opens what stays open also if another part cannot be opened.
-    let open: () throws -> Void
+    var open: () throws -> Void = {}
     /// Runs before the workers are posted the configuration: they may ask for all that it names at once.
     let apply: () -> Void
     /// Runs once they have been posted it.
-    let published: () -> Void
-
-    init(open: @escaping () throws -> Void = {}, apply: @escaping () -> Void, published: @escaping () -> Void = {}) {
-        self.open = open
-        self.apply = apply
-        self.published = published
-    }
+    var published: () -> Void = {}
 }
 
 extension [any Part] {
