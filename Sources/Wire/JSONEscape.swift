@@ -74,19 +74,15 @@ extension RawSpan {
 
     private func endOfLongText(from start: Int) -> Int {
         var offset = start
-        while byteCount &- offset >= 8, offset < start &+ 32 {
-            let marks = PlainWord.specialBytes(load64(offset))
-            if marks != 0 { return offset &+ marks.trailingZeroBitCount / 8 }
-            offset &+= 8
-        }
-        while byteCount &- offset >= 64 {
-            let words = unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: SIMD8<UInt64>.self)
-            let (first, second) = (words.lowHalf, words.highHalf)
-            let marks =
-                PlainWord.specialBytes(first.lowHalf) | PlainWord.specialBytes(first.highHalf)
-                | PlainWord.specialBytes(second.lowHalf) | PlainWord.specialBytes(second.highHalf)
-            if (marks[0] | marks[1]) & PlainWord.highBits != 0 { break }
-            offset &+= 64
+        while byteCount &- offset >= 32 {
+            let marks = PlainWord.specialBytes(unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: SIMD4<UInt64>.self))
+            if marks[0] | marks[1] != 0 {
+                return offset &+ (marks[0] != 0 ? marks[0].trailingZeroBitCount : 64 &+ marks[1].trailingZeroBitCount) / 8
+            }
+            if marks[2] | marks[3] != 0 {
+                return offset &+ (marks[2] != 0 ? 128 &+ marks[2].trailingZeroBitCount : 192 &+ marks[3].trailingZeroBitCount) / 8
+            }
+            offset &+= 32
         }
         return endOfShortText(from: offset)
     }
@@ -152,11 +148,11 @@ struct PlainWord {
         return (quotes | backslashes | word) & highBits
     }
 
-    /// The same for two words; the caller masks with `highBits`.
+    /// The same for four words.
     @inline(__always)
-    static func specialBytes(_ words: SIMD2<UInt64>) -> SIMD2<UInt64> {
-        let quotes = (words ^ SIMD2(repeating: quoteBit)) &- SIMD2(repeating: belowQuote)
-        let backslashes = (words ^ SIMD2(repeating: Self.backslashes)) &- SIMD2(repeating: ones)
-        return quotes | backslashes | words
+    static func specialBytes(_ words: SIMD4<UInt64>) -> SIMD4<UInt64> {
+        let quotes = (words ^ SIMD4(repeating: quoteBit)) &- SIMD4(repeating: belowQuote)
+        let backslashes = (words ^ SIMD4(repeating: Self.backslashes)) &- SIMD4(repeating: ones)
+        return (quotes | backslashes | words) & SIMD4(repeating: highBits)
     }
 }

@@ -275,6 +275,8 @@ package struct JSONScanner: ~Copyable {
                 if case .afterValue = phase { return true }
             }
             offset &+= 1
+            // One space is usual; many stand in texts that are indented.
+            if offset < bytes.byteCount, bytes[offset] > 0x20 { return true }
             while offset &+ 8 <= bytes.byteCount, bytes.load64(offset) == 0x2020_2020_2020_2020 { offset &+= 8 }
         }
         return false

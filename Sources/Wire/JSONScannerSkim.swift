@@ -13,6 +13,7 @@ extension JSONScanner {
             let name = PlainWord(bytes, at: start)
             let end = name.isWhole ? start &+ name.count : bytes.endOfPlainText(from: start &+ 8)
             guard end < limit else { return nil }
+            // The closing quote, the colon, perhaps a space, and the first byte of the value.
             let colon = bytes.load32(end)
             guard colon & 0xFFFF == 0x3A22 else { return nil }
             if watched &>> name.bit & 1 == 1 {
@@ -24,10 +25,10 @@ extension JSONScanner {
                 phase = .value
                 return .key
             }
-            var value = end &+ 2
-            if bytes[value] == 0x20 { value &+= 1 }
+            let isSpaced = colon & 0xFF_0000 == 0x20_0000
+            let value = end &+ (isSpaced ? 3 : 2)
+            let first = UInt8(truncatingIfNeeded: colon &>> (isSpaced ? 24 : 16))
             let next: Int
-            let first = bytes[value]
             switch first {
             case UInt8(ascii: "\""): next = bytes.endOfPlainString(at: value)
             case UInt8(ascii: "["):

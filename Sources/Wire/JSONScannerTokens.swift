@@ -8,6 +8,24 @@ extension JSONScanner {
         return bytes.extracting(textStart..<textEnd)
     }
 
+    /// Reads the value of the name just scanned if it is a plain string, as a scalar that was asked for; otherwise `next` does.
+    package mutating func readPlainValue(_ bytes: RawSpan) -> Bool {
+        guard case .value = phase, bytes.byteCount &- offset >= 24 else { return false }
+        let first = bytes.load16(offset)
+        let start = offset &+ (first == 0x2220 ? 2 : 1)
+        guard first == 0x2220 || first & 0xFF == 0x22 else { return false }
+        let end = bytes.endOfPlainText(from: start)
+        guard end < bytes.byteCount, bytes[end] == UInt8(ascii: "\"") else { return false }
+        isString = true
+        isNull = false
+        offset = start
+        beginText()
+        textEnd = end
+        offset = end &+ 1
+        asksForScalar = true
+        return scalarEnded()
+    }
+
     @inline(__always)
     mutating func key(_ bytes: RawSpan) throws(JSONFault) -> JSONStep? {
         offset &+= 1

@@ -109,6 +109,19 @@ import Testing
         }
     }
 
+    /// At every place in words and blocks, behind bytes that are nearly special.
+    @Test(arguments: [0x22, 0x5C, 0x00, 0x1F, 0x80, 0xFF] as [UInt8]) func plainTextEndsAtTheFirstSpecialByte(_ special: UInt8) {
+        let plain = (0..<200).map { [0x20, 0x21, 0x23, 0x5B, 0x5D, 0x7F][$0 % 6] as UInt8 }
+        for count in 0..<140 {
+            for rest in [0, 1, 7, 40] {
+                let text = plain[..<count] + [special] + plain[..<rest]
+                for start in [0, 1, 9] where start <= count {
+                    #expect(Array(text).rawBytes.endOfPlainText(from: start) == count, "\(rest) bytes behind it, from \(start)")
+                }
+            }
+        }
+    }
+
     @Test func randomBytesScanAlikeWholeAndInPieces() {
         var random = SplitMix64(seed: 21)
         let pieces =
