@@ -39,9 +39,12 @@ import Wire
         }
 
         private mutating func take(_ filter: inout JSONFilter) {
-            let ready = filter.output.array
-            out += ready
-            filter.handOn(ready.count)
+            // In an empty buffer, or behind a byte.
+            let other = out.count % 2
+            var ready = ByteBuffer()
+            if other == 1 { ready.append(0) }
+            filter.handOn(to: &ready)
+            out += ready.readable.dropping(other).array
             mostPending = max(mostPending, filter.pending.count)
         }
 

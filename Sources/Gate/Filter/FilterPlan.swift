@@ -121,7 +121,7 @@ package final class FilterPlan: Sendable {
 
     private static func find(_ text: RawSpan, among words: [Slice], _ texts: [UInt8]) -> Int {
         let known = texts.rawBytes
-        for index in words.indices where known[words[index]].equals(text) { return index }
+        for index in words.indices where Int(words[index].count) == text.byteCount && known[words[index]].equals(text) { return index }
         return -1
     }
 

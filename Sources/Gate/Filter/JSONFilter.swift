@@ -1,4 +1,4 @@
-import Wire
+package import Wire
 
 /// Streaming filter of a JSON text: copies, byte for byte, what a caller of one tier may see, and removes the rest.
 ///
@@ -38,7 +38,7 @@ package struct JSONFilter: ~Copyable {
     var top = Frame(mark: 0)
     var last = 0
     /// The frames around it; number 0 is the document. Frames past `last` are stale, which saves removing them.
-    var outer: [Frame] = []
+    var outer = UniqueArray<Frame>()
     /// Number of the outermost held unit; 0 for none.
     var held = 0
     /// Number of the unit being skipped; 0 for none.
@@ -131,6 +131,19 @@ package struct JSONFilter: ~Copyable {
         handedOn += count
     }
 
+    /// Moves the output behind that of `out`. If it is all that there is, and `out` is empty, the two change their memory.
+    package mutating func handOn(to out: inout ByteBuffer) {
+        let count = ready
+        if out.isEmpty, count == pending.count {
+            handedOn += count
+            swap(&out, &pending)
+            pending.removeAll()
+        } else {
+            out.append(output)
+            handOn(count)
+        }
+    }
+
     private var isOver = false
 
     /// Number of pending bytes that can no longer be removed.
@@ -201,7 +214,7 @@ package struct JSONFilter: ~Copyable {
         case .beginObject: try open(isObject: true, piece)
         case .beginArray: try open(isObject: false, piece)
         case .endObject, .endArray: try close(piece)
-        case .key: readName(piece)
+        case .key: try readName(piece)
         case .scalar: try judgeScalar(piece)
         case .separator:
             // The comma follows a removed unit and separates nothing.
@@ -215,12 +228,13 @@ package struct JSONFilter: ~Copyable {
 // MARK: - Steps
 
 extension JSONFilter {
-    private mutating func readName(_ piece: RawSpan) {
+    private mutating func readName(_ piece: RawSpan) throws(FilterFault) {
         name = plan.name(scanner.text(piece))
         guard name >= 0 else { return }
         scanner.asksForScalar = true
         fields = plan.fields[name] & top.judges
         if plan.paths != 0 { fields |= plan.fieldsAt(plan.advance(top.progress, by: UInt8(name))) }
+        if fields != 0, scanner.readPlainValue(piece) { try judgeLabel(piece) }
     }
 
     private mutating func open(isObject: Bool, _ piece: RawSpan) throws(FilterFault) {
@@ -330,7 +344,7 @@ extension JSONFilter {
 
     /// The innermost unit of a filter.
     private func unit(of filter: UInt8) -> Int? {
-        top.judges & filter != 0 ? last : outer[..<last].lastIndex { $0.judges & filter != 0 }
+        top.judges & filter != 0 ? last : (0..<last).last { outer[$0].judges & filter != 0 }
     }
 
     private mutating func condemnUnits(isLabelled: Bool, _ piece: RawSpan) throws(FilterFault) {

@@ -163,8 +163,8 @@ final class AnswerStages {
     fileprivate func reset() {
         chain.reset()
         heldHead.reuse()
-        // As much as the filter keeps of its own.
-        if ready.capacity > 65_536 { ready = ByteBuffer() } else { ready.removeAll() }
+        // As much as the filter keeps of its own, with which it may change memory.
+        ready.reuse(upTo: 65_536)
     }
 }
 

@@ -114,7 +114,7 @@ struct StageChain<First: AnswerStage & ~Copyable, Rest: AnswerStage & ~Copyable>
     mutating func reset() {
         first.reset()
         rest.reset()
-        between.reuse()
+        between.reuse(upTo: 65_536)
     }
 }
 

@@ -281,8 +281,8 @@ struct TierFilter: AnswerStage, ~Copyable {
 
     private mutating func handOn(to out: inout ByteBuffer) {
         guard !isUnnamed else { return }
-        if isJSON { out.append(json.output) } else { out.append(passed.readable) }
-        discardOutput()
+        if isJSON { json.handOn(to: &out) } else { out.append(passed.readable) }
+        passed.removeAll()
     }
 
     private mutating func discardOutput() {

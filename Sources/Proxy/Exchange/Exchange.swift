@@ -159,8 +159,8 @@ package struct Exchange: ~Copyable {
 }
 
 extension ByteBuffer {
-    /// Empties a buffer that is kept for reuse, and frees it above 16 KiB.
-    mutating func reuse() {
-        if capacity > 16_384 { self = ByteBuffer() } else { removeAll() }
+    /// Empties a buffer that is kept for reuse, and frees it above `limit` bytes.
+    mutating func reuse(upTo limit: Int = 16_384) {
+        if capacity > limit { self = ByteBuffer() } else { removeAll() }
     }
 }
