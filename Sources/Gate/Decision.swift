@@ -210,7 +210,7 @@ package struct Decision: ~Copyable {
         passesTrailers = true
         handshake = nil
         socket = nil
-        identity = nil
+        if identity != nil { identity = nil }
         identityLines.removeAll()
         account = nil
         tier = nil

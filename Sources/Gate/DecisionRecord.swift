@@ -138,7 +138,8 @@ package struct DecisionRecord: ~Copyable {
         }
         issuerIndex = decision.identity!.issuerIndex
         algorithm = decision.identity!.algorithm
-        hasOwnSession = decision.identity!.isOwn && decision.sessionID.byteCount > 0
+        let hasSession = decision.sessionID.byteCount > 0
+        hasOwnSession = hasSession && decision.identity!.isOwn
         signedInAt = decision.identity!.signedInAt
     }
 

@@ -83,31 +83,33 @@ package struct StreamLife: Equatable, Sendable {
 }
 
 extension Admission {
-    /// The dependencies of this request's answer, should it become a stream; nil if nothing ends it.
-    package func streamLife(_ decision: borrowing Decision) -> StreamLife? {
-        guard decision.identity != nil else { return nil }
-        let gate = policy.gates[decision.routeIndex]
-        guard gate.streams.expiry != .keep, let identity = decision.identity else { return nil }
+    /// Sets `life` to the dependencies of this request's answer, should it become a stream; nil if nothing ends it. Every request with a
+    /// token asks, so it reads the identity and the gate where they are, without copies.
+    package func setLife(_ life: inout StreamLife?, of decision: borrowing Decision) {
+        let route = decision.routeIndex
+        guard decision.identity != nil, policy.gates[route].streams.expiry != .keep else { return life = nil }
+        let (isOwn, apiKey, ownSession) = (decision.identity!.isOwn, decision.identity!.apiKey, decision.identity!.ownSession)
         // A ban ends the sessions of the account, so that a token with a session needs no look at it.
-        let isBare = identity.isOwn ? identity.ownSession == nil : policy.tierSources[Int(identity.issuerIndex)] == .account
-        let extends = gate.streams.expiry == .extend && identity.isOwn && !identity.hasActor
-        return StreamLife(
-            expiresAt: identity.expiresAt, leeway: identity.apiKey == nil ? policy.trust.clockSkewSeconds : 0,
-            extendingSession: extends ? identity.ownSession : nil,
-            session: identity.isOwn ? identity.session : identity.outside?.endKey,
-            subject: decision.account == nil ? nil : identity.outside?.subject, apiKey: identity.apiKey,
-            tier: tierNeed(gate, identity, decision),
-            account: isBare || gate.attributes != 0 ? decision.accountKey : nil, attributes: gate.attributes, isOwn: identity.isOwn)
+        let isBare = isOwn ? ownSession == nil : policy.tierSources[Int(decision.identity!.issuerIndex)] == .account
+        let extends = policy.gates[route].streams.expiry == .extend && isOwn && !decision.identity!.hasActor
+        let attributes = policy.gates[route].attributes
+        life = StreamLife(
+            expiresAt: decision.identity!.expiresAt, leeway: apiKey == nil ? policy.trust.clockSkewSeconds : 0,
+            extendingSession: extends ? ownSession : nil,
+            session: isOwn ? decision.identity!.session : decision.identity!.outside?.endKey,
+            subject: decision.account == nil ? nil : decision.identity!.outside?.subject, apiKey: apiKey,
+            tier: tierNeed(route, hasOwn: isOwn || apiKey != nil, decision),
+            account: isBare || attributes != 0 ? decision.accountKey : nil, attributes: attributes, isOwn: isOwn)
     }
 
-    private func tierNeed(_ gate: RouteGate, _ identity: Identity, _ decision: borrowing Decision) -> StreamLife.TierNeed? {
-        let least = gate.shadow.contains(.tier) ? .lowest : gate.tier ?? .lowest
-        let shown = gate.filters ? decision.tier ?? .lowest : .lowest
-        let isKey = identity.apiKey != nil
-        let scopes = identity.isOwn || isKey ? gate.scopes : 0
-        guard max(least, shown) > .lowest || scopes != 0, isKey || decision.tierKey != nil else { return nil }
+    /// `hasOwn`: the identity is the gateway's own, or an API key.
+    private func tierNeed(_ route: Int, hasOwn: Bool, _ decision: borrowing Decision) -> StreamLife.TierNeed? {
+        let least = policy.gates[route].shadow.contains(.tier) ? .lowest : policy.gates[route].tier ?? .lowest
+        let shown = policy.gates[route].filters ? decision.tier ?? .lowest : .lowest
+        let scopes = hasOwn ? policy.gates[route].scopes : 0
+        guard max(least, shown) > .lowest || scopes != 0, decision.tierKey != nil || decision.identity!.apiKey != nil else { return nil }
         return StreamLife.TierNeed(
-            least: least, shown: shown, user: decision.tierKey, claimed: identity.isOwn || isKey ? identity.tier : .lowest, scopes: scopes)
+            least: least, shown: shown, user: decision.tierKey, claimed: hasOwn ? decision.identity!.tier : .lowest, scopes: scopes)
     }
 
     /// Whether the session of a stream has ended.

@@ -187,7 +187,11 @@ final class AdmissionHarness {
     var user: TokenUser { admission.tokenUser(decision) }
 
     /// Lifetime of the latest request's answer.
-    var streamLife: StreamLife? { admission.streamLife(decision) }
+    var streamLife: StreamLife? {
+        var life: StreamLife?
+        admission.setLife(&life, of: decision)
+        return life
+    }
 
     /// The account whose merges the latest request announces.
     var announced: LimitKey? { admission.announced(decision) }

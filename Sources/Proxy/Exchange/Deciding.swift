@@ -138,7 +138,7 @@ extension Worker {
 
     /// Prepares the stages of the answer, and what it depends on should it last.
     mutating func prepareAnswer(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
-        if scratch.decision.identity != nil { exchanges[exchange].life = admission.streamLife(scratch.decision) }
+        if scratch.decision.identity != nil { admission.setLife(&exchanges[exchange].life, of: scratch.decision) }
         exchanges[exchange].request.streamRule = admission.streamRule(scratch.decision)
         if admission.hasStages(scratch.decision) { prepareStages(exchange, bytes, &scratch) }
     }

@@ -46,7 +46,7 @@ package struct Exchange: ~Copyable {
         request = RequestFacts()
         attempt.reset()
         answer = AnswerPipe()
-        life = nil
+        if life != nil { life = nil }
         if rare != nil { rare = nil }
         wait = .none
         counts = ExchangeCounts()
