@@ -22,7 +22,9 @@ internal import Wire
     private let statements: PreparedStatements
     let schema: PostgresSchema
     /// The schema that has the tables, or will have them.
-    var place: String
+    var place: String { didSet { firsts = [:] } }
+    /// What `first` returns, which takes a tenth of a refresh to write.
+    private var firsts: [Bool: SQLStatement] = [:]
     var dialect: SQLDialect
     /// Whether a pooler stands between: then the process that serves this connection is not the one that libpq knows.
     private(set) var isPooled = false
@@ -248,12 +250,20 @@ internal import Wire
         (mayHaveCommitted, isRefused) = (false, false)
         patience = Self.answerMilliseconds
         self.isWriting = isWriting
+        let asks = !takesReader && reportsWrites == nil
+        let first = firsts[asks] ?? first(asks)
+        firsts[asks] = first
+        beginning = [SQLStatement(isWriting ? "BEGIN" : "BEGIN READ ONLY"), first]
+        later = []
+    }
+
+    /// The first statement of a transaction, which sets its bounds and may ask whether the server takes writes.
+    private func first(_ asks: Bool) -> SQLStatement {
         // Only a text comes alike in both formats of values.
-        let question = takesReader || reportsWrites != nil ? "NULL" : "CAST((\(Self.writesAreTaken)) AS TEXT)"
+        let question = asks ? "CAST((\(Self.writesAreTaken)) AS TEXT)" : "NULL"
         let settings = [("search_path", "\(PostgresSchema.quoted(place)), pg_temp")] + Self.limits
         let set = settings.map { "set_config('\($0.0)', \(literal($0.1)), true)" }.joined(separator: ", ")
-        beginning = [SQLStatement(isWriting ? "BEGIN" : "BEGIN READ ONLY"), SQLStatement("SELECT \(question), \(set)")]
-        later = []
+        return SQLStatement("SELECT \(question), \(set)")
     }
 
     /// The transaction that has begun, of which nothing was sent yet, ends without waiting for the disk, and leaves no mark.
