@@ -166,4 +166,30 @@ import Wire
         #expect(served.all == ["0", "other"] + (1..<50).map { "\($0)" })
         pool.close()
     }
+
+    /// As after an outage: 20,000 refreshes wait, the first thousand of them of one address.
+    @Test func aStampedeDrainsInTheOrderOfArrivalPerAddress() async throws {
+        let made = BlockingPool<Void>(name: "test", threads: 1, capacity: 8, start: WorkerThread.start, make: {})
+        let pool = try #require(made)
+        let lines = (0..<3).map { pool.executor(for: IPAddress(v4: 0x0A00_0001 + $0)) }
+        let gate = Gate()
+        let served = Mutex<[(address: Int, number: Int)]>([])
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { try? await pool.run { _ in gate.hold() } }
+            while !gate.isHeld { await Task.yield() }
+            for number in 0..<20_000 {
+                let address = number < 1_000 ? 0 : number % 3
+                group.addTask(executorPreference: lines[address]) { served.withLock { $0.append((address, number)) } }
+            }
+            gate.open()
+        }
+        let order = served.withLock { $0 }
+        #expect(order.count == 20_000)
+        for address in 0..<3 {
+            let numbers = order.filter { $0.address == address }.map(\.number)
+            #expect(numbers == numbers.sorted())
+            #expect(order.prefix(18_000).filter { $0.address == address }.count == 6_000, "they take turns")
+        }
+        pool.close()
+    }
 }
