@@ -88,7 +88,7 @@ package struct HPACKDecoder: ~Copyable {
         line.append(": " as StaticString)
         let octets = try readOctets(block, &offset)
         let isValueValid: Bool
-        if name.role == .authorization, octets.isCoded, !isInserted {
+        if octets.isCoded, name.known.recursInAnswers || name.role == .authorization && !isInserted {
             isValueValid = try section.memo.decode(octets.bytes, with: huffman, into: &line)
         } else {
             if octets.isCoded { try huffman.decode(octets.bytes, into: &line) } else { line.append(octets.bytes) }
@@ -176,5 +176,15 @@ extension RawSpan {
         let count = byteCount
         guard count > 0 else { return true }
         return !ByteClass.isBlank(self[0]) && !ByteClass.isBlank(self[count &- 1]) && firstControl(from: 0) == count
+    }
+}
+
+extension FieldName {
+    /// Whether many answers in turn have the same value, which servers such as nginx do not index, and which is no secret.
+    @inline(__always)
+    fileprivate var recursInAnswers: Bool {
+        let fields =
+            Self.server.bit | Self.date.bit | Self.contentType.bit | Self.contentEncoding.bit | Self.cacheControl.bit | Self.vary.bit
+        return bit & fields != 0
     }
 }

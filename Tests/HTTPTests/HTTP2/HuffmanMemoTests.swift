@@ -30,16 +30,30 @@ import Wire
         }
     }
 
-    @Test("Tokens that differ in any one byte are told apart")
-    func differences() {
+    @Test("Tokens that differ in any one byte are told apart", arguments: [3, 8, 12, 200])
+    func differences(_ count: Int) {
         var reader = BlockReader()
-        let value = Array(token(1, 200).utf8)
+        let value = Array(token(1, count).utf8)
         #expect(reader.readFields(block(String(decoding: value, as: UTF8.self))).count == 1)
         for place in value.indices {
             var other = value
             other[place] = other[place] == UInt8(ascii: "o") ? UInt8(ascii: "s") : UInt8(ascii: "o")
             let text = String(decoding: other, as: UTF8.self)
             #expect(reader.readFields(block(text)) == ["authorization: \(text)"])
+        }
+    }
+
+    @Test("Fields that recur in answers are read as they were sent each time, and the peer's table holds them")
+    func answers() {
+        var reader = BlockReader()
+        for round in 0..<6 {
+            let date = FieldPair("date", "Fri, 27 Nov 2026 20:00:0\(round / 2) GMT")
+            var block = FieldBlock()
+            block.literal(date, .incremental, nameIndex: 33, isCoded: true)
+            block.literal(FieldPair("server", "nginx/1.22.1"), .incremental, nameIndex: 54, isCoded: true)
+            block.literal(FieldPair("content-type", "text/x"), .without, nameIndex: 31, isCoded: true)
+            block.indexed(63)
+            #expect(reader.readFields(block.bytes) == ["\(date)", "server: nginx/1.22.1", "content-type: text/x", "\(date)"])
         }
     }
 
