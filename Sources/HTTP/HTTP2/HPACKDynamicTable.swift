@@ -54,6 +54,8 @@ struct HPACKDynamicTable: ~Copyable {
         ring[(oldest &+ count) & (ring.count &- 1)] = HPACKEntry(
             start: linesStart &+ UInt32(truncatingIfNeeded: lines.count), nameCount: UInt16(truncatingIfNeeded: nameCount),
             valueCount: UInt16(truncatingIfNeeded: line.byteCount &- nameCount &- 4), name: name, isValueValid: isValueValid)
+        // With room for as much again, a full table moves its lines to the front seldom.
+        if linesStart > 0, lines.capacity < 2 &* lines.count { lines.reserve(lines.count) }
         lines.append(line)
         count &+= 1
         self.size &+= size
