@@ -118,6 +118,7 @@ extension Worker {
         guard let owner = upstreams.sessions[session].http2.owner(of: id) else { return nil }
         let end = UpstreamIndex(number: owner)
         guard let stream = upstreams.connections[end].stream else { return nil }
+        if upstreams.connections[end].input.capacity == 0 { swap(&upstreams.connections[end].input, &upstreams.spareInput) }
         upstreams.connections[end].input.append(bytes)
         guard !stream.isTouched else { return end }
         upstreams.connections[end].stream?.isTouched = true
@@ -128,16 +129,14 @@ extension Worker {
     /// Keeps the head in `scratch.response` for the end of its stream. One is held at a time, so the stream of the one before has its turn
     /// now: most upstreams send the content of an answer directly behind its head.
     private mutating func headArrived(_ id: StreamID, _ session: UpstreamSessionIndex, _ scratch: inout Scratch) {
-        let length = scratch.section.head.byteCount
-        guard let end = arrived(scratch.section.head, id, session) else { return }
-        let handle = upstreams.connections.handle(end)
         let former = scratch.heldEnd
         if upstreams.connections.isCurrent(former) { relayIfTouched(former.index, &scratch) }
         // The turn has exchanged the heads, if it used the one before.
         if former.isNone || scratch.heldEnd == former { swap(&scratch.response, &scratch.heldResponse) }
         scratch.heldEnd = .none
-        guard former != handle, upstreams.connections.isCurrent(handle), upstreams.connections[end].input.count == length else { return }
-        scratch.heldEnd = handle
+        let length = scratch.section.head.byteCount
+        guard let end = arrived(scratch.section.head, id, session), upstreams.connections[end].input.count == length else { return }
+        scratch.heldEnd = upstreams.connections.handle(end)
     }
 
     private mutating func settingsCame(_ upstream: UpstreamIndex, _ session: UpstreamSessionIndex, _ scratch: inout Scratch) {
@@ -184,7 +183,7 @@ extension Worker {
         swap(&input, &upstreams.connections[end].input)
         upstreams.connections[end].http.isHeadRead = isHeadRead
         relayAnswer(exchange, end, &input, &scratch)
-        guard upstreams.connections.isCurrent(handle) else { return }
+        guard upstreams.connections.isCurrent(handle) else { return upstreams.reuse(&input) }
         upstreams.connections[end].http.isHeadRead = false
         if !input.isEmpty { swap(&input, &upstreams.connections[end].input) }
         upstreams.consumed(before - upstreams.connections[end].http.message.unread, of: end)
@@ -217,6 +216,15 @@ extension Worker {
 }
 
 extension Upstreams {
+    /// Keeps the small input of a stream that is over for the next one.
+    mutating func reuse(_ input: inout ByteBuffer) {
+        guard input.capacity > spareInput.capacity, input.capacity <= Self.maxSpare else { return }
+        input.removeAll()
+        swap(&input, &spareInput)
+    }
+
+    private static var maxSpare: Int { 4_096 }
+
     /// Whether more of the answer is read, or would be if it came.
     func isRead(_ upstream: UpstreamIndex) -> Bool {
         guard let stream = connections[upstream].stream else { return connections[upstream].connection.interest.contains(.read) }

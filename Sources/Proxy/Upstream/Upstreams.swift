@@ -16,6 +16,9 @@ struct Upstreams: ~Copyable {
     /// Clients whose exchange has moved on a stream, or has ended there.
     var resumable: [Handle<Client>] = []
 
+    /// Empty memory for the answer that a stream gets next.
+    var spareInput = ByteBuffer()
+
     /// Whether connections over HTTP/2, or clients of their streams, have work left at the end of a turn.
     var areAnyUnsettled: Bool { !unsettled.isEmpty || !resumable.isEmpty }
     var timers: TimerWheel
