@@ -30,7 +30,8 @@ enum ForwardedResponse {
     ) {
         let hasLength = framing.mayHaveLength && head.status != 204
         encodeFields(head.fields, bytes, hasLength: hasLength, edits, lines: &lines, into: &block)
-        writeOwn(requestID: requestID, edits, &lines)
+        HPACKEncoder.field(("x-request-id" as StaticString).rawBytes, requestID, known: .other, into: &block)
+        lines.append(edits.http1)
     }
 
     /// Writes the fields of the gateway's own.

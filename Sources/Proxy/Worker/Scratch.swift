@@ -84,6 +84,7 @@ struct Scratch: ~Copyable {
 
     /// Completes `block` by the fields of `lines`.
     mutating func encodeLines() {
+        guard !lines.isEmpty else { return }
         var whole = ByteBuffer()
         swap(&whole, &block)
         encoder.lines(lines.readable, into: &whole)
