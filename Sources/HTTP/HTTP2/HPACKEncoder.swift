@@ -114,12 +114,58 @@ package struct HPACKEncoder: Sendable {
 
     private func appendLiteral(nameIndex: Int, _ value: RawSpan, into out: inout ByteBuffer) {
         out.appendHPACKInteger(nameIndex, prefix: 4, 0)
-        out.appendHPACKInteger(value.byteCount, prefix: 7, 0)
-        out.append(value)
+        out.appendHPACKString(value)
+    }
+
+    /// Calls `body` with the name and the place of the value of each field of a block in `bytes` that was written here.
+    package static func forEachField(in bytes: RawSpan, _ block: Range<Int>, _ body: (RawSpan, Range<Int>) -> Void) {
+        let (table, bytes) = (HPACKStaticTable.shared, bytes.extracting(0..<block.upperBound))
+        var offset = block.lowerBound
+        do throws(HPACKFault) {
+            while offset < bytes.byteCount {
+                let index = try bytes.hpackInteger(prefix: 4, at: &offset)
+                let name = index > 0 ? 0..<0 : try bytes.hpackString(at: &offset)
+                let value = try bytes.hpackString(at: &offset)
+                if index > 0 { body(table.name(index), value) } else { body(bytes.extracting(name), value) }
+            }
+        } catch {
+            preconditionFailure("a block of the gateway's own that is broken")
+        }
+    }
+}
+
+extension RawSpan {
+    /// The place of the string at `offset`, which is not Huffman-coded.
+    fileprivate func hpackString(at offset: inout Int) throws(HPACKFault) -> Range<Int> {
+        let count = try hpackInteger(prefix: 7, at: &offset)
+        defer { offset += count }
+        return offset..<offset + count
     }
 }
 
 extension ByteBuffer {
+    /// Appends a string literal, not Huffman-coded (RFC 7541 §5.2).
+    package mutating func appendHPACKString(_ text: RawSpan) {
+        appendHPACKInteger(text.byteCount, prefix: 7, 0)
+        append(text)
+    }
+
+    /// Begins a string whose octets are appended next; returns its place, for `endHPACKString`.
+    package mutating func beginHPACKString() -> Int {
+        append(UInt8(0))
+        return count
+    }
+
+    /// Writes the length of the string that begins at `start`.
+    package mutating func endHPACKString(_ start: Int) {
+        let length = count &- start
+        guard length >= 0x7F else { return set(UInt8(truncatingIfNeeded: length), at: start &- 1) }
+        var text = ByteBuffer()
+        text.append(readable.dropping(start))
+        truncate(to: start &- 1)
+        appendHPACKString(text.readable)
+    }
+
     /// Appends an integer whose prefix is the lowest `prefix` bits of an octet (RFC 7541 §5.1), `form` its other bits.
     @inline(__always)
     mutating func appendHPACKInteger(_ value: Int, prefix: Int, _ form: UInt8) {

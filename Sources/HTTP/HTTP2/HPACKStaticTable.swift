@@ -46,6 +46,13 @@ struct HPACKStaticTable: Sendable {
         lines.rawBytes.extracting(Int(entry.start)..<Int(entry.start) &+ entry.lineCount)
     }
 
+    /// The name of the entry at `index`, which counts from 1.
+    @_lifetime(borrow self)
+    func name(_ index: Int) -> RawSpan {
+        let entry = entries[index &- 1]
+        return line(entry).extracting(0..<Int(entry.nameCount))
+    }
+
     private mutating func append(_ name: RawSpan, _ value: RawSpan) {
         entries.append(
             HPACKEntry(

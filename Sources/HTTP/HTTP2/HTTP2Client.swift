@@ -106,12 +106,13 @@ extension HTTP2Core {
     /// of `TE` only `trailers` passes, for gRPC.
     ///
     /// - Parameters:
+    ///   - fields: those of the head that are a block of HPACK behind the request line and `Host`; nil if they are lines.
     ///   - isSecure: whether `:scheme` is `https`.
     ///   - endsStream: the request has neither content nor trailers.
     ///   - owner: the driver's name for the end of the stream.
     /// - Returns: the stream, and the head's length; nil if the connection does not accept more.
     package mutating func sendRequest(
-        _ bytes: RawSpan, isSecure: Bool, endsStream: Bool, owner: UInt32, into out: inout ByteBuffer
+        _ bytes: RawSpan, fields: Range<Int>? = nil, isSecure: Bool, endsStream: Bool, owner: UInt32, into out: inout ByteBuffer
     ) -> (stream: StreamID, length: Int)? {
         guard acceptsMore else { return nil }
         var stream = HTTP2Stream(nextStream, sendWindow: sending.initialWindow, peerEnded: false)
@@ -120,10 +121,17 @@ extension HTTP2Core {
         let start = sending.beginSection(of: stream.number, into: &out)
         let line = HTTP1RequestLine(bytes)
         stream.method = Method(bytes.extracting(line.method))
+        let host = fields.map { line.next + 6..<$0.lowerBound - 2 } ?? Self.host(bytes, from: line.next)
         sending.encoder.request(
-            method: bytes.extracting(line.method), isSecure: isSecure, authority: bytes.extracting(Self.host(bytes, from: line.next)),
+            method: bytes.extracting(line.method), isSecure: isSecure, authority: bytes.extracting(host),
             path: bytes.extracting(line.target), into: &out)
-        let length = sending.encoder.lines(bytes, from: line.next, dropping: FieldName.ofHTTP1Alone, into: &out) + 2
+        let length: Int
+        if let fields {
+            out.append(bytes.extracting(fields))
+            length = fields.upperBound
+        } else {
+            length = sending.encoder.lines(bytes, from: line.next, dropping: FieldName.ofHTTP1Alone, into: &out) + 2
+        }
         sending.endSection(from: start, of: &stream, ends: endsStream, into: &out)
         // A request whose client sent its head and its end apart keeps them apart: servers of gRPC refuse or hang on HEADERS that end it.
         stream.lastFlags = 0
@@ -204,7 +212,7 @@ private struct HTTP1RequestLine {
 
 extension FieldName {
     /// Bits of the fields that HTTP/2 forbids (RFC 9113 §8.2.2) or sends in another form: `Host` as `:authority`.
-    fileprivate static var ofHTTP1Alone: UInt64 {
+    package static var ofHTTP1Alone: UInt64 {
         connection.bit | keepAlive.bit | proxyConnection.bit | transferEncoding.bit | upgrade.bit | host.bit | te.bit
     }
 }

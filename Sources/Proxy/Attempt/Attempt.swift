@@ -132,7 +132,7 @@ struct Attempt: ~Copyable {
     }
 
     fileprivate mutating func open(_ end: UpstreamIndex, in upstreams: inout Upstreams) {
-        guard let length = upstreams.openStream(end, replay.readable, isWhole: isHeadAlone) else {
+        guard let length = upstreams.openStream(end, replay.readable, fields: head.fields, isWhole: isHeadAlone) else {
             preconditionFailure("a stream on a connection that takes no more")
         }
         replaySent = length

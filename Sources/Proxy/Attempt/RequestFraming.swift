@@ -8,6 +8,7 @@ extension Attempt {
     /// the content is kept.
     mutating func reframe(isWhole: Bool) {
         isForHTTP2.toggle()
+        if !isForHTTP2 { head.writeLines(&replay, isChunked: hasUnknownLength) }
         guard hasUnknownLength else { return }
         var kept = ByteBuffer()
         swap(&kept, &replay)

@@ -1,3 +1,4 @@
+import HTTP
 import Wire
 
 /// The head of a forwarded request at the start of its attempt's replay buffer, by the parts that an attempt writes anew: those that
@@ -5,6 +6,8 @@ import Wire
 struct UpstreamHead: Equatable, Sendable {
     /// All of its bytes, with the empty line.
     var length = 0
+    /// Where its fields are a block of HTTP/2 behind the request line and `Host`; 0 if they are lines.
+    var block = 0
     /// The base path in front of the request's own path.
     var prefix = Slice()
     /// `Host`, if it is the address's; empty if it is the client's.
@@ -15,6 +18,9 @@ struct UpstreamHead: Equatable, Sendable {
     var span = Slice()
     /// Bytes at the end of the head that offer a WebSocket (`WebSocketOffer`); 0 for none.
     var offer = 0
+
+    /// The bytes of the block.
+    var fields: Range<Int>? { block > 0 ? block..<length : nil }
 
     /// Rewrites the head at the start of `opening` for another address.
     mutating func readdress(_ opening: inout ByteBuffer, to address: UpstreamAddress) {
@@ -31,8 +37,32 @@ struct UpstreamHead: Equatable, Sendable {
         let shift = text.count - rest
         text.append(opening.readable.dropping(rest))
         length += shift
+        if block > 0 { block += shift }
         timeout.move(by: shift)
         span.move(by: shift)
+        swap(&text, &opening)
+    }
+
+    /// Rewrites the fields at the start of `opening` as lines, if they are a block: the connection speaks HTTP/1.1 after all.
+    mutating func writeLines(_ opening: inout ByteBuffer, isChunked: Bool) {
+        guard let fields else { return }
+        var text = ByteBuffer()
+        text.append(opening.readable.extracting(0..<block))
+        let former = self
+        HPACKEncoder.forEachField(in: opening.readable, fields) { name, value in
+            text.append(name)
+            text.append(": ")
+            let shift = text.count - value.lowerBound
+            if value.contains(Int(former.timeout.start)) { timeout.move(by: shift) }
+            if value.contains(Int(former.span.start)) { span.move(by: shift) }
+            text.append(opening.readable.extracting(value))
+            text.append(name.equals("te") ? "\r\nconnection: TE\r\n" : "\r\n" as StaticString)
+        }
+        text.append(isChunked ? "transfer-encoding: chunked\r\n\r\n" : "\r\n" as StaticString)
+        block = 0
+        let content = length
+        length = text.count
+        text.append(opening.readable.dropping(content))
         swap(&text, &opening)
     }
 }

@@ -129,7 +129,7 @@ extension Worker {
             sendsOwnHost: upstreams.directory.pools[pool].settings.sendsOwnHost,
             wantsPlainContent: exchanges[exchange].request.streamRule.writesEvents, socketKey: socketKey.readable, filtered: fields,
             restoresTags: exchanges[exchange].answer.stages?.compression.hasTags == true, cached: admission.cachedFields(scratch.decision),
-            into: &replay)
+            isForHTTP2: exchanges[exchange].attempt.isForHTTP2, into: &replay)
         if replay.capacity > room { replay.trim() }
         swap(&replay, &exchanges[exchange].attempt.replay)
         if admission.mirror(scratch.decision) != nil { beginCopy(exchange, bytes, &scratch) }

@@ -18,12 +18,13 @@ enum ForwardedRequest {
     ///   - filtered: changes for an answer that will be filtered.
     ///   - restoresTags: conditions name entity tags of compressed answers.
     ///   - cached: the fields of the client that may be passed on, where the answer may be stored.
+    ///   - isForHTTP2: the fields are written as a block of HTTP/2, unless the request is of a rare kind.
     static func write(
         _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, requestID: RawSpan,
         traceparent: RawSpan, isTraced: Bool = false, from peer: Peer, to address: UpstreamAddress, sendsOwnHost: Bool,
         wantsPlainContent: Bool = false,
         socketKey: RawSpan = RawSpan(), filtered: FilteredFields? = nil, restoresTags: Bool = false, cached: CachedFields? = nil,
-        into out: inout ByteBuffer
+        isForHTTP2: Bool = false, into out: inout ByteBuffer
     ) -> UpstreamHead {
         var parts = UpstreamHead()
         parts.prefix = writeRequestLine(head, bytes, decision, address.pathPrefix, &out)
@@ -33,10 +34,13 @@ enum ForwardedRequest {
             out.append(bytes[head.host])
         }
         out.append("\r\n")
-        // Not forwarded otherwise, but gRPC's servers demand it. `Connection` is for an upstream that speaks HTTP/1.1 after all.
-        if address.speaksHTTP2, let index = head.fields.first(.te), bytes[head.fields[index].value].equalsIgnoringCase("trailers") {
-            out.append("TE: trailers\r\nConnection: TE\r\n")
+        if isForHTTP2, decision.handshake == nil, filtered == nil, cached == nil, !restoresTags, !wantsPlainContent {
+            writeBlock(
+                head, bytes, decision, requestID: requestID, traceparent: traceparent, isTraced: isTraced, from: peer, &parts, &out)
+            return parts
         }
+        // `Connection` is for an upstream that speaks HTTP/1.1 after all.
+        if address.speaksHTTP2, hasTrailersAccepted(head, bytes) { out.append("TE: trailers\r\nConnection: TE\r\n") }
         copyFields(
             head, bytes, decision, wantsPlainContent: wantsPlainContent, filtered, restoresTags: restoresTags, cached, &out)
         if restoresTags, filtered == nil, cached == nil { writeTags(head.fields, bytes, decision, &out) }
@@ -47,7 +51,11 @@ enum ForwardedRequest {
         } else if wantsPlainContent {
             out.append("Accept-Encoding: identity\r\n")
         }
-        if let timeout = decision.grpcTimeout { parts.timeout = writeTimeout(timeout, &out) }
+        if let timeout = decision.grpcTimeout {
+            out.append("grpc-timeout: ")
+            parts.timeout = out.appendTimeout(timeout)
+            out.append("\r\n")
+        }
         writeForwarding(head, bytes, decision, from: peer, hidesClient: cached?.isShared == true, &out)
         out.append(requestID)
         out.append("\r\ntraceparent: ")
@@ -122,8 +130,14 @@ enum ForwardedRequest {
         }
     }
 
+    /// Whether the client takes trailers. Not forwarded otherwise, but gRPC's servers demand it.
+    static func hasTrailersAccepted(_ head: borrowing RequestHead, _ bytes: RawSpan) -> Bool {
+        guard let index = head.fields.first(.te) else { return false }
+        return bytes[head.fields[index].value].equalsIgnoringCase("trailers")
+    }
+
     /// Whether the upstream gets this field as it came.
-    private static func passes(_ field: Field, _ bytes: RawSpan, _ decision: borrowing Decision) -> Bool {
+    static func passes(_ field: Field, _ bytes: RawSpan, _ decision: borrowing Decision) -> Bool {
         switch field.known {
         case .host, .contentLength, .expect: return false
         case .xForwardedFor, .xForwardedProto, .xForwardedHost, .forwarded, .xRequestID, .traceparent: return false
@@ -185,17 +199,8 @@ enum ForwardedRequest {
         }
     }
 
-    /// Returns the slice of the value.
-    private static func writeTimeout(_ timeout: GRPCTimeout, _ out: inout ByteBuffer) -> Slice {
-        out.append("grpc-timeout: ")
-        let value = out.appendSlice("00000000n")
-        timeout.write(over: Int(value.start), of: &out)
-        out.append("\r\n")
-        return value
-    }
-
     /// Every value of a field, each followed by a comma.
-    private static func copyValues(
+    static func copyValues(
         _ name: FieldName, _ fields: borrowing FieldTable, _ bytes: RawSpan, _ out: inout ByteBuffer
     ) {
         for index in 0..<fields.count where fields[index].known == name && !fields[index].value.isEmpty {
@@ -209,6 +214,15 @@ extension Field {
     /// Whether the field may be forwarded: it is not hop-by-hop (RFC 9110 §7.6.1), and the gateway does not remove it.
     func isForwarded(_ edits: borrowing FieldEdits, _ bytes: RawSpan) -> Bool {
         !endsHere && !edits.removes(known) && !(edits.removesByName && edits.removes(known, bytes[name]))
+    }
+}
+
+extension ByteBuffer {
+    /// Appends the value of `grpc-timeout`; returns its slice.
+    mutating func appendTimeout(_ timeout: GRPCTimeout) -> Slice {
+        let value = appendSlice("00000000n")
+        timeout.write(over: Int(value.start), of: &self)
+        return value
     }
 }
 

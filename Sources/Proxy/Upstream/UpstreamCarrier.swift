@@ -184,14 +184,15 @@ extension Upstreams {
         return sessions[session].http2.streamCount > 0 ? UpstreamIndex(number: sessions[session].http2.owner(at: 0)) : nil
     }
 
-    /// Opens the stream with the head of its request; returns the head's length, or nil if the upstream takes no more streams. `isWhole`:
-    /// the client ended the request with its head.
-    mutating func openStream(_ end: UpstreamIndex, _ request: RawSpan, isWhole: Bool) -> Int? {
+    /// Opens the stream with the head of its request; returns the head's length, or nil if the upstream takes no more streams.
+    /// `fields`: those of the head that are a block already. `isWhole`: the client ended the request with its head.
+    mutating func openStream(_ end: UpstreamIndex, _ request: RawSpan, fields: Range<Int>?, isWhole: Bool) -> Int? {
         guard let stream = connections[end].stream else { return nil }
         let isSecure = directory.address(connections[end].endpoint).tls != nil
         guard
             let sent = sessions[stream.session].http2.sendRequest(
-                request, isSecure: isSecure, endsStream: isWhole, owner: end.number, into: &connections[stream.connection].output)
+                request, fields: fields, isSecure: isSecure, endsStream: isWhole, owner: end.number,
+                into: &connections[stream.connection].output)
         else { return nil }
         sessions[stream.session].waiting.removeAll { $0 == end }
         let writes = sessions[stream.session].writes
