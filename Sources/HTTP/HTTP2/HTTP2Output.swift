@@ -20,6 +20,25 @@ extension HTTP2Core {
         return sending.content(content, isLast: isLast, of: &streams[index], into: &out)
     }
 
+    /// Writes content that is not the last, by frames, until the windows end it or the output holds `most` bytes; returns how many bytes.
+    /// `isTurn`: one frame at most.
+    package mutating func sendContent(
+        _ content: RawSpan, on stream: StreamID, isTurn: Bool = false, upTo most: Int, into out: inout ByteBuffer
+    ) -> Int {
+        var written = 0
+        while written < content.byteCount, out.count < most {
+            let sent = sendContent(content.dropping(written), isLast: false, on: stream, into: &out)
+            written += sent
+            if sent == 0 || isTurn { break }
+        }
+        return written
+    }
+
+    /// Ends the message by these trailer fields, lines without an empty one, or by its last frame if there are none.
+    package mutating func sendEnd(_ trailers: RawSpan, on stream: StreamID, into out: inout ByteBuffer) {
+        if trailers.isEmpty { sendEnd(on: stream, into: &out) } else { sendTrailers(trailers, on: stream, into: &out) }
+    }
+
     /// Ends the message, all of whose content was written: in its last frame if that has not left, otherwise in an empty one.
     package mutating func sendEnd(on stream: StreamID, into out: inout ByteBuffer) {
         guard let index = unended(stream) else { return }

@@ -84,29 +84,17 @@ extension Downstream {
             left -= head.length
         }
         let waited = clients[client].hasUnsent
-        if !waited { left -= writeContent(client, left, of: &input, isLast: false) }
+        if !waited {
+            let written = sessions[stream.session].http2.sendContent(
+                input.readable.extracting(0..<left), on: stream.id, upTo: Self.maxBacklog, into: &clients[stream.connection].output)
+            input.discard(written)
+            left -= written
+        }
         if left > 0 { clients[client].output.move(left, from: &input) }
         let lacksWindow = lacksWindow(client)
         clients[client].stream?.awaitsWindow = lacksWindow
         if !waited, left > 0 || lacksWindow { startTakingClock(client, at: now, timeout: timeout) }
         settleLater(stream.connection)
-    }
-
-    /// Writes DATA as far as windows and backlog allow, for one turn of the stream if others wait; returns how many bytes.
-    private mutating func writeContent(
-        _ client: ClientIndex, _ count: Int, of input: inout ByteBuffer, isLast: Bool
-    ) -> Int {
-        guard let stream = clients[client].stream else { return 0 }
-        var written = 0
-        while written < count, clients[stream.connection].output.count < Self.maxBacklog {
-            let sent = sessions[stream.session].http2.sendContent(
-                input.readable.extracting(0..<(count - written)), isLast: isLast, on: stream.id,
-                into: &clients[stream.connection].output)
-            guard sent > 0 else { break }
-            input.discard(sent)
-            written += sent
-        }
-        return written
     }
 
     /// Gives a stream one turn: writes a frame of what waits. Returns how many bytes.
@@ -130,13 +118,9 @@ extension Downstream {
     /// are reset together with the answer, or that write all of the request before they read, lose it.
     mutating func finishStreamIfSent(_ client: ClientIndex, at now: MonotonicTime) {
         guard let stream = clients[client].stream, clients[client].output.isEmpty else { return }
-        if clients[client].trailers.isEmpty {
-            sessions[stream.session].http2.sendEnd(on: stream.id, into: &clients[stream.connection].output)
-        } else {
-            var trailers = ByteBuffer()
-            swap(&trailers, &clients[client].trailers)
-            sessions[stream.session].http2.sendTrailers(trailers.readable, on: stream.id, into: &clients[stream.connection].output)
-        }
+        var trailers = ByteBuffer()
+        swap(&trailers, &clients[client].trailers)
+        sessions[stream.session].http2.sendEnd(trailers.readable, on: stream.id, into: &clients[stream.connection].output)
         guard sessions[stream.session].http2.isRequestOpen(stream.id) else { return close(client) }
         settleLater(stream.connection)
         clients[client].phase = .lingering

@@ -205,13 +205,8 @@ extension Upstreams {
     /// Writes content of a request as far as windows and backlog allow; returns how many bytes. `isTurn`: one frame at most.
     mutating func sendContent(_ content: RawSpan, on end: UpstreamIndex, isTurn: Bool) -> Int {
         guard let stream = connections[end].stream, !stream.isDetached else { return content.byteCount }
-        var written = 0
-        while written < content.byteCount, connections[stream.connection].output.count < UpstreamCarrier.maxBacklog {
-            let sent = sessions[stream.session].http2.sendContent(
-                content.dropping(written), isLast: false, on: stream.id, into: &connections[stream.connection].output)
-            written += sent
-            if sent == 0 || isTurn { break }
-        }
+        let written = sessions[stream.session].http2.sendContent(
+            content, on: stream.id, isTurn: isTurn, upTo: UpstreamCarrier.maxBacklog, into: &connections[stream.connection].output)
         if written > 0 { settleLater(stream.connection) }
         return written
     }
@@ -219,11 +214,7 @@ extension Upstreams {
     /// Ends the request, all of whose content was written.
     mutating func endRequest(on end: UpstreamIndex, trailers: RawSpan) {
         guard let stream = connections[end].stream, !stream.isDetached else { return }
-        if trailers.isEmpty {
-            sessions[stream.session].http2.sendEnd(on: stream.id, into: &connections[stream.connection].output)
-        } else {
-            sessions[stream.session].http2.sendTrailers(trailers, on: stream.id, into: &connections[stream.connection].output)
-        }
+        sessions[stream.session].http2.sendEnd(trailers, on: stream.id, into: &connections[stream.connection].output)
         settleLater(stream.connection)
     }
 
