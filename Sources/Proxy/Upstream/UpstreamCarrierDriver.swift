@@ -185,7 +185,7 @@ extension Worker {
         relayAnswer(exchange, end, &input, &scratch)
         guard upstreams.connections.isCurrent(handle) else { return upstreams.reuse(&input) }
         upstreams.connections[end].http.isHeadRead = false
-        if !input.isEmpty { swap(&input, &upstreams.connections[end].input) }
+        if input.isEmpty { upstreams.reuse(&input) } else { swap(&input, &upstreams.connections[end].input) }
         upstreams.consumed(before - upstreams.connections[end].http.message.unread, of: end)
     }
 
