@@ -131,7 +131,7 @@ package struct JSONFilter: ~Copyable {
         handedOn += count
     }
 
-    /// Moves the output behind that of `out`. If it is all that there is, and `out` is empty, the two change their memory.
+    /// Moves the output behind that of `out`. If it is all that there is, and `out` is empty, the two exchange their memory.
     package mutating func handOn(to out: inout ByteBuffer) {
         let count = ready
         if out.isEmpty, count == pending.count {

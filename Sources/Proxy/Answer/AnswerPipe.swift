@@ -163,7 +163,7 @@ final class AnswerStages {
     fileprivate func reset() {
         chain.reset()
         heldHead.reuse()
-        // As much as the filter keeps of its own, with which it may change memory.
+        // As much as the filter keeps of its own, with which it may exchange memory.
         ready.reuse(upTo: 65_536)
     }
 }
