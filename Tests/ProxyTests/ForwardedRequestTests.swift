@@ -20,7 +20,7 @@ import Wire
     private func forwarded(
         _ request: String, to address: UpstreamAddress = UpstreamAddress(address: .unix("/u")), ownHost: Bool = false,
         trusted: Bool = false, isTLS: Bool = false, trace: String = "trace", isRecorded: Bool = false, restarts: Bool = false,
-        _ change: (inout RouteRule) -> Void = { _ in }
+        asBlock: Bool = false, _ change: (inout RouteRule) -> Void = { _ in }
     ) throws -> (text: String, slices: UpstreamHead) {
         var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
         change(&rule)
@@ -42,8 +42,53 @@ import Wire
         let slices = ForwardedRequest.write(
             head, bytes.rawBytes, decision, requestID: Array("id-1".utf8).rawBytes, traceparent: Array(trace.utf8).rawBytes,
             isTraced: isRecorded, from: from,
-            to: address, sendsOwnHost: ownHost, into: &out)
-        return (out.readable.text, slices)
+            to: address, sendsOwnHost: ownHost, isForHTTP2: asBlock, into: &out)
+        return (Self.text(out.readable), slices)
+    }
+
+    /// Each byte as a scalar, since lengths in a block are no UTF-8.
+    private static func text(_ bytes: RawSpan) -> String { bytes.array.map { String(UnicodeScalar($0)) }.joined() }
+
+    private static func buffer(_ text: String) -> ByteBuffer {
+        var buffer = ByteBuffer()
+        buffer.append(text.unicodeScalars.map { UInt8($0.value) })
+        return buffer
+    }
+
+    /// The head with the names of its fields in lower case.
+    private static func lowercased(_ head: String) -> String {
+        let lines = head.split(separator: "\r\n", omittingEmptySubsequences: false).map(String.init)
+        return lines.enumerated().map { number, line in
+            guard number > 0, let colon = line.firstIndex(of: ":") else { return line }
+            return line[..<colon].lowercased() + line[colon...]
+        }.joined(separator: "\r\n")
+    }
+
+    @Test(
+        "An upstream of HTTP/2 gets the same fields, and one that turns out to speak HTTP/1.1 the same head",
+        arguments: heads.map(\.request) + [
+            "POST /S/M HTTP/1.1\r\nHost: h\r\nContent-Type: application/grpc\r\nGRPC-Timeout: 5S\r\nTE: trailers\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: h\r\nCookie: a=b\r\nUser-Agent: \(String(repeating: "agent ", count: 40))x\r\nX-Empty:\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: \(Array(repeating: "203.0.113.9", count: 20).joined(separator: ", "))\r\n\r\n",
+        ])
+    func fieldsAreTheSameInABlock(_ request: String) throws {
+        let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        let addresses = Self.addresses.map {
+            UpstreamAddress(address: $0.address, authority: $0.authority, pathPrefix: $0.pathPrefix, speaksHTTP2: true)
+        }
+        for from in addresses {
+            let expected = try forwarded(request, to: from, trusted: true, trace: trace, isRecorded: true)
+            let block = try forwarded(request, to: from, trusted: true, trace: trace, isRecorded: true, asBlock: true)
+            var slices = block.slices
+            let (start, end) = (slices.block, slices.length)
+            #expect(start > 0 && end == block.text.unicodeScalars.count)
+            var opening = Self.buffer(block.text + "body")
+            for to in addresses + [from] { slices.readdress(&opening, to: to) }
+            slices.writeLines(&opening, isChunked: request.lowercased().contains("transfer-encoding: chunked"))
+            let lines = opening.readable.text
+            #expect(lines == Self.lowercased(expected.text) + "body")
+            #expect(slices == expected.slices)
+        }
     }
 
     @Test func theTimeOfACallIsWrittenByTheGatewayAlone() throws {

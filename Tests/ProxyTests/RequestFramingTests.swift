@@ -41,4 +41,22 @@ struct RequestFramingTests {
         let isChunked = attempt.isChunked
         #expect(!isChunked)
     }
+
+    @Test func aBlockBecomesLinesOnAConnectionOfHTTP1() {
+        var attempt = Attempt()
+        attempt.replay.append("POST / HTTP/1.1\r\nHost: h\r\n")
+        attempt.head.block = attempt.replay.count
+        attempt.replay.append("\0\u{3}x-a\u{1}b\u{F}\u{10}\u{1}x")
+        attempt.head.length = attempt.replay.count
+        attempt.replay.append("hello")
+        attempt.hasUnknownLength = true
+        attempt.isForHTTP2 = true
+        attempt.reframe(isWhole: false)
+        let text = String(decoding: attempt.replay.readable.array, as: UTF8.self)
+        #expect(text == "POST / HTTP/1.1\r\nHost: h\r\nx-a: b\r\ncontent-type: x\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n")
+        // The other way they stay lines, which are read for a stream.
+        attempt.reframe(isWhole: false)
+        let (block, length) = (attempt.head.block, attempt.head.length)
+        #expect(block == 0 && length == text.utf8.count - "5\r\nhello\r\n".utf8.count)
+    }
 }
