@@ -71,7 +71,7 @@ struct HuffmanMemo: ~Copyable {
     @inline(__always)
     private static func areEqual(_ one: RawSpan, _ other: RawSpan) -> Bool {
         let last = one.byteCount &- 16
-        guard last >= 0 else { return one.load64(0) ^ other.load64(0) | one.load64(last &+ 8) ^ other.load64(last &+ 8) == 0 }
+        guard last >= 0 else { return (one.load64(0) ^ other.load64(0)) | (one.load64(last &+ 8) ^ other.load64(last &+ 8)) == 0 }
         var difference = one.load128(last) ^ other.load128(last)
         var offset = 0
         var wide = SIMD8<UInt64>()
