@@ -2,6 +2,7 @@ package import Accounts
 package import Credentials
 package import Gate
 package import HTTP
+internal import Wire
 
 /// A part of the program that endpoints belong to.
 package enum EndpointOwner: Hashable, Sendable {
@@ -115,7 +116,7 @@ package struct CatalogueEndpoint: Sendable {
             let sent = try ContractRequest(request, in: dialect, readsBody: !isForServers)
             var called = sent
             if proof != .none {
-                called.proof = try await services.deviceKey(of: request, proof, owner.contract, in: dialect) { isOwn(sent, services) }
+                called.proof = try await services.deviceKey(of: request, proof, owner.contract, in: dialect) { holder(sent, services) }
             }
             nonce = called.proof.nonce
             return try await handler(services, called).giving(nonce)
@@ -124,15 +125,15 @@ package struct CatalogueEndpoint: Sendable {
         }
     }
 
-    /// Whether a request that takes the tokens of sessions has one of this gateway: in its body, or one that the gate has verified.
-    private func isOwn(_ request: ContractRequest, _ services: ContractServices) -> Bool {
-        guard case .refresh = proof else { return false }
-        guard let contract = owner.contract else { return request.sent.caller != nil }
+    /// The holder of this gateway's token in a request that takes the tokens of sessions: one in its body, or one that the gate has verified.
+    private func holder(_ request: ContractRequest, _ services: ContractServices) -> String? {
+        guard case .refresh = proof else { return nil }
+        guard let contract = owner.contract else { return request.sent.caller?.userID }
         do throws(Failure) {
             let token = try request.text(Catalogue.contract(contract).refreshMember)
-            return token.flatMap(services.sessions.session(ofOwnRefreshToken:)) != nil
+            return token.flatMap(services.sessions.session(ofOwnRefreshToken:))?.text
         } catch {
-            return false
+            return nil
         }
     }
 }

@@ -36,13 +36,13 @@ struct ProvenKey: Sendable {
 
 /// Verifies proofs of device keys at the endpoints that open sessions or take their tokens. Any thread.
 package struct DeviceProofs: Sendable {
-    /// Counts a proof by its id, at all gateways and for as long as it counts: whether it is new, or nil if that cannot be known now.
-    package typealias Spend = @Sendable (_ id: UInt128) async -> Bool?
+    /// Counts the use of a proof, at all gateways and for as long as it counts. nil if that cannot be known now.
+    package typealias Spend = @Sendable (_ use: [AttemptBucket]) async -> AttemptVerdict?
 
     /// Why a request counts as one without a key.
     enum Refusal: Error, Equatable {
         case fault(DeviceProofFault)
-        /// Too many proofs from its address did not hold.
+        /// Too many proofs from its address did not hold, or there were too many at all.
         case tooMany(retryAfterSeconds: Int)
         /// Whether the proof was used before cannot be known now.
         case unavailable
@@ -69,12 +69,12 @@ package struct DeviceProofs: Sendable {
         self.spend = spend
     }
 
-    /// The key of which the request has a valid proof, if any. Where keys are off, a proof that is none counts as left out. `isOwn`: whether the
-    /// request has a token of this gateway, which is asked once too many proofs from its address did not hold.
-    func key(of request: LocalRequest, _ use: DeviceKeyUse, isOwn: () -> Bool) async throws(Refusal) -> ProvenKey {
+    /// The key of which the request has a valid proof, if any. Where keys are off, a proof that is none counts as left out. `holder`: the session
+    /// or user of the request's token, if that is of this gateway; asked once there were too many proofs from its address.
+    func key(of request: LocalRequest, _ use: DeviceKeyUse, holder: () -> String?) async throws(Refusal) -> ProvenKey {
         let sent = request.values(of: "dpop")
         guard !sent.isEmpty else { return ProvenKey() }
-        do throws(Refusal) { return try await judged(sent, request, isOwn) } catch {
+        do throws(Refusal) { return try await judged(sent, request, holder) } catch {
             guard use == .off else { throw error }
             return ProvenKey(refusal: error)
         }
@@ -82,11 +82,11 @@ package struct DeviceProofs: Sendable {
 
     /// The address is charged before the signature is looked at, and gets it back for a proof that holds. It does not refuse a token of this
     /// gateway: others behind it could keep sessions from their owners.
-    private func judged(_ sent: [String], _ request: LocalRequest, _ isOwn: () -> Bool) async throws(Refusal) -> ProvenKey {
+    private func judged(_ sent: [String], _ request: LocalRequest, _ holder: () -> String?) async throws(Refusal) -> ProvenKey {
         let charges: [AttemptCharge]
         switch await limiter.charge([AttemptBucket(.addressProofs, request.client)]) {
         case .admitted(let found): charges = found
-        case .refused where isOwn(): charges = []
+        case .refused where holder() != nil: charges = []
         case .refused(let refusals): throw .tooMany(retryAfterSeconds: refusals.longest)
         }
         guard sent.count == 1 else { throw .fault(.repeated) }
@@ -101,11 +101,18 @@ package struct DeviceProofs: Sendable {
             }
             if proof.nonce != nonces.current(at: now) { proven.nonce = nonces.current(at: now).text }
         }
-        let isFirst = await spend(proof.tokenIDDigest)
-        if isFirst == false { throw .fault(.replayed) }
+        let use = AttemptBucket(.deviceProofs, String(proof.tokenIDDigest, radix: 36))
+        var verdict = await spend([use, AttemptBucket(.addressUsedProofs, request.client)])
+        if case .refused(let full) = verdict, !full.contains(use.kind), let holder = holder() {
+            verdict = await spend([use, AttemptBucket(.holderUsedProofs, holder)])
+        }
+        if case .refused(let full) = verdict, full.contains(use.kind) { throw .fault(.replayed) }
         limiter.refund(charges)
-        guard isFirst != nil else { throw .unavailable }
-        return proven
+        switch verdict {
+        case .admitted: return proven
+        case .refused(let full): throw .tooMany(retryAfterSeconds: full.longest)
+        case nil: throw .unavailable
+        }
     }
 
     /// The refusal of a request, with the nonce that the next proof needs.
@@ -150,13 +157,13 @@ package struct DeviceProofs: Sendable {
 
 extension ContractServices {
     /// The key of which a request has a proof. Throws for a proof that does not count, and for none where sign-ins of the contract need one.
-    /// `isOwn` is as in `DeviceProofs.key`.
+    /// `holder` is as in `DeviceProofs.key`.
     func deviceKey(
-        of request: LocalRequest, _ use: ProofUse, _ contract: ContractID?, in dialect: Dialect, isOwn: () -> Bool = { false }
+        of request: LocalRequest, _ use: ProofUse, _ contract: ContractID?, in dialect: Dialect, holder: () -> String? = { nil }
     ) async throws(Failure) -> ProvenKey {
         let policy = contract.map { sessions.deviceKeyUse(of: $0) } ?? .offered
         do throws(DeviceProofs.Refusal) {
-            let proven = try await proofs.key(of: request, policy, isOwn: isOwn)
+            let proven = try await proofs.key(of: request, policy, holder: holder)
             if proven.key == nil, policy == .required, case .signIn = use { throw .fault(.missing) }
             return proven
         } catch {

@@ -98,12 +98,7 @@ final class ContractWorld: StoryWorld {
         let judge = TokenJudge(judging, sessions: sessions)
         let proofs = DeviceProofs(
             publicURL: "https://public.test/api/", skewSeconds: 30, clock: clock.accountClock, nonceSecret: nonceSecret, limiter: limiter,
-            spend: { id in
-                switch await limiter.charge([AttemptBucket(.deviceProofs, "\(id)")]) {
-                case .admitted: true
-                case .refused: false
-                }
-            })
+            spend: { await limiter.charge($0) })
         services = ContractServices(
             passwords: PasswordAccounts(context: context, mint: mint, work: work, limiter: limiter),
             resets: PasswordReset(context: context, mint: mint, work: work, courier: post, limiter: limiter, secret: Self.secret),

@@ -88,12 +88,19 @@ import Wire
     @Test func aProofOfADeviceKeyCountsOnce() async {
         let (redis, away) = (PretendRedis(), PretendRedis(losesEach: 1))
         let gateways = [gateway(redis), gateway(redis), gateway(away), gateway(away), gateway()]
-        let spends: [(gateway: Int, proof: UInt128, onlyShared: Bool)] = [
+        let spends: [(gateway: Int, proof: Int, onlyShared: Bool)] = [
             (0, 7, true), (1, 7, true), (0, 7, true), (1, 8, false), (2, 9, false), (2, 9, false), (3, 9, true), (3, 9, true),
             (3, 9, false), (3, 9, true), (4, 9, false), (4, 9, false),
         ]
         var seen: [Bool?] = []
-        for spend in spends { seen.append(await gateways[spend.gateway].spend(spend.proof, onlyShared: spend.onlyShared)) }
+        for spend in spends {
+            let use = [AttemptBucket(.deviceProofs, "\(spend.proof)")]
+            switch await gateways[spend.gateway].spend(use, onlyShared: spend.onlyShared) {
+            case .admitted: seen.append(true)
+            case .refused: seen.append(false)
+            case nil: seen.append(nil)
+            }
+        }
         #expect(seen == [true, false, false, true, true, false, nil, nil, true, false, true, false])
     }
 

@@ -60,12 +60,28 @@ import Wire
         #expect(await !isAdmitted(address))
     }
 
+    /// One address drives no used proof out of the table, and is refused before it has; others are not.
+    @Test func proofsOfOneAddressEvictNone() async {
+        let limiter = SharedLimiter(capacity: 65_536, hash: KeyedHash(first: 1, second: 2))
+        let attempts = AttemptCounts(Self.rates, table: limiter, clock: { Self.now })
+        func full(_ proof: Int, from address: Int) async -> [AttemptBucket.Kind] {
+            let use = [AttemptBucket(.deviceProofs, "\(proof)"), AttemptBucket(.addressUsedProofs, "192.0.2.\(address)")]
+            return if case .refused(let full) = await attempts.spend(use, onlyShared: false) { full.map(\.kind) } else { [] }
+        }
+        #expect(await full(0, from: 1) == [])
+        let share = Int(Self.rates[.addressUsedProofs].burst)
+        for number in 1...100_000 { #expect(await full(number, from: 2) == (number <= share ? [] : [.addressUsedProofs])) }
+        #expect(limiter.evictions == 0)
+        #expect(await full(0, from: 3) == [.deviceProofs])
+        #expect(await full(-1, from: 3) == [])
+    }
+
     /// Anyone may sign in with proofs of keys made for it. A proof that a route has seen is still known then.
     @Test func proofsAtSignInsEvictNoneOfRoutes() async throws {
         let rate = try #require(LimitRate(parsing: "20/h+burst=1"))
         let used = LimitCharge.Item(key: LimitKey(high: 1, low: 2), rate: rate, subject: .proof)
         #expect(limiter.take(used, now: MonotonicTime(nanoseconds: 999_000_000_000), want: 1).granted == 1)
-        for number in 0..<640 { #expect(await attempts.spend(UInt128(number), onlyShared: false) == true) }
+        for number in 0..<640 { _ = await attempts.charge([AttemptBucket(.deviceProofs, "\(number)")]) }
         #expect(limiter.evictions > 0)
         #expect(limiter.take(used, now: Self.now, want: 1).granted == 0)
     }

@@ -50,6 +50,10 @@ package struct AttemptBucket: Sendable, Hashable {
         case addressProofs = "address-proofs"
         /// Uses of one proof of a device key.
         case deviceProofs = "device-proofs"
+        /// Proofs from one address that held, and beyond them those of one session or user: many of them would drive other proofs out of the
+        /// table of those that were used.
+        case addressUsedProofs = "address-used-proofs"
+        case holderUsedProofs = "holder-used-proofs"
     }
 
     package let kind: Kind
@@ -123,6 +127,9 @@ package struct AttemptRates: Sendable, Equatable {
         case .accountFactors: AttemptRate(burst: 15, perHour: 30)
         // A proof counts for 60 s and may be 60 s from the future; the rest is for clocks of other gateways.
         case .deviceProofs: AttemptRate(count: 1, windowSeconds: 180, burst: 1)
+        // A tenth of the table in the time that a proof counts.
+        case .addressUsedProofs: AttemptRate(burst: 6_000, perHour: 360_000)
+        case .holderUsedProofs: AttemptRate(burst: 10, perHour: 120)
         }
     }
 }
@@ -212,6 +219,9 @@ struct Attempts: Sendable {
 }
 
 extension [AttemptRefusal] {
+    /// Whether one of these buckets is of this kind.
+    package func contains(_ kind: AttemptBucket.Kind) -> Bool { contains { $0.kind == kind } }
+
     /// Seconds until all of these buckets have room.
     package var longest: Int { map(\.retryAfterSeconds).max() ?? 1 }
 }

@@ -54,8 +54,8 @@ package struct OAuthEndpoints: Sendable {
         let proven: ProvenKey
         do throws(DeviceProofs.Refusal) {
             proven = try await proofs.key(of: request, use) {
-                if case .ofSession = judge.read(token) { return true }
-                return sessions.session(ofOwnRefreshToken: token) != nil
+                if case .ofSession(let session) = judge.read(token) { return session.session.text }
+                return sessions.session(ofOwnRefreshToken: token)?.text
             }
         } catch {
             throw refusal(error)

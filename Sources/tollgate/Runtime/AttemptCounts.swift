@@ -42,22 +42,21 @@ final class AttemptCounts: AttemptLimiter {
 
     func charge(_ buckets: [AttemptBucket]) async -> AttemptVerdict {
         let verdict = await verdict(buckets)
-        switch verdict {
-        case .admitted: break
-        case .refused(let refusals):
+        if case .refused(let refusals) = verdict {
             let now = clock()
-            for refusal in refusals { refused(refusal, now) }
+            // A proof that was used already is told of as such.
+            for refusal in refusals where refusal.kind != .deviceProofs { refused(refusal, now) }
         }
         return verdict
     }
 
     func mark(_ bucket: AttemptBucket) async { _ = await verdict([bucket]) }
 
-    /// Whether a proof of a device key was not used before. While Redis is away each gateway knows its own; nil where that is not enough:
-    /// then it stays as it was.
-    func spend(_ proof: UInt128, onlyShared: Bool) async -> Bool? {
-        guard case .admitted(let charges) = await verdict([AttemptBucket(.deviceProofs, String(proof, radix: 36))]) else { return false }
-        guard onlyShared, charges[0].sharedAt == nil else { return true }
+    /// Charges what counts over all gateways. While Redis is away each gateway knows its own; nil where that is not enough: then it stays as it
+    /// was.
+    func spend(_ buckets: [AttemptBucket], onlyShared: Bool) async -> AttemptVerdict? {
+        let verdict = await charge(buckets)
+        guard onlyShared, case .admitted(let charges) = verdict, charges[0].sharedAt == nil else { return verdict }
         refund(charges)
         return nil
     }
@@ -120,12 +119,13 @@ extension AttemptBucket.Kind {
     fileprivate var subject: SubjectKind {
         switch self {
         case .accountFailures, .accountNewcomers, .newcomerFailures, .familiarFailures, .recipientMessages, .passwordChanges,
-            .identitySignIns, .accountPurchases, .accountMerges, .accountChanges, .sessionFactors, .accountFactors:
+            .identitySignIns, .accountPurchases, .accountMerges, .accountChanges, .sessionFactors, .accountFactors, .holderUsedProofs:
             .attemptName
         // Anyone can make proofs: many of them must drive out neither the counts of guesses nor the proofs of routes.
         case .deviceProofs: .openProof
-        case .addressFailures, .addressUnjudged, .addressRevocations, .addressPurchases, .addressProofs, .addressMessages, .addressOpenings,
-            .adminFailures:
+        case .addressFailures, .addressUnjudged, .addressRevocations, .addressPurchases, .addressProofs, .addressUsedProofs,
+            .addressMessages,
+            .addressOpenings, .adminFailures:
             .attemptAddress
         case .smsBudget: .deployment
         }
