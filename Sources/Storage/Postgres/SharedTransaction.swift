@@ -1,4 +1,3 @@
-internal import Accounts
 
 /// Writes that share a transaction over PostgreSQL go through it in steps: what all of them ask next travels in one message.
 extension SQLTransaction {

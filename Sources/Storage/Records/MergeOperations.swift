@@ -1,5 +1,4 @@
 package import Accounts
-internal import Credentials
 package import Wire
 
 extension SQLStore {

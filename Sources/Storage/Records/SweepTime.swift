@@ -1,4 +1,3 @@
-internal import Accounts
 internal import Credentials
 internal import Wire
 

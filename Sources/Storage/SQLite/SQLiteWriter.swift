@@ -1,4 +1,3 @@
-internal import Accounts
 internal import Glibc
 
 /// The writer of a file. Writes that wait together share a transaction, so that the disk is waited for once; one that fails is undone
