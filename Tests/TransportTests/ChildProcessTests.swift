@@ -77,6 +77,15 @@ import Wire
         #expect(running.end() == "was ended by signal 9")
     }
 
+    /// A program that sets a DNS record has two minutes.
+    @Test func oneThatDoesNotEndInTimeIsKilledAndHasNoExitCode() throws {
+        let (ended, _) = try start("import sys; sys.exit(7)")
+        #expect(ended.exitCode(within: 20_000) == 7)
+        let (stuck, channel) = try start("import time; time.sleep(600)")
+        #expect(stuck.exitCode(within: 50) == nil)
+        #expect({ if case .closed = channel.receive(milliseconds: 20_000) { true } else { false } }(), "it is gone")
+    }
+
     @Test func aProgramThatIsNotThereIsNamed() throws {
         let (_, theirs) = try DescriptorChannel.pair()
         let fault = #expect(throws: SystemFault.self) {
