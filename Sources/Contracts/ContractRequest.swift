@@ -95,6 +95,12 @@ extension ContractRequest {
         return try read(try body.object(parent)?.text(name))
     }
 
+    /// A text that must be there and not be empty.
+    func required(_ name: String) throws(Failure) -> String {
+        guard let text = try text(name), !text.isEmpty else { throw .malformed("\(name) is required", in: dialect) }
+        return text
+    }
+
     /// An object as it was sent; nil if it is missing or `null`.
     func json(_ name: String) throws(Failure) -> [UInt8]? { try read(try body.json(name)) }
 

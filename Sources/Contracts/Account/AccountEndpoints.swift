@@ -125,7 +125,7 @@ struct AccountEndpoints: AccountCalls {
     private func link() async throws(Failure) -> LocalResponse {
         let session = try await requireFactor(request, services)
         try await call(await life.own.charge(session.user))
-        let (name, token) = (try required("provider"), try required("id_token"))
+        let (name, token) = (try request.required("provider"), try request.required("id_token"))
         guard let provider = Provider(rawValue: name) else {
             throw Failure(400, "INVALID_PROVIDER", "There is no provider of this name.")
         }
@@ -159,10 +159,5 @@ struct AccountEndpoints: AccountCalls {
             }
         }
         return .done
-    }
-
-    func required(_ name: String) throws(Failure) -> String {
-        guard let text = try request.text(name), !text.isEmpty else { throw .malformed("\(name) is required", in: dialect) }
-        return text
     }
 }

@@ -56,7 +56,7 @@ extension AccountEndpoints {
 
     private func proveFactor(enrols: Bool) async throws(Failure) -> LocalResponse {
         let session = try request.requiredSession()
-        let (code, factors) = (try required("code"), try factors())
+        let (code, factors) = (try request.required("code"), try factors())
         try await call(await factors.prove(code, enrols: enrols, session, by: request.caller), refused: refusal)
         return try await showFactors(session)
     }

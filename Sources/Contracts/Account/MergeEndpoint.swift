@@ -8,7 +8,7 @@ extension AccountEndpoints {
     /// Merges the guest of another token into the caller's account.
     func merge() async throws(Failure) -> LocalResponse {
         let person = try request.person()
-        guard let token = try request.text("guest_token"), !token.isEmpty else { throw .malformed("guest_token is required", in: dialect) }
+        let token = try request.required("guest_token")
         let from = try await call(
             await life.merges.merge(
                 token, into: person.user, session: person.session, caller: request.caller, read: services.judge.read)

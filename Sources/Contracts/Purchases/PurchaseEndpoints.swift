@@ -49,14 +49,18 @@ struct PurchaseEndpoints: AccountCalls {
 
     // MARK: claims
 
-    private func apple() async throws(Failure) -> LocalResponse { try await claim(.apple(transaction: try required("transaction"))) }
+    private func apple() async throws(Failure) -> LocalResponse {
+        try await claim(.apple(transaction: try request.required("transaction")))
+    }
 
     private func google() async throws(Failure) -> LocalResponse {
         try await claim(
-            .google(package: try request.text("package"), product: try required("product_id"), token: try required("purchase_token")))
+            .google(
+                package: try request.text("package"), product: try request.required("product_id"),
+                token: try request.required("purchase_token")))
     }
 
-    private func stripe() async throws(Failure) -> LocalResponse { try await claim(.stripe(session: try required("session_id"))) }
+    private func stripe() async throws(Failure) -> LocalResponse { try await claim(.stripe(session: try request.required("session_id"))) }
 
     private func claim(_ evidence: PurchaseEvidence) async throws(Failure) -> LocalResponse {
         let user = try request.person().user
@@ -69,11 +73,6 @@ struct PurchaseEndpoints: AccountCalls {
             claimed.purchase.write(to: &json)
             json.endObject()
         }
-    }
-
-    private func required(_ name: String) throws(Failure) -> String {
-        guard let text = try request.text(name), !text.isEmpty else { throw .malformed("\(name) is required", in: dialect) }
-        return text
     }
 
     private func refusal(_ refusal: PurchaseRefusal) -> Failure {
