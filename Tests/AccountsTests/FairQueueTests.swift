@@ -172,23 +172,22 @@ import Wire
         let made = BlockingPool<Void>(name: "test", threads: 1, capacity: 8, start: WorkerThread.start, make: {})
         let pool = try #require(made)
         let lines = (0..<3).map { pool.executor(for: IPAddress(v4: 0x0A00_0001 + $0)) }
-        let gate = Gate()
-        let served = Mutex<[(address: Int, number: Int)]>([])
+        let (gate, served) = (Gate(), Record())
         await withTaskGroup(of: Void.self) { group in
             group.addTask { try? await pool.run { _ in gate.hold() } }
             while !gate.isHeld { await Task.yield() }
             for number in 0..<20_000 {
                 let address = number < 1_000 ? 0 : number % 3
-                group.addTask(executorPreference: lines[address]) { served.withLock { $0.append((address, number)) } }
+                group.addTask(executorPreference: lines[address]) { served.add("\(address) \(number)") }
             }
             gate.open()
         }
-        let order = served.withLock { $0 }
+        let order = served.all.map { $0.split(separator: " ").compactMap { Int($0) } }
         #expect(order.count == 20_000)
         for address in 0..<3 {
-            let numbers = order.filter { $0.address == address }.map(\.number)
+            let numbers = order.filter { $0[0] == address }.map { $0[1] }
             #expect(numbers == numbers.sorted())
-            #expect(order.prefix(18_000).filter { $0.address == address }.count == 6_000, "they take turns")
+            #expect(order.prefix(18_000).filter { $0[0] == address }.count == 6_000, "they take turns")
         }
         pool.close()
     }

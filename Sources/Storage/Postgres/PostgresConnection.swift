@@ -23,7 +23,7 @@ internal import Wire
     let schema: PostgresSchema
     /// The schema that has the tables, or will have them.
     var place: String { didSet { firsts = [:] } }
-    /// What `first` returns, which takes a tenth of a refresh to write.
+    /// The statements of `first`: to write one takes a tenth of a refresh.
     private var firsts: [Bool: SQLStatement] = [:]
     var dialect: SQLDialect
     /// Whether a pooler stands between: then the process that serves this connection is not the one that libpq knows.
