@@ -53,13 +53,13 @@ import Wire
         try await refresh(guest.id, guest.counter, at: 501)
         try await refresh(guest.id, guest.counter + 9, at: 502)
         try await refresh(guest.id, guest.counter + 1, at: 600)
-        try await refresh(guest.id, guest.counter, at: 100_000)
-        try await refresh(guest.id, guest.counter, at: 100_001)
+        try await refresh(guest.id, guest.counter, at: 80_000)
+        try await refresh(guest.id, guest.counter, at: 80_001)
         for key in [nil, Self.other, Self.key, nil] {
-            found.append("signed out: \(try await store.signOut(bound.id, provenBy: key, audit(100_002)))")
+            found.append("signed out: \(try await store.signOut(bound.id, provenBy: key, audit(80_002)))")
         }
-        found.append("ended: \(try await store.end(free.id, .revoked, audit(100_003)) != nil)")
-        found.append("ended again: \(try await store.end(free.id, .revoked, audit(100_003)) != nil)")
+        found.append("ended: \(try await store.end(free.id, .revoked, audit(80_003)) != nil)")
+        found.append("ended again: \(try await store.end(free.id, .revoked, audit(80_003)) != nil)")
         return try await found + store.auditEvents(of: nil, before: nil, limit: 100).map { "\($0.kind)" }.sorted()
     }
 

@@ -107,7 +107,7 @@ import Workbench
             #"{"gate":"ios","version":"4.2","requests":7,"users":4}"#,
         ]
         #expect(await bench.ask("GET apps").text == #"{"apps":[\#(rows.joined(separator: ","))]}"#)
-        #expect(ShownApps([]).text.hasPrefix("No request has come") && ShownApps(uses).text.contains("ios"))
+        #expect(ShownApps([]).text.hasPrefix("No request of the last seven days") && ShownApps(uses).text.contains("ios"))
     }
 
     @Test func theRoutesAreListedResolved() async throws {

@@ -1,4 +1,3 @@
-
 /// A row that a writing transaction adds with its commit. Whether it is there tells whether a commit without an answer took place,
 /// also after a failover: the row and the transaction reach another server together or not at all.
 struct CommitMark: Sendable, Equatable {

@@ -1,4 +1,3 @@
-
 /// Writes that share a transaction over PostgreSQL go through it in steps: what all of them ask next travels in one message.
 extension SQLTransaction {
     /// A lock that another transaction keeps must not hold all of them up, in any step: then each is made alone.
