@@ -91,10 +91,10 @@ import Wire
         let sweep = AccountSweep(context: AccountContext(store: store, clock: clock, notice: { _ in }))
         sweep.start()
         // Without blocking a thread that the sweep may need.
-        for _ in 0..<6_000 where store.calls < 5 { await pause(milliseconds: 10) }
+        for _ in 0..<6_000 where store.calls < 16 { await pause(milliseconds: 10) }
         #expect(
-            store.calls == 5,
-            "it deletes rows, erases addresses, deletes events of stores and subscribers, and ends announcements of merges")
+            store.calls == 16,
+            "the time, the rows of twelve tables, addresses, events of subscribers, and announcements of merges")
         sweep.stop()
     }
 }
