@@ -55,11 +55,11 @@ import Wire
         return buffer
     }
 
-    /// The head with the names of its fields in lower case.
+    /// The head with the names of its fields in lower case, but for `Host`, which is never in a block.
     private static func lowercased(_ head: String) -> String {
         let lines = head.split(separator: "\r\n", omittingEmptySubsequences: false).map(String.init)
         return lines.enumerated().map { number, line in
-            guard number > 0, let colon = line.firstIndex(of: ":") else { return line }
+            guard number > 0, !line.hasPrefix("Host:"), let colon = line.firstIndex(of: ":") else { return line }
             return line[..<colon].lowercased() + line[colon...]
         }.joined(separator: "\r\n")
     }
