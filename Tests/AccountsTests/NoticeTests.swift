@@ -101,10 +101,12 @@ import Wire
             return #expect(Bool(false), "\(sent)")
         }
         #expect(try await notices.leadsBack(token))
-        for wrong in ["", "x", String(token.dropLast()), token + "A", String(token.reversed()), "B" + token.dropFirst()] {
+        // A random token has every beginning and end at times.
+        let (start, end) = (token.hasPrefix("B") ? "C" : "B", token.hasSuffix("AA") ? "BA" : "AA")
+        for wrong in ["", "x", String(token.dropLast()), token + "A", String(token.reversed()), start + token.dropFirst()] {
             #expect(try await !notices.leadsBack(wrong), "\(wrong)")
         }
-        #expect(try await notices.takeBack(String(token.dropLast(2)) + "AA", caller: office.caller) == nil)
+        #expect(try await notices.takeBack(String(token.dropLast(2)) + end, caller: office.caller) == nil)
         #expect(office.limiter.counted(.addressFailures) == 1, "guesses are limited")
         let back = try #require(try await notices.takeBack(token, caller: office.caller))
         #expect(back.account.email?.text == "a@x" && back.hadPassword)

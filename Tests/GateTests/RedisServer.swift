@@ -172,8 +172,9 @@ final class RedisLink {
         input.removeFirst(offset)
         offset = 0
         var room = [UInt8](repeating: 0, count: 65_536)
-        let count = recv(descriptor, &room, room.count, 0)
-        guard count > 0 else { throw ServerFault(description: "the server has gone") }
+        var count = 0
+        repeat { count = recv(descriptor, &room, room.count, 0) } while count < 0 && errno == EINTR
+        guard count > 0 else { throw ServerFault(description: "the server has gone (\(count), errno \(errno))") }
         input += room[..<count]
     }
 }

@@ -162,9 +162,9 @@ extension WorkerTelemetry {
 
     fileprivate mutating func count(_ decision: borrowing Decision, _ route: LabelID, at now: MonotonicTime) {
         let awaited = decision.awaited
-        if !awaited.contains(.proof) { count(decision.auth, decision.authReason, route) }
+        if !awaited.hasProof { count(decision.auth, decision.authReason, route) }
         countToken(decision, since: now)
-        if let attestation = decision.attestation, !awaited.contains(.attestation) { count(attestation, route) }
+        if let attestation = decision.attestation, !awaited.hasAttestation { count(attestation, route) }
         if let issuer = decision.effects.keysWanted { metrics.unknownKeyID(issuer: labels.issuers[issuer]) }
     }
 
@@ -178,9 +178,9 @@ extension WorkerTelemetry {
 
     /// Counts and logs what Redis was asked about, once: as used before, or not.
     fileprivate mutating func countAwaited(_ spent: SingleUses, _ record: inout RequestRecord) {
-        guard !record.awaited.isEmpty else { return }
-        if record.awaited.contains(.attestation) { count(spent == .attestation ? .used : .none, record.route) }
-        if record.awaited.contains(.proof) {
+        guard record.awaited.rawValue != 0 else { return }
+        if record.awaited.hasAttestation { count(spent == .attestation ? .used : .none, record.route) }
+        if record.awaited.hasProof {
             let (auth, reason): (AuthOutcome, AuthReason) = spent == .proof ? (.refused, .proofReplayed) : (.accepted, .proven)
             count(auth, reason, record.route)
             if logs { add(auth, reason, to: &record.line) }
@@ -226,7 +226,7 @@ extension WorkerTelemetry {
     }
 
     private func addIdentity(_ decision: borrowing Decision, _ policy: Policy, at now: WallTime, _ out: inout ByteBuffer) {
-        if !decision.awaited.contains(.proof) { add(decision.auth, decision.authReason, to: &out) }
+        if !decision.awaited.hasProof { add(decision.auth, decision.authReason, to: &out) }
         switch decision.tokenSource {
         case .none: break
         case .hit: line.add(.cache, "hit" as StaticString, to: &out)
@@ -276,4 +276,10 @@ extension RequestRecord {
         line.removeAll()
         startedAt = now
     }
+}
+
+/// `contains` and `isEmpty` of a set of another module are not specialised.
+extension SingleUses {
+    fileprivate var hasProof: Bool { rawValue & Self.proof.rawValue != 0 }
+    fileprivate var hasAttestation: Bool { rawValue & Self.attestation.rawValue != 0 }
 }
