@@ -66,7 +66,8 @@ struct UpstreamConnection: ~Copyable {
 
     /// Ends the connection and resets its state for the next one.
     mutating func close() {
-        connection.close()
+        // A stream has no socket, and closing none would be a system call all the same.
+        if !isStream { connection.close() }
         self = UpstreamConnection()
     }
 }
