@@ -52,7 +52,6 @@ extension NativeKey {
             return Array(signature.prefix(count))
         }
     }
-
 }
 
 /// A context in which a signature has begun, to be copied for each: else OpenSSL looks all of its parts up by their names.

@@ -180,7 +180,7 @@ extension RawSpan {
 }
 
 extension FieldName {
-    /// Whether many answers in turn have the same value, which servers such as nginx do not index, and which is no secret.
+    /// Whether the field usually has the same value in many answers, is not secret, and is sent without indexing by servers such as nginx.
     @inline(__always)
     fileprivate var recursInAnswers: Bool {
         let fields =

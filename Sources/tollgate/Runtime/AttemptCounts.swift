@@ -44,7 +44,7 @@ final class AttemptCounts: AttemptLimiter {
         let verdict = await verdict(buckets)
         if case .refused(let refusals) = verdict {
             let now = clock()
-            // A proof that was used already is told of as such.
+            // A replayed proof is reported as a replay, not as a limit that was reached.
             for refusal in refusals where refusal.kind != .deviceProofs { refused(refusal, now) }
         }
         return verdict
