@@ -144,7 +144,8 @@ import Testing
     }
 
     @Test func oneProofRacedAtThreeGatewaysOpensOneSession() throws {
-        let fleet = try Fleet(3, .redis, "TOLLGATE_PUBLIC_URL=https://gate.test")
+        let fleet = try Fleet(3, .redis, "TOLLGATE_PUBLIC_URL=https://gate.test\n\(Redis.patience)")
+        for gateway in fleet.gateways { try gateway.waitForRedis() }
         let lines = try script(
             """
             bases, device = sys.argv[1:], Joserfc("ES256")
