@@ -160,7 +160,7 @@ let package = Package(
             dependencies: [
                 "tollgate", "Accounts", "Acme", "Admin", "Credentials", "Fetch", "Gate", "HTTP", "Issuers", "Limits", "Mail", "MemoryStore",
                 "Proxy", "Purchases", "Settings", "Storage", "System",
-                "Telemetry", "Threads", "Transport", "Wire", "Workbench",
+                "Telemetry", "TestThreads", "Threads", "Transport", "Wire", "Workbench",
             ],
             exclude: ["Cases"], swiftSettings: tests),
         // Test support: folders, files of the package, a small HTTP server and waiting.

@@ -3,6 +3,7 @@ import Credentials
 import MemoryStore
 import Storage
 import System
+import TestThreads
 import Testing
 import Threads
 import Wire
@@ -13,7 +14,7 @@ import Workbench
 @testable import tollgate
 
 /// The commands over accounts as a shell sees them, on an SQLite file and with no gateway there.
-@Suite struct AccountCommandTests {
+@Suite(.ownThread) struct AccountCommandTests {
     private let folder: TemporaryFolder
     private let envFile: String
     /// The lines of commands so far; each runs a thousand seconds after the one before.

@@ -2,6 +2,7 @@ import Credentials
 import Issuers
 import Settings
 import System
+import TestThreads
 import Testing
 import Wire
 import Workbench
@@ -9,7 +10,7 @@ import Workbench
 @testable import tollgate
 
 /// Commands as a shell sees them: words in, two texts and an exit code out.
-@Suite struct CommandTests {
+@Suite(.ownThread) struct CommandTests {
     private let folder: TemporaryFolder
     private let start = Moment(monotonic: moment(0), wall: WallTime(seconds: 1_800_000_000))
 

@@ -1,4 +1,5 @@
 import System
+import TestThreads
 import Testing
 import Wire
 import Workbench
@@ -6,7 +7,7 @@ import Workbench
 @testable import tollgate
 
 /// `tollgate limits verify` as a shell sees it: access logs in, a sentence and an exit code out.
-@Suite struct LimitsCommandTests {
+@Suite(.ownThread) struct LimitsCommandTests {
     private let folder: TemporaryFolder
     private let caller = "00112233445566778899aabbccddeeff"
 

@@ -1,4 +1,5 @@
 import System
+import TestThreads
 import Testing
 import Wire
 import Workbench
@@ -6,7 +7,7 @@ import Workbench
 @testable import tollgate
 
 /// `tollgate pin` as a shell sees it.
-@Suite struct PinCommandTests {
+@Suite(.ownThread) struct PinCommandTests {
     private let folder: TemporaryFolder
 
     init() throws { folder = try TemporaryFolder() }

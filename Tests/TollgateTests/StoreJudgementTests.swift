@@ -1,6 +1,7 @@
 import Accounts
 import Gate
 import MemoryStore
+import TestThreads
 import Testing
 import Wire
 
@@ -8,7 +9,7 @@ import Wire
 @testable import tollgate
 
 /// The judgements of `tollgate doctor` about stores of apps: what it says of facts.
-@Suite struct StoreJudgementTests {
+@Suite(.ownThread) struct StoreJudgementTests {
     private static let now = WallTime(seconds: 1_800_000_000)
 
     @Test func credentialsAreTriedOnAPurchaseThatThereIsNot() {

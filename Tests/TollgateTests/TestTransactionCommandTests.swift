@@ -2,6 +2,7 @@ import Accounts
 import Credentials
 import Purchases
 import System
+import TestThreads
 import Testing
 import Threads
 import Wire
@@ -10,7 +11,7 @@ import Workbench
 @testable import tollgate
 
 /// `purchases test-transaction` as a shell sees it: what it prints is a purchase for the gateway that knows its root.
-@Suite struct TestTransactionCommandTests {
+@Suite(.ownThread) struct TestTransactionCommandTests {
     private let folder: TemporaryFolder
     private let envFile: String
     private let start = Moment(monotonic: moment(0), wall: WallTime(seconds: 1_800_000_000))

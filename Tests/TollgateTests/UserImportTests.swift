@@ -1,4 +1,5 @@
 import System
+import TestThreads
 import Testing
 import Threads
 import Wire
@@ -7,7 +8,7 @@ import Workbench
 @testable import tollgate
 
 /// `tollgate user import` as a shell sees it, on an SQLite file and without a gateway.
-@Suite struct UserImportTests {
+@Suite(.ownThread) struct UserImportTests {
     private let folder: TemporaryFolder
     private let envFile: String
     private let ada = "550e8400-e29b-41d4-a716-446655440000"
