@@ -44,8 +44,12 @@ package struct CertificateDraft: Sendable {
     package func selfSignedPEM(of key: SigningKey) throws(KeyFault) -> [UInt8] {
         let der = try certificate(of: key, by: nil)
         let base64 = Array(Base64.encode(der.rawBytes, isPadded: true).utf8)
-        let lines = stride(from: 0, to: base64.count, by: 64).flatMap { base64[$0..<min($0 + 64, base64.count)] + [0x0A] }
-        return Array("-----BEGIN CERTIFICATE-----\n".utf8) + lines + Array("-----END CERTIFICATE-----\n".utf8)
+        var lines = Array("-----BEGIN CERTIFICATE-----\n".utf8)
+        for start in stride(from: 0, to: base64.count, by: 64) {
+            lines += base64[start..<min(start + 64, base64.count)]
+            lines.append(UInt8(ascii: "\n"))
+        }
+        return lines + "-----END CERTIFICATE-----\n".utf8
     }
 
     private func fill(_ made: NativeCertificate, _ key: NativeKey) -> Bool {

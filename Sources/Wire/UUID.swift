@@ -33,7 +33,7 @@ extension UUID {
 
     /// The 16 bytes, big-endian, as in databases and tokens.
     package var bytes: [UInt8] {
-        (0..<16).map { UInt8(truncatingIfNeeded: ($0 < 8 ? high : low) >> UInt64(56 - 8 * ($0 % 8))) }
+        [high, low].flatMap { half in stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: half >> $0) } }
     }
 
     /// Parses the form `550e8400-e29b-41d4-a716-446655440000` in either case; nil for any other form.

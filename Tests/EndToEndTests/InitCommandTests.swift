@@ -193,10 +193,11 @@ import Testing
         let authority = try CertificateAuthority(folder)
         try authority.issue("api", "DNS:api.example.org")
         for example in examples {
-            let words = example.split(separator: " ").map(String.init).dropFirst(2)
-                .filter { $0 != "/etc/tollgate/tollgate.env" }
-                .map { $0.hasPrefix("/etc/ssl/") ? folder.file(String($0.split(separator: "/").last ?? "")) : $0 }
-            let outcome = try Tollgate.run(["init", folder.file("x.env"), "--force"] + words)
+            var words = ["init", folder.file("x.env"), "--force"]
+            for word in example.split(separator: " ").dropFirst(2) where word != "/etc/tollgate/tollgate.env" {
+                words.append(word.hasPrefix("/etc/ssl/") ? folder.file(URL(filePath: String(word)).lastPathComponent) : String(word))
+            }
+            let outcome = try Tollgate.run(words)
             #expect(outcome.code == 0, "\(example): \(outcome)")
         }
     }
