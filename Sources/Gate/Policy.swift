@@ -229,20 +229,6 @@ package final class Policy: Sendable {
     /// The policy without what workers need: for those who keep many old ones to explain decisions.
     package var plain: Policy { original?.plain ?? self }
 
-    /// The same policy with other keys, after a key set was fetched.
-    package func replacing(trust: Trust, version: Int) throws(RouteFault) -> Policy {
-        let sources = zip(self.trust.issuers, tierSources).map { ($0.name, $1) }
-        return try Policy(
-            version: version, tiers: tiers, rules: rules, trust: trust, trustedProxies: trustedProxies,
-            internals: internals, realm: realm, upgradeURL: upgrade.first?.value, envelopes: envelopes, dialect: dialect,
-            hasAccounts: hasAccounts,
-            refreshers: refreshers, tierSources: Dictionary(sources) { first, _ in first }, identitySigner: identitySigner,
-            cors: defaultCORS < 0 ? nil : self.cors[defaultCORS].rule,
-            ownOrigin: String(decoding: ownOrigin, as: UTF8.self), contractBases: contractBases, tierScopes: tierScopes,
-            versionGates: versionGates, appHash: appHash, denyFrom: denyFrom, networks: networks, nonceSecret: nonceSecret,
-            publicURL: String(decoding: publicURL, as: UTF8.self))
-    }
-
     /// Whether any route is cached.
     let hasCache: Bool
     /// Whether a route is cached whose answers may go through stages.

@@ -282,9 +282,6 @@ package struct JSONScanner: ~Copyable {
         return false
     }
 
-    /// Stops at every name from now on.
-    package mutating func watchEverything() { watchedNames = .max }
-
     /// Stops at this name, too, from now on.
     package mutating func watch(_ name: RawSpan) { watchedNames |= 1 &<< PlainWord(name: name).bit }
 

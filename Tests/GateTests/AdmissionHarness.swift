@@ -243,3 +243,19 @@ extension AdmissionHarness {
 extension Explanation {
     func step(_ name: String) -> String? { steps.first { $0.name == name }?.text }
 }
+
+extension Policy {
+    /// The same policy with other keys, after a key set was fetched.
+    func replacing(trust: Trust, version: Int) throws(RouteFault) -> Policy {
+        let sources = zip(self.trust.issuers, tierSources).map { ($0.name, $1) }
+        return try Policy(
+            version: version, tiers: tiers, rules: rules, trust: trust, trustedProxies: trustedProxies,
+            internals: internals, realm: realm, upgradeURL: upgrade.first?.value, envelopes: envelopes, dialect: dialect,
+            hasAccounts: hasAccounts,
+            refreshers: refreshers, tierSources: Dictionary(sources) { first, _ in first }, identitySigner: identitySigner,
+            cors: defaultCORS < 0 ? nil : self.cors[defaultCORS].rule,
+            ownOrigin: String(decoding: ownOrigin, as: UTF8.self), contractBases: contractBases, tierScopes: tierScopes,
+            versionGates: versionGates, appHash: appHash, denyFrom: denyFrom, networks: networks, nonceSecret: nonceSecret,
+            publicURL: String(decoding: publicURL, as: UTF8.self))
+    }
+}

@@ -315,3 +315,13 @@ private struct Tee: AnswerStage {
     func end(into out: inout ByteBuffer) {}
     mutating func reset() { role = .none }
 }
+
+/// The end of a chain.
+private struct NoStage: AnswerStage {
+    var role: StageRole { .none }
+    var heldBytes: Int { 0 }
+
+    func head(_ head: inout ResponseHead, _ bytes: inout ByteBuffer, isForHead: Bool) {}
+    func content(_ content: RawSpan, into out: inout ByteBuffer) {}
+    func reset() {}
+}

@@ -8,9 +8,6 @@ package struct GRPCTimeout: Equatable, Sendable {
     /// Longer times count as this one, some 146 years.
     package static let longest: UInt64 = 1 << 62
 
-    /// Bytes of a value as it is written here.
-    package static let writtenLength = 9
-
     private static let maxDigits = 8
 
     /// Units, from the smallest, in nanoseconds.
@@ -43,7 +40,7 @@ package struct GRPCTimeout: Equatable, Sendable {
         return nil
     }
 
-    /// Writes it over the `writtenLength` bytes of `out` from `offset` on, rounded down in the smallest unit that has the room.
+    /// Writes it over nine bytes of `out` from `offset` on, rounded down in the smallest unit that has the room.
     /// Leading zeros keep the length the same, so that a shorter time can take the place of a longer one.
     package func write(over offset: Int, of out: inout ByteBuffer) {
         let units = Self.units

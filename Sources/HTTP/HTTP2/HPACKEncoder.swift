@@ -90,11 +90,6 @@ package struct HPACKEncoder: Sendable {
         out.append(value)
     }
 
-    /// Appends a field, its name in lower case.
-    package func field(_ name: RawSpan, _ value: RawSpan, into out: inout ByteBuffer) {
-        Self.field(name, value, known: FieldName.recognise(name), into: &out)
-    }
-
     /// Appends a field whose name is recognised already. Credentials are marked as never indexed, for the hops behind this one
     /// (RFC 7541 §7.1.3).
     @inline(__always)

@@ -117,13 +117,3 @@ struct StageChain<First: AnswerStage & ~Copyable, Rest: AnswerStage & ~Copyable>
         between.reuse(upTo: 65_536)
     }
 }
-
-/// The end of a chain.
-struct NoStage: AnswerStage {
-    var role: StageRole { .none }
-    var heldBytes: Int { 0 }
-
-    func head(_ head: inout ResponseHead, _ bytes: inout ByteBuffer, isForHead: Bool) {}
-    func content(_ content: RawSpan, into out: inout ByteBuffer) {}
-    func reset() {}
-}

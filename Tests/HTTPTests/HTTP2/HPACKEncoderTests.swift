@@ -105,6 +105,13 @@ import Wire
     }
 }
 
+extension HPACKEncoder {
+    /// Appends a field, its name in lower case.
+    func field(_ name: RawSpan, _ value: RawSpan, into out: inout ByteBuffer) {
+        Self.field(name, value, known: FieldName.recognise(name), into: &out)
+    }
+}
+
 extension String {
     /// The first `count` characters of the string again and again.
     fileprivate func cycled(_ count: Int) -> Substring { String(repeating: self, count: count / self.count + 1).prefix(count) }
