@@ -51,16 +51,9 @@ enum ForwardedRequest {
         } else if wantsPlainContent {
             out.append("Accept-Encoding: identity\r\n")
         }
-        if let timeout = decision.grpcTimeout {
-            out.append("grpc-timeout: ")
-            parts.timeout = out.appendTimeout(timeout)
-            out.append("\r\n")
-        }
-        writeForwarding(head, bytes, decision, from: peer, hidesClient: cached?.isShared == true, &out)
-        out.append(requestID)
-        out.append("\r\ntraceparent: ")
-        if isTraced { parts.span = Slice(start: out.count + TraceContext.spanOffset, count: 16) }
-        out.append(traceparent)
+        writeOwnFields(
+            head, bytes, decision, requestID: requestID, traceparent: traceparent, isTraced: isTraced, from: peer,
+            hidesClient: cached?.isShared == true, asBlock: false, &parts, &out)
         out.append("\r\n")
         out.append(decision.requestEdits.http1)
         if let handshake = decision.handshake {
@@ -156,47 +149,53 @@ enum ForwardedRequest {
         return !decision.removes(bytes[field.name])
     }
 
-    /// Writes `X-Forwarded-…`, `X-Real-IP` and `Via` from the connection, and from a trusted proxy's fields. Ends with the name of
-    /// the next field, so that constant text is one piece.
-    private static func writeForwarding(
-        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, from peer: Peer, hidesClient: Bool,
-        _ out: inout ByteBuffer
+    /// Writes the fields that the gateway gives to every request: the time of a call, `X-Forwarded-…`, `X-Real-IP` and `Via` from the
+    /// connection and from a trusted proxy's fields, and those of the trace. `asBlock`: as fields of HTTP/2; otherwise as lines, each name
+    /// with the end of the line before it.
+    @inline(__always)
+    static func writeOwnFields(
+        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, requestID: RawSpan, traceparent: RawSpan,
+        isTraced: Bool, from peer: Peer, hidesClient: Bool, asBlock: Bool, _ parts: inout UpstreamHead, _ out: inout ByteBuffer
     ) {
-        if hidesClient {
-            if !head.host.isEmpty {
-                out.append("X-Forwarded-Host: ")
-                out.append(bytes[head.host])
-                out.append("\r\n")
-            }
-            return out.append(
-                peer.isTLS
-                    ? "X-Forwarded-Proto: https\r\nVia: 1.1 tollgate\r\nX-Request-Id: "
-                    : "X-Forwarded-Proto: http\r\nVia: 1.1 tollgate\r\nX-Request-Id: " as StaticString)
+        if !asBlock { out.truncate(to: out.count &- 2) }
+        if let timeout = decision.grpcTimeout {
+            out.append(asBlock ? "\0\u{C}grpc-timeout\u{9}" : "\r\ngrpc-timeout: " as StaticString)
+            parts.timeout = out.appendTimeout(timeout)
         }
         if !head.host.isEmpty {
-            out.append("X-Forwarded-Host: ")
-            out.append(bytes[head.host])
-            out.append("\r\nX-Forwarded-For: ")
+            out.append(asBlock ? "\0\u{10}x-forwarded-host" : "\r\nX-Forwarded-Host: " as StaticString)
+            out.append(value: bytes[head.host], asBlock: asBlock)
+        }
+        if !hidesClient {
+            out.append(asBlock ? "\0\u{F}x-forwarded-for" : "\r\nX-Forwarded-For: " as StaticString)
+            var place = out.beginValue(asBlock: asBlock)
+            if decision.client.peerIsTrusted { copyValues(.xForwardedFor, head.fields, bytes, &out) }
+            peer.address.write(into: &out)
+            let end = out.count
+            out.endValue(place, asBlock: asBlock)
+            out.append(asBlock ? "\0\u{9}x-real-ip" : "\r\nX-Real-IP: " as StaticString)
+            let former = place
+            place = out.beginValue(asBlock: asBlock)
+            // A peer that is not trusted is the client.
+            if decision.client.peerIsTrusted { decision.client.address.write(into: &out) } else { out.append(copyOf: former..<end) }
+            out.endValue(place, asBlock: asBlock)
+        }
+        if peer.isTLS {
+            out.append(asBlock ? "\0\u{11}x-forwarded-proto\u{5}https" : "\r\nX-Forwarded-Proto: https" as StaticString)
         } else {
-            out.append("X-Forwarded-For: ")
+            out.append(asBlock ? "\0\u{11}x-forwarded-proto\u{4}http" : "\r\nX-Forwarded-Proto: http" as StaticString)
         }
-        if decision.client.peerIsTrusted { copyValues(.xForwardedFor, head.fields, bytes, &out) }
-        let start = out.count
-        peer.address.write(into: &out)
-        let end = out.count
-        out.append("\r\nX-Real-IP: ")
-        if decision.client.address == peer.address {
-            out.append(copyOf: start..<end)
+        // RFC 9110 §7.6.3: the version in which the request was received. In a block, 60 is the index of `via`.
+        if head.isHTTP2, !hidesClient {
+            out.append(asBlock ? "\u{F}\u{2D}\u{A}2 tollgate\0\u{C}x-request-id" : "\r\nVia: 2 tollgate\r\nX-Request-Id: " as StaticString)
         } else {
-            decision.client.address.write(into: &out)
+            out.append(
+                asBlock ? "\u{F}\u{2D}\u{C}1.1 tollgate\0\u{C}x-request-id" : "\r\nVia: 1.1 tollgate\r\nX-Request-Id: " as StaticString)
         }
-        // RFC 9110 §7.6.3: the version in which the request was received.
-        switch (peer.isTLS, head.isHTTP2) {
-        case (true, true): out.append("\r\nX-Forwarded-Proto: https\r\nVia: 2 tollgate\r\nX-Request-Id: ")
-        case (true, false): out.append("\r\nX-Forwarded-Proto: https\r\nVia: 1.1 tollgate\r\nX-Request-Id: ")
-        case (false, true): out.append("\r\nX-Forwarded-Proto: http\r\nVia: 2 tollgate\r\nX-Request-Id: ")
-        case (false, false): out.append("\r\nX-Forwarded-Proto: http\r\nVia: 1.1 tollgate\r\nX-Request-Id: ")
-        }
+        out.append(value: requestID, asBlock: asBlock)
+        out.append(asBlock ? "\0\u{B}traceparent" : "\r\ntraceparent: " as StaticString)
+        out.append(value: traceparent, asBlock: asBlock)
+        if isTraced { parts.span = Slice(start: out.count - traceparent.byteCount + TraceContext.spanOffset, count: 16) }
     }
 
     /// Every value of a field, each followed by a comma.
@@ -218,6 +217,20 @@ extension Field {
 }
 
 extension ByteBuffer {
+    /// Begins the value of a field, whose bytes are appended next; returns its place.
+    @inline(__always)
+    fileprivate mutating func beginValue(asBlock: Bool) -> Int { asBlock ? beginHPACKString() : count }
+
+    @inline(__always)
+    fileprivate mutating func endValue(_ place: Int, asBlock: Bool) {
+        if asBlock { endHPACKString(place) }
+    }
+
+    @inline(__always)
+    fileprivate mutating func append(value: RawSpan, asBlock: Bool) {
+        if asBlock { appendHPACKString(value) } else { append(value) }
+    }
+
     /// Appends the value of `grpc-timeout`; returns its slice.
     mutating func appendTimeout(_ timeout: GRPCTimeout) -> Slice {
         let value = appendSlice("00000000n")
