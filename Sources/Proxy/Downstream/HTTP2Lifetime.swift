@@ -10,12 +10,10 @@ extension Worker {
     /// Sends what the sessions have written in this turn, and settles what they wait for.
     mutating func settleSessions(_ scratch: inout Scratch) {
         guard !downstream.unsettled.isEmpty else { return }
-        var settled: [Handle<Client>] = []
-        swap(&settled, &downstream.unsettled)
+        var settled = downstream.unsettled.takeAll()
         for client in settled where downstream.clients.isCurrent(client) { settleSession(client.index, &scratch) }
         // Those that came meanwhile are settled in the next turn, which does not wait.
-        settled.removeAll(keepingCapacity: true)
-        if downstream.unsettled.isEmpty { swap(&settled, &downstream.unsettled) }
+        downstream.unsettled.giveBack(&settled)
     }
 
     private mutating func settleSession(_ client: ClientIndex, _ scratch: inout Scratch) {
@@ -38,7 +36,7 @@ extension Worker {
         if downstream.clients[client].output.capacity > Downstream.maxBacklog { scratch.recycle(&downstream.clients[client].output) }
         if downstream.sessions[session].wasFull {
             downstream.sessions[session].wasFull = false
-            serveStreams(session, &scratch)
+            serveStreams(client, session, &scratch)
         }
         guard downstream.clients.isCurrent(handle) else { return }
         if downstream.sessions[session].isHeldBack || downstream.clients[client].connection.hasPending {

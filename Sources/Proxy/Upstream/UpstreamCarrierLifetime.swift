@@ -9,12 +9,10 @@ extension Worker {
     /// Sends what the sessions have written in this turn, and settles what they wait for.
     mutating func settleUpstreams(_ scratch: inout Scratch) {
         if !upstreams.resumable.isEmpty { resumeClients(&scratch) }
-        var settled: [Handle<UpstreamConnection>] = []
-        swap(&settled, &upstreams.unsettled)
+        var settled = upstreams.unsettled.takeAll()
         for upstream in settled where upstreams.connections.isCurrent(upstream) { settle(upstream.index, &scratch) }
         // Those that came meanwhile are settled in the next turn, which does not wait.
-        settled.removeAll(keepingCapacity: true)
-        if upstreams.unsettled.isEmpty { swap(&settled, &upstreams.unsettled) }
+        upstreams.unsettled.giveBack(&settled)
         resumeClients(&scratch)
     }
 
@@ -79,11 +77,9 @@ extension Worker {
     /// Clients whose exchange has moved on a stream may have more to do.
     mutating func resumeClients(_ scratch: inout Scratch) {
         while !upstreams.resumable.isEmpty {
-            var clients: [Handle<Client>] = []
-            swap(&clients, &upstreams.resumable)
+            var clients = upstreams.resumable.takeAll()
             for client in clients { resumeClient(client, &scratch) }
-            clients.removeAll(keepingCapacity: true)
-            if upstreams.resumable.isEmpty { return swap(&clients, &upstreams.resumable) }
+            upstreams.resumable.giveBack(&clients)
         }
     }
 
