@@ -12,7 +12,6 @@ package final class Policy: Sendable {
     /// Proxies whose forwarding fields are trusted.
     package let trustedProxies: [CIDR]
     package let internals: [InternalCaller]
-    package let realm: String
     /// Where to upgrade, as the member of a refusal.
     package let upgrade: [Envelope.Extra]
     package let envelopes: Envelopes
@@ -28,15 +27,12 @@ package final class Policy: Sendable {
     package let hasAccounts: Bool
     /// `TOLLGATE_DENY_FROM`; nil: no list.
     package let denyFrom: NetworkList?
-    private let networks: [NetworkList: NetworkSet]
     /// Refuses requests by their address, whatever their route; nil if no list does.
     let addresses: AddressRule?
     /// Names of the external issuers whose expired tokens can be refreshed.
     package let refreshers: Set<String>
     /// The source of the tiers of each issuer's users, by its index in `trust`.
     package let tierSources: [TierSource]
-    /// The scopes that own users of each tier have, by its rank; nothing for those that it leaves out.
-    package let tierScopes: [[String]]
     /// Signs the identities of `identity=signed`; nil without a key that upstreams can verify by.
     package let identitySigner: IdentitySigner?
     /// The secret from which the nonces of proofs are made, the same at all gateways; nil where proofs need none.
@@ -76,7 +72,7 @@ package final class Policy: Sendable {
     let attributes: AttributeTable
     /// Prefixes to strip and tier fields, referenced by slices.
     let texts: [UInt8]
-    /// `tierScopes` as bits of `trust.scopes`, for every tier.
+    /// The scopes that own users of each tier have, by its rank, as bits of `trust.scopes`.
     let scopesOfTiers: [UInt64]
     /// Rendered fields of each tier, in `texts`.
     let tierLines: [Slice]
@@ -100,10 +96,8 @@ package final class Policy: Sendable {
         self.trust = trust
         self.trustedProxies = trustedProxies
         self.denyFrom = denyFrom
-        self.networks = networks
         addresses = AddressRule(denying: denyFrom, networks)
         self.internals = internals
-        self.realm = realm
         upgrade = upgradeURL.map { [Envelope.Extra(name: "upgrade_url", value: $0)] } ?? []
         self.envelopes = envelopes
         self.dialect = dialect
@@ -117,7 +111,6 @@ package final class Policy: Sendable {
         self.identitySigner = identitySigner
         self.nonceSecret = nonceSecret
         keyIssuer = trust.issuers.firstIndex { $0.name == TrustedIssuer.apiKeys.name } ?? -1
-        self.tierScopes = tierScopes
         scopesOfTiers = tiers.names.indices.map { rank in
             tierScopes.indices.contains(rank) ? AttributeTable.bits(tierScopes[rank], in: trust.scopes) : 0
         }
@@ -175,10 +168,8 @@ package final class Policy: Sendable {
         trust = other.trust
         trustedProxies = other.trustedProxies
         denyFrom = other.denyFrom
-        networks = other.networks
         addresses = other.addresses
         internals = other.internals
-        realm = other.realm
         upgrade = other.upgrade
         envelopes = other.envelopes
         dialect = other.dialect
@@ -203,7 +194,6 @@ package final class Policy: Sendable {
         attributes = other.attributes
         self.texts = texts
         keyIssuer = other.keyIssuer
-        tierScopes = other.tierScopes
         scopesOfTiers = other.scopesOfTiers
         tierLines = other.tierLines
         realmText = other.realmText

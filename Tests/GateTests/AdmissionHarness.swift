@@ -250,12 +250,12 @@ extension Policy {
         let sources = zip(self.trust.issuers, tierSources).map { ($0.name, $1) }
         return try Policy(
             version: version, tiers: tiers, rules: rules, trust: trust, trustedProxies: trustedProxies,
-            internals: internals, realm: realm, upgradeURL: upgrade.first?.value, envelopes: envelopes, dialect: dialect,
+            internals: internals, realm: String(decoding: realmText, as: UTF8.self), upgradeURL: upgrade.first?.value, envelopes: envelopes, dialect: dialect,
             hasAccounts: hasAccounts,
             refreshers: refreshers, tierSources: Dictionary(sources) { first, _ in first }, identitySigner: identitySigner,
             cors: defaultCORS < 0 ? nil : self.cors[defaultCORS].rule,
-            ownOrigin: String(decoding: ownOrigin, as: UTF8.self), contractBases: contractBases, tierScopes: tierScopes,
-            versionGates: versionGates, appHash: appHash, denyFrom: denyFrom, networks: networks, nonceSecret: nonceSecret,
+            ownOrigin: String(decoding: ownOrigin, as: UTF8.self), contractBases: contractBases,
+            versionGates: versionGates, appHash: appHash, denyFrom: denyFrom, nonceSecret: nonceSecret,
             publicURL: String(decoding: publicURL, as: UTF8.self))
     }
 }
