@@ -41,33 +41,28 @@ package enum TokenFault: Error, Equatable, Sendable {
 }
 
 extension TokenFault {
-    /// The stable identifier in logs and metrics.
-    package var reason: StaticString { row.reason }
-
     /// The `error_description` of `WWW-Authenticate` (RFC 6750 §3): ASCII without quotes or backslashes.
-    package var errorDescription: StaticString { row.errorDescription }
-
-    private var row: (reason: StaticString, errorDescription: StaticString) {
+    package var errorDescription: StaticString {
         switch self {
-        case .tooLarge: ("too_large", "The token is too large")
-        case .malformed: ("malformed", "The token is malformed")
-        case .duplicateMember: ("duplicate_member", "The token has a duplicate member")
-        case .unsupportedAlgorithm: ("unsupported_algorithm", "The token's algorithm is not supported")
-        case .criticalExtension: ("critical_extension", "The token requires an extension that is not supported")
-        case .wrongIssuer: ("wrong_issuer", "The token's issuer is not trusted")
-        case .algorithmNotAllowed: ("algorithm_not_allowed", "The token's algorithm is not allowed for its issuer")
-        case .keysUnavailable: ("keys_unavailable", "The issuer's keys are not available")
-        case .unknownKey: ("unknown_key", "The token's key is not known")
-        case .badSignature: ("bad_signature", "The token's signature does not hold")
-        case .expired: ("expired", "The token expired")
-        case .notYetValid: ("not_yet_valid", "The token is not valid yet")
-        case .noExpiry: ("no_expiry", "The token has no expiry")
-        case .wrongAudience: ("wrong_audience", "The token is for another audience")
-        case .lifetimeTooLong: ("lifetime_too_long", "The token's lifetime is too long")
-        case .notAnAccessToken: ("not_an_access_token", "The token is not an access token")
-        case .noSubject: ("no_subject", "The token names no user")
-        case .unsafeClaim: ("unsafe_claim", "A claim of the token holds characters that are not allowed")
-        case .badClaim: ("bad_claim", "A claim of the token has the wrong type")
+        case .tooLarge: "The token is too large"
+        case .malformed: "The token is malformed"
+        case .duplicateMember: "The token has a duplicate member"
+        case .unsupportedAlgorithm: "The token's algorithm is not supported"
+        case .criticalExtension: "The token requires an extension that is not supported"
+        case .wrongIssuer: "The token's issuer is not trusted"
+        case .algorithmNotAllowed: "The token's algorithm is not allowed for its issuer"
+        case .keysUnavailable: "The issuer's keys are not available"
+        case .unknownKey: "The token's key is not known"
+        case .badSignature: "The token's signature does not hold"
+        case .expired: "The token expired"
+        case .notYetValid: "The token is not valid yet"
+        case .noExpiry: "The token has no expiry"
+        case .wrongAudience: "The token is for another audience"
+        case .lifetimeTooLong: "The token's lifetime is too long"
+        case .notAnAccessToken: "The token is not an access token"
+        case .noSubject: "The token names no user"
+        case .unsafeClaim: "A claim of the token holds characters that are not allowed"
+        case .badClaim: "A claim of the token has the wrong type"
         }
     }
 

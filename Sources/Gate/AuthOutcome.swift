@@ -93,25 +93,25 @@ package enum AuthReason: UInt8, CaseIterable, Sendable {
         case .proofReplayed: "proof_replayed"
         case .unbound: "unbound"
         case .used: "used"
-        case .tooLarge: TokenFault.tooLarge.reason
-        case .malformed: TokenFault.malformed.reason
-        case .duplicateMember: TokenFault.duplicateMember.reason
-        case .unsupportedAlgorithm: TokenFault.unsupportedAlgorithm.reason
-        case .criticalExtension: TokenFault.criticalExtension.reason
-        case .wrongIssuer: TokenFault.wrongIssuer.reason
-        case .algorithmNotAllowed: TokenFault.algorithmNotAllowed.reason
-        case .keysUnavailable: TokenFault.keysUnavailable(issuer: 0).reason
-        case .unknownKey: TokenFault.unknownKey(issuer: 0).reason
-        case .badSignature: TokenFault.badSignature.reason
-        case .expired: TokenFault.expired.reason
-        case .notYetValid: TokenFault.notYetValid.reason
-        case .noExpiry: TokenFault.noExpiry.reason
-        case .wrongAudience: TokenFault.wrongAudience.reason
-        case .lifetimeTooLong: TokenFault.lifetimeTooLong.reason
-        case .notAnAccessToken: TokenFault.notAnAccessToken.reason
-        case .noSubject: TokenFault.noSubject.reason
-        case .unsafeClaim: TokenFault.unsafeClaim.reason
-        case .badClaim: TokenFault.badClaim.reason
+        case .tooLarge: "too_large"
+        case .malformed: "malformed"
+        case .duplicateMember: "duplicate_member"
+        case .unsupportedAlgorithm: "unsupported_algorithm"
+        case .criticalExtension: "critical_extension"
+        case .wrongIssuer: "wrong_issuer"
+        case .algorithmNotAllowed: "algorithm_not_allowed"
+        case .keysUnavailable: "keys_unavailable"
+        case .unknownKey: "unknown_key"
+        case .badSignature: "bad_signature"
+        case .expired: "expired"
+        case .notYetValid: "not_yet_valid"
+        case .noExpiry: "no_expiry"
+        case .wrongAudience: "wrong_audience"
+        case .lifetimeTooLong: "lifetime_too_long"
+        case .notAnAccessToken: "not_an_access_token"
+        case .noSubject: "no_subject"
+        case .unsafeClaim: "unsafe_claim"
+        case .badClaim: "bad_claim"
         }
     }
 }
