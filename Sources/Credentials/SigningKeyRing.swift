@@ -17,12 +17,6 @@ package struct SigningKeyRing: Sendable {
         /// Seconds since 1970.
         package let createdAt: Int64
 
-        init(key: SigningKey, state: State, createdAt: Int64) {
-            self.key = key
-            self.state = state
-            self.createdAt = createdAt
-        }
-
         fileprivate func isLive(at seconds: Int64) -> Bool {
             switch state {
             case .active, .next: true

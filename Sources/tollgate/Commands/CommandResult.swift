@@ -10,12 +10,6 @@ struct CommandResult: Equatable, Sendable {
     /// 0 done, 1 failed, 2 wrong usage or configuration.
     var exitCode: Int32 = 0
 
-    init(output: String = "", errorOutput: String = "", exitCode: Int32 = 0) {
-        self.output = output
-        self.errorOutput = errorOutput
-        self.exitCode = exitCode
-    }
-
     /// A failure, as one sentence.
     static func failed(_ message: String, exitCode: Int32 = 1) -> Self {
         Self(errorOutput: "tollgate: \(message)\n", exitCode: exitCode)
