@@ -65,7 +65,7 @@ extension Worker {
         if isGet, !isMarked {
             exchanges[exchange].makeRare().order = order(exchange, bytesOfKey.readable, hash, target, upstream, fields, bytes, scratch)
         } else {
-            note(isMarked ? .bypassed : .missed, exchange)
+            exchanges[exchange].noteCached(isMarked ? .bypassed : .missed)
         }
         exchanges[exchange].state.forward(isWhole: true)
         return true
@@ -171,23 +171,6 @@ extension Worker {
         exchanges[exchange].answer.source = .stored(reading)
     }
 
-    /// Notes how the request is answered, and tells the client (RFC 9211).
-    private mutating func note(_ result: CacheResult, _ exchange: ExchangeIndex, secondsLeft: Int64 = 0) {
-        exchanges[exchange].record.cached = result
-        exchanges[exchange].buffers.answerEdits.begin("Cache-Status")
-        exchanges[exchange].buffers.answerEdits.append("tollgate; ")
-        switch result {
-        case .hit: exchanges[exchange].buffers.answerEdits.append("hit; ttl=")
-        case .stored: exchanges[exchange].buffers.answerEdits.append("fwd=miss; stored")
-        case .missed: exchanges[exchange].buffers.answerEdits.append("fwd=miss")
-        case .stale: exchanges[exchange].buffers.answerEdits.append("fwd=stale")
-        case .revalidated: exchanges[exchange].buffers.answerEdits.append("fwd=stale; fwd-status=304")
-        case .bypassed: exchanges[exchange].buffers.answerEdits.append("fwd=bypass")
-        }
-        if result == .hit { exchanges[exchange].buffers.answerEdits.append(decimal: UInt64(clamping: secondsLeft)) }
-        exchanges[exchange].buffers.answerEdits.end()
-    }
-
     // MARK: asking
 
     /// Asks the home of the request's key for the answer, if the request is for an answer that may be stored; returns whether.
@@ -196,7 +179,7 @@ extension Worker {
         let seat = CacheSeat(worker: id, exchange: exchanges.handle(exchange))
         guard tell(home: order.key.hash, .ask(order, seat)) else {
             exchanges[exchange].rare?.order = nil
-            note(.missed, exchange)
+            exchanges[exchange].noteCached(.missed)
             return false
         }
         exchanges[exchange].wait(for: .fetch(order.key.hash))
@@ -249,10 +232,10 @@ extension Worker {
             exchanges[exchange].answer.source = .stored(StoredReading(head, form, result, home: home(of: hash), flight: flight, hash: hash))
             beginStored(handle, &scratch)
         case .refused(let refusal):
-            note(.missed, exchange)
+            exchanges[exchange].noteCached(.missed)
             answer(exchange, with: refusal, &scratch)
         case .pass, .content, .ended, .cut:
-            note(.missed, exchange)
+            exchanges[exchange].noteCached(.missed)
             exchanges[exchange].resumeTarget()
             dispatch(exchange, &scratch)
         }
@@ -265,7 +248,7 @@ extension Worker {
         guard case .stored(let reading) = exchanges[exchange].answer.source else { return }
         exchanges[exchange].state.produce()
         let (left, age) = reading.times(at: now.monotonic)
-        note(reading.result, exchange, secondsLeft: left)
+        exchanges[exchange].noteCached(reading.result, secondsLeft: left)
         if reading.source == nil || age > 0 { exchanges[exchange].buffers.answerEdits.add("Age", decimal: Int(max(0, age))) }
         var head = ByteBuffer(capacity: reading.head.lines.count + 256)
         reading.form.writeHead(reading.head, into: &head)
@@ -348,5 +331,24 @@ extension Worker {
         }
         downstream.clients[exchanges[exchange].client.index].http.sendEnd(into: &scratch.output)
         endAnswer(exchange, &scratch)
+    }
+}
+
+extension Exchange {
+    /// Notes how the request is answered, and tells the client (RFC 9211).
+    fileprivate mutating func noteCached(_ result: CacheResult, secondsLeft: Int64 = 0) {
+        record.cached = result
+        buffers.answerEdits.begin("Cache-Status")
+        buffers.answerEdits.append("tollgate; ")
+        switch result {
+        case .hit: buffers.answerEdits.append("hit; ttl=")
+        case .stored: buffers.answerEdits.append("fwd=miss; stored")
+        case .missed: buffers.answerEdits.append("fwd=miss")
+        case .stale: buffers.answerEdits.append("fwd=stale")
+        case .revalidated: buffers.answerEdits.append("fwd=stale; fwd-status=304")
+        case .bypassed: buffers.answerEdits.append("fwd=bypass")
+        }
+        if result == .hit { buffers.answerEdits.append(decimal: UInt64(clamping: secondsLeft)) }
+        buffers.answerEdits.end()
     }
 }

@@ -90,17 +90,7 @@ extension Worker {
 
     private mutating func sendCopy(_ copy: RequestCopy, _ scratch: inout Scratch) {
         let index = exchanges.acquire().index
-        exchanges[index].begin(for: .none, at: now.monotonic)
-        exchanges[index].makeRare().copiedRoute = copy.route
-        exchanges[index].request.method = copy.method
-        exchanges[index].request.isHeadAlone = copy.attempt.isHeadAlone
-        exchanges[index].record.upstream = copy.upstream
-        swap(&exchanges[index].attempt, &copy.attempt)
-        let isChunked = exchanges[index].attempt.isChunked
-        let content = copy.takeContent()
-        if !content.isEmpty { exchanges[index].attempt.replay.appendContent(content.readable, chunked: isChunked) }
-        if isChunked { exchanges[index].attempt.appendEnd(ChunkWriter.lastChunk.rawBytes, isKept: true) }
-        exchanges[index].state.forward(isWhole: true)
+        exchanges[index].begin(for: copy, at: now.monotonic)
         dispatch(index, &scratch)
     }
 
@@ -146,5 +136,21 @@ extension Worker {
         if let route = exchanges[exchange].rare?.copiedRoute { telemetry.metrics.mirrored(route: route, outcome) }
         releaseUpstream(exchange, reusable: reusable)
         closeExchange(exchange, isComplete: true)
+    }
+}
+
+extension Exchange {
+    /// Begins with a copy of a request, which has no client.
+    fileprivate mutating func begin(for copy: RequestCopy, at now: MonotonicTime) {
+        begin(for: .none, at: now)
+        makeRare().copiedRoute = copy.route
+        request.method = copy.method
+        request.isHeadAlone = copy.attempt.isHeadAlone
+        record.upstream = copy.upstream
+        swap(&attempt, &copy.attempt)
+        let content = copy.takeContent()
+        if !content.isEmpty { attempt.replay.appendContent(content.readable, chunked: attempt.isChunked) }
+        if attempt.isChunked { attempt.appendEnd(ChunkWriter.lastChunk.rawBytes, isKept: true) }
+        state.forward(isWhole: true)
     }
 }
