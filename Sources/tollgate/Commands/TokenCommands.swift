@@ -229,7 +229,7 @@ enum InspectCommand {
             rows.append(["verdict", hasEnded ? "refused: \(endedReason), \(endedText)" : "accepted"])
             return CommandResult(output: CheckTable.table(["PART", "WHAT"], rows), exitCode: hasEnded ? 1 : 0)
         case .failure(let fault):
-            rows.append(["verdict", "refused: \(fault.reason), \(fault.errorDescription)"])
+            rows.append(["verdict", "refused: \(AuthReason(fault).text), \(fault.errorDescription)"])
             return CommandResult(output: CheckTable.table(["PART", "WHAT"], rows), exitCode: 1)
         }
     }
@@ -256,7 +256,7 @@ enum InspectCommand {
                     json.field("description", endedText)
                 }
             case .failure(let fault):
-                json.field("reason", fault.reason)
+                json.field("reason", AuthReason(fault).text)
                 json.field("description", fault.errorDescription)
             }
             json.endObject()
