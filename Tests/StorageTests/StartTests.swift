@@ -11,8 +11,9 @@ import Wire
         INSERT INTO accounts (id, created_at, updated_at, email, email_key, metadata, tier_version)
             SELECT decode(md5('a' || n), 'hex'), n, n, n || '@x', n || '@x', '', 1 FROM generate_series(1, 20000) n;
         INSERT INTO sessions (
-                id, account, contract, created_at, last_used_at, idle_deadline, counter, is_confirmed, rotated_at, steps_since, steps)
-            SELECT decode(md5('s' || n), 'hex'), decode(md5('a' || n), 'hex'), 1, n, n, 4000000000000000, 1, 1, n, n, 0
+                id, account, contract, created_at, last_used_at, idle_deadline, sweep_at, counter, is_confirmed, rotated_at, steps_since,
+                steps)
+            SELECT decode(md5('s' || n), 'hex'), decode(md5('a' || n), 'hex'), 1, n, n, 4000000000000000, 4000000000000000, 1, 1, n, n, 0
             FROM generate_series(1, 20000) n;
         INSERT INTO audit_events (id, kind, at, account, address, position)
             SELECT decode(lpad(to_hex(n), 32, '0'), 'hex'), 'session.begun', 4000000000000000, decode(md5('a' || n), 'hex'), '192.0.2.1', n
@@ -75,7 +76,7 @@ import Wire
     }
 
     /// A server process reports its counts when it ends.
-    private static func waitForEnd(of database: String, _ cluster: PostgresCluster) throws {
+    static func waitForEnd(of database: String, _ cluster: PostgresCluster) throws {
         for _ in 0..<3_000 {
             if try cluster.run("SELECT count(*) FROM pg_stat_activity WHERE datname = '\(database)'") == "0" { return }
             usleep(20_000)

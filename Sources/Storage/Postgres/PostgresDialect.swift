@@ -101,7 +101,7 @@ extension SQLDialect {
                 "CREATE INDEX audit_events_unnumbered ON audit_events (sequence) WHERE position = 0",
                 "CREATE TABLE event_numbers (id BIGINT PRIMARY KEY, position BIGINT NOT NULL)",
                 "INSERT INTO event_numbers (id, position) VALUES (1, 0)",
-            ], numbersEventsLater: true)
+            ], sessionRoom: ["ALTER TABLE sessions SET (fillfactor = 80)"], numbersEventsLater: true)
     }
 
     private static func tierLog(of columns: String) -> String {

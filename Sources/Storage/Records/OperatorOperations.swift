@@ -74,9 +74,10 @@ extension SQLStore {
         // A query of its own is evaluated once; a clock that may differ from row to row could use no index.
         let unlogged = "(SELECT \(dialect.clock) - \(SQLTransaction.keptMicroseconds))"
         let ended = "ended_at < $1 AND (expires_at IS NULL OR expires_at <= $2)"
+        // Access tokens outlive the session's last refresh and must stay revocable until they expire.
+        let oldestDeadline = swept.advanced(seconds: -SessionPolicy.maxAccessSeconds)
+        try await sweep { sql throws(SQLFault) in try sql.sweepSessions(through: oldestDeadline) }
         for (table, condition, values) in [
-            // Access tokens outlive the session's last refresh and must stay revocable until they expire.
-            ("sessions", "idle_deadline <= $1", [before(SessionPolicy.maxAccessSeconds)]),
             ("ended_sessions", ended, [before(SQLTransaction.keptSeconds), before(0)]),
             ("codes", "expires_at <= $1", [before(0)]), ("reset_tokens", "expires_at <= $1", [before(0)]),
             ("merged_accounts", "merged_at <= $1", [before(Merge.aliasSeconds)]), ("notices", "at <= $1", [before(Notice.keptSeconds)]),

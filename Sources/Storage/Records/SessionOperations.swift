@@ -128,7 +128,7 @@ extension SQLTransaction {
             next.deviceName = name
             _ = try meet(name, of: session.user, at: audit.now)
         }
-        try update(next, from: session.counter, idleSeconds: verdict == .rotate ? request.idleSeconds : nil)
+        try update(next, from: session, idleSeconds: verdict == .rotate ? request.idleSeconds : nil)
         return next
     }
 }

@@ -66,8 +66,8 @@ extension SQLTransaction {
             """
             INSERT INTO sessions (
                 id, account, contract, device, created_at, last_used_at, idle_deadline, max_deadline, counter,
-                is_confirmed, rotated_at, steps_since, steps, signed_in_at, address, device_name, key_thumbprint)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+                is_confirmed, rotated_at, steps_since, steps, signed_in_at, address, device_name, key_thumbprint, sweep_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $7)
             """,
             [
                 .id(session.id), .id(account.id), .integer(Int64(session.contract.rawValue)), .text(session.device),
@@ -112,14 +112,14 @@ extension SQLTransaction {
         }
     }
 
-    /// Writes a session back if its counter is still `counter`; it conflicts if it was refreshed concurrently.
+    /// Writes a session back if its counter is still that of `former`; it conflicts if it was refreshed concurrently.
     ///
     /// `idleSeconds`: how long it stays open from now on, if that changes. A gateway whose clock is behind must not end it thereby.
-    func update(_ session: Session, from counter: UInt64, idleSeconds: Int64? = nil) throws(SQLFault) {
+    func update(_ session: Session, from former: Session, idleSeconds: Int64? = nil) throws(SQLFault) {
         try changeLater(
-            Self.updateFromCounter,
+            session.idleDeadline < former.idleDeadline ? Self.updateToEarlier : Self.updateFromCounter,
             [
-                .id(session.id), .counter(counter), .time(session.lastUsedAt), .time(session.idleDeadline),
+                .id(session.id), .counter(former.counter), .time(session.lastUsedAt), .time(session.idleDeadline),
                 .counter(session.counter), .flag(session.isConfirmed), .time(session.rotatedAt),
                 .time(session.stepsSince), .integer(session.steps), idleSeconds.map { .integer($0 * 1_000_000) } ?? .null,
                 .text(session.address?.text), .text(session.deviceName), .thumbprint(session.deviceKey),
@@ -127,11 +127,17 @@ extension SQLTransaction {
             ])
     }
 
-    private static let updateFromCounter = """
-        UPDATE sessions SET last_used_at = $3, idle_deadline = \(noEarlierThanSweep("$4", after: "$10")), counter = $5,
+    private static let updateFromCounter = update("")
+    /// The sweep is never late.
+    private static let updateToEarlier = update("sweep_at = $4, ")
+
+    private static func update(_ sweep: String) -> String {
+        """
+        UPDATE sessions SET \(sweep)last_used_at = $3, idle_deadline = \(noEarlierThanSweep("$4", after: "$10")), counter = $5,
             is_confirmed = $6, rotated_at = $7, steps_since = $8, steps = $9, address = $11, device_name = $12,
             key_thumbprint = $13, key_counter = $14 WHERE id = $1 AND counter = $2
         """
+    }
 
     /// The user of an open session has signed in again, which would else have opened `new`. It stays open as after a refresh.
     func renewSignIn(of session: Session, as new: NewSession, by carried: WallTime?, at now: WallTime) throws(SQLFault) -> Session {
@@ -140,8 +146,8 @@ extension SQLTransaction {
         let changed = try change(
             .unlogged,
             """
-            UPDATE sessions SET signed_in_at = $2, last_used_at = $3, idle_deadline = \(Self.noEarlierThanSweep("$4", after: "$5"))
-            WHERE id = $1
+            UPDATE sessions SET signed_in_at = $2, last_used_at = $3, sweep_at = $4,
+                idle_deadline = \(Self.noEarlierThanSweep("$4", after: "$5")) WHERE id = $1
             """,
             [
                 .id(session.id), .time(session.signedInAt), .time(session.lastUsedAt), .time(session.idleDeadline),

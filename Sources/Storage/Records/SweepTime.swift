@@ -20,6 +20,18 @@ extension SQLTransaction {
         return try change(.unlogged, "DELETE FROM \(table) WHERE \(chosen)", values)
     }
 
+    /// Deletes sessions whose deadline has passed, and puts off those that were refreshed, at most `maxSwept`; returns how many.
+    func sweepSessions(through oldest: WallTime) throws(SQLFault) -> Int {
+        // The second finds what the first has left, as both go by the index.
+        let due = dialect.some("FROM sessions WHERE sweep_at <= $1 ORDER BY sweep_at LIMIT $2")
+        let ended = try change(
+            .unlogged, "DELETE FROM sessions WHERE idle_deadline <= $1 AND \(due)", [.time(oldest), .integer(Int64(Self.maxSwept))])
+        return try ended
+            + change(
+                .unlogged, "UPDATE sessions SET sweep_at = idle_deadline WHERE idle_deadline > $1 AND \(due)",
+                [.time(oldest), .integer(Int64(Self.maxSwept - ended))])
+    }
+
     /// Moves the time of sweeps on, by at most `stride` seconds where clocks are not shared, and returns the one to delete by.
     func sweepTime(_ own: WallTime, stride: Int64) throws(SQLFault) -> WallTime {
         let last = "(SELECT MAX(at) FROM sweeps)"

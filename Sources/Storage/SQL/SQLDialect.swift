@@ -35,5 +35,7 @@ struct SQLDialect: Sendable {
     let commitMarks: [String]
     /// Statements that have each new entry of `audit_events` get its place among the events: at once, or 0 until its commit is seen.
     let eventLog: [String]
+    /// Statements that leave room on the pages of `sessions` for the next version of a row.
+    let sessionRoom: [String]
     let numbersEventsLater: Bool
 }

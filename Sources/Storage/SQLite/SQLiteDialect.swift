@@ -44,7 +44,7 @@ extension SQLDialect {
                 WHERE rowid = NEW.rowid;
             END
             """
-        ], numbersEventsLater: false)
+        ], sessionRoom: [], numbersEventsLater: false)
 
     private static func tierLog(of columns: String) -> String {
         """
