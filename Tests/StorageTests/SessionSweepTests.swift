@@ -57,7 +57,7 @@ import Wire
             FROM sessions
             """)
         let old = try #require(try await bench.store.sessions(of: session.user, now: at(1).now).first { $0.id == session.user })
-        #expect(try await isThere(old, after: Self.idle + Self.tokens - 1, bench.store))
+        #expect(try await isThere(old, after: Self.idle / 2, bench.store))
         _ = try await bench.store.refresh(old, 1, at: Self.idle - 1)
         #expect(try await isThere(old, after: Self.idle + Self.tokens, bench.store))
         #expect(try await !isThere(old, after: 2 * Self.idle + Self.tokens, bench.store))
