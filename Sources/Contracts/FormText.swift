@@ -15,6 +15,8 @@ enum FormText {
 
     private static func decode(_ text: ArraySlice<UInt8>) -> String? {
         let spaced = text.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 }
+        // Tokens, which are long, have none.
+        guard spaced.contains(UInt8(ascii: "%")) else { return spaced.rawBytes.text }
         guard let bytes = PercentEncoding.decode(spaced) else { return nil }
         return bytes.rawBytes.text
     }

@@ -1,5 +1,6 @@
 import Gate
 import HTTP
+import Wire
 
 /// The parameters of a request at an endpoint of OAuth 2.0, as a form in the body (RFC 6749 §4.1.3, Appendix B). Parameters in the
 /// URL do not count: they would be logged.
@@ -30,6 +31,8 @@ struct OAuthForm {
     static func fault(_ message: String) -> Failure { Failure(400, "invalid_request", message) }
 
     private static func isForm(_ type: String) -> Bool {
+        // Most clients add nothing to it.
+        if type.withRawBytes({ $0.equalsIgnoringCase("application/x-www-form-urlencoded") }) { return true }
         let media = type.prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }
         return media.lowercased() == "application/x-www-form-urlencoded"
     }
