@@ -6,16 +6,16 @@ internal import Synchronization
 /// Such a pooler does not keep a client's prepared statements, so they are given up as soon as one is missing or there already.
 final class PreparedStatements: Sendable {
     private let prefix = "tollgate_" + String(UInt64.random(in: 0 ... .max), radix: 36) + "_"
-    private let names = Mutex<[String: String]>([:])
+    private let names = Mutex<[StatementText: String]>([:])
     private let isGivenUp = Atomic(false)
 
     /// The name for a statement's text; nil once statements are sent without preparing them.
     func name(of sql: String) -> String? {
         if isGivenUp.load(ordering: .relaxed) { return nil }
         return names.withLock { names in
-            if let known = names[sql] { return known }
+            if let known = names[StatementText(sql)] { return known }
             let name = prefix + String(names.count)
-            names[sql] = name
+            names[StatementText(sql)] = name
             return name
         }
     }

@@ -19,6 +19,15 @@ struct SQLStatement {
     }
 }
 
+/// The text of a statement, as a key. Few have the same length, and the same one is mostly the same memory, so that its bytes are not read.
+struct StatementText: Hashable {
+    let text: String
+
+    init(_ text: String) { self.text = text }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(text.utf8.count) }
+}
+
 /// A connection to a database. Used only on the thread that made it.
 protocol SQLConnection: AnyObject {
     /// Runs one statement; prepares it at first use and caches it by its text.

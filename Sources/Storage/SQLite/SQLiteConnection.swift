@@ -12,7 +12,7 @@ internal import Wire
     static let pauses = 500...2_000
 
     private let handle: OpaquePointer
-    private var statements: [String: SQLiteStatement] = [:]
+    private var statements: [StatementText: SQLiteStatement] = [:]
     var touched = TouchedRows()
     /// Whether a commit waits for the disk; changed between transactions only. Without that a failure of the machine may undo it.
     var syncsCommits = true {
@@ -98,13 +98,13 @@ internal import Wire
     }
 
     private func statement(_ sql: String) throws(SQLFault) -> SQLiteStatement {
-        if let known = statements[sql] { return known }
+        if let known = statements[StatementText(sql)] { return known }
         var prepared: OpaquePointer?
         let status = unsafe sqlite3_prepare_v3(
             handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
         guard status == SQLITE_OK, let pointer = unsafe prepared else { throw fault(status, sql) }
         let statement = unsafe SQLiteStatement(adopting: pointer)
-        statements[sql] = statement
+        statements[StatementText(sql)] = statement
         return statement
     }
 
