@@ -105,6 +105,7 @@ extension SQLTransaction {
 
     private mutating func makeRoom(for new: NewSession, of account: UUID, _ audit: AuditContext) throws(SQLFault) {
         let open = try sessions(of: account).map { (id: $0.id, lastUsedAt: $0.usedAt) }
+        if open.isEmpty { return }
         let most = try new.bound.most(at: audit.now) { () throws(SQLFault) in try self.account(account)?.entitlement }
         for id in SessionBound.ending(open, most: most) {
             guard try end(id, .revoked, at: audit.now) != nil else { continue }
