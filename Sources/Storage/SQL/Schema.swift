@@ -210,11 +210,10 @@ enum Schema {
     ]
 
     /// When the sweep looks at a session next, which is never after `idle_deadline`: a refresh moves that alone, so it changes no index. 0 in
-    /// rows of gateways of the release before.
+    /// rows of the release before, which the next sweep sets: to do it here would lock a million sessions for half a minute.
     private static let sessionSweeps = [
         "ALTER TABLE sessions ADD COLUMN sweep_at BIGINT NOT NULL DEFAULT 0",
         "DROP INDEX sessions_idle_deadline",
-        "UPDATE sessions SET sweep_at = idle_deadline",
         "CREATE INDEX sessions_sweep_at ON sessions (sweep_at)",
     ]
 
