@@ -1,10 +1,11 @@
 import Accounts
 import Credentials
 import Foundation
-import Storage
 import TestServers
 import Testing
 import Wire
+
+@testable import Storage
 
 /// Sessions whose deadline moves while the sweep waits for it.
 @Suite struct SessionSweepTests {
@@ -76,6 +77,19 @@ import Wire
         #expect(try await bench.store.sessions(of: user, now: at(0).now).count == 400)
         try bench.run("DELETE FROM sessions WHERE sweep_at = idle_deadline")
         #expect(try await bench.store.sessions(of: user, now: at(0).now).isEmpty, "each is looked at again at its deadline")
+    }
+
+    /// A slow disk, or a table that is not in memory: others write in between after less.
+    @Test func aPortionThatTookLongIsFollowedByASmallerOne() {
+        var portion = SweepPortion()
+        portion.note(500, in: .milliseconds(10))
+        #expect(portion.rows == 500 && !portion.isLast)
+        for rows in [250, 125, 62, 31, 15, 7, 3, 1, 1] {
+            portion.note(portion.rows, in: .milliseconds(11))
+            #expect(portion.rows == rows && !portion.isLast)
+        }
+        portion.note(0, in: .zero)
+        #expect(portion.isLast)
     }
 
     /// The next version of the row is on its page, and no index changes: nothing is left for vacuum to find.

@@ -56,14 +56,14 @@ extension SQLTransaction {
             [.id(account)])
     }
 
-    /// Erases the addresses of events before `oldest`, at most `maxSwept` of them; returns how many.
-    func eraseAddresses(before oldest: WallTime) throws(SQLFault) -> Int {
+    /// Erases the addresses of events before `oldest`; returns how many.
+    func eraseAddresses(before oldest: WallTime, atMost rows: Int) throws(SQLFault) -> Int {
         try change(
             .unlogged,
             """
             UPDATE audit_events SET address = NULL, actor = COALESCE(actor, 'user') WHERE id IN (
                 SELECT id FROM audit_events WHERE address IS NOT NULL AND at < $1 ORDER BY at LIMIT $2)
             """,
-            [.time(oldest), .integer(Int64(Self.maxSwept))])
+            [.time(oldest), .integer(Int64(rows))])
     }
 }

@@ -76,7 +76,7 @@ extension SQLStore {
         let ended = "ended_at < $1 AND (expires_at IS NULL OR expires_at <= $2)"
         // Access tokens outlive the session's last refresh and must stay revocable until they expire.
         let oldestDeadline = swept.advanced(seconds: -SessionPolicy.maxAccessSeconds)
-        try await sweep { sql throws(SQLFault) in try sql.sweepSessions(through: oldestDeadline) }
+        try await sweep { sql, rows throws(SQLFault) in try sql.sweepSessions(through: oldestDeadline, atMost: rows) }
         for (table, condition, values) in [
             ("ended_sessions", ended, [before(SQLTransaction.keptSeconds), before(0)]),
             ("codes", "expires_at <= $1", [before(0)]), ("reset_tokens", "expires_at <= $1", [before(0)]),
@@ -89,18 +89,26 @@ extension SQLStore {
             ("gateways", "seen_at < \(unlogged)", []),
             ("store_events", "received_at < $1", [before(KeptStoreEvent.keptSeconds)]),
         ] + (dialect.commitMarks.isEmpty ? [] : [("commit_marks", "at < \(unlogged)", [])]) {
-            try await sweep { sql throws(SQLFault) in try sql.deleteSome(of: table, where: condition, values) }
+            try await sweep { sql, rows throws(SQLFault) in try sql.deleteSome(of: table, where: condition, values, atMost: rows) }
         }
         let oldestAddress = swept.advanced(seconds: -AuditEvent.addressSeconds)
-        try await sweep { sql throws(SQLFault) in try sql.eraseAddresses(before: oldestAddress) }
+        try await sweep { sql, rows throws(SQLFault) in try sql.eraseAddresses(before: oldestAddress, atMost: rows) }
         try await sweepEvents(now: swept)
         return try await database.write { sql throws(SQLFault) in try sql.endMerges(at: swept) }
     }
 
     /// Changes old rows, of which `some` changes as many as a transaction may: others write in between. A lost one is made up for by the
     /// next sweep.
-    private func sweep(_ some: @escaping @Sendable (SQLTransaction) throws(SQLFault) -> Int) async throws(StoreFault) {
-        while try await database.write(isDurable: false, { sql throws(SQLFault) in try some(sql) }) == SQLTransaction.maxSwept {}
+    private func sweep(_ some: @escaping @Sendable (SQLTransaction, Int) throws(SQLFault) -> Int) async throws(StoreFault) {
+        var portion = SweepPortion()
+        repeat {
+            let rows = portion.rows
+            let (changed, time) = try await database.write(isDurable: false) { sql throws(SQLFault) in
+                let begin = ContinuousClock.now
+                return (try some(sql, rows), ContinuousClock.now - begin)
+            }
+            portion.note(changed, in: time)
+        } while !portion.isLast
     }
 }
 

@@ -1,6 +1,20 @@
 internal import Credentials
 internal import Wire
 
+/// How many rows a transaction of a sweep changes, so that it holds the writer for some milliseconds only: fewer after one that took longer.
+struct SweepPortion {
+    static let longest = Duration.milliseconds(10)
+
+    private(set) var rows = 500
+    /// Whether nothing is left.
+    private(set) var isLast = false
+
+    mutating func note(_ changed: Int, in time: Duration) {
+        isLast = changed < rows
+        if time > Self.longest { rows = max(rows / 2, 1) }
+    }
+}
+
 /// The time by which expired rows are deleted, kept in the table `sweeps`. A gateway whose clock is wrong must not delete what is
 /// alive, nor end a session under a time at which others delete its record.
 ///
@@ -11,25 +25,23 @@ extension SQLTransaction {
     /// How long the record of an ended session is kept beyond its last token: `sweeps` may lag behind by that much.
     static let keptSeconds = SessionPolicy.maxAccessSeconds + 86_400
 
-    /// How many rows a transaction of a sweep changes at most, so that it holds the writer for some milliseconds only.
-    static let maxSwept = 500
-
-    /// Deletes rows that meet `condition`, at most `maxSwept`; returns how many.
-    func deleteSome(of table: String, where condition: String, _ values: [SQLValue]) throws(SQLFault) -> Int {
-        let chosen = dialect.some("FROM \(table) WHERE \(condition) LIMIT \(Self.maxSwept)")
+    /// Deletes rows that meet `condition`; returns how many.
+    func deleteSome(of table: String, where condition: String, _ values: [SQLValue], atMost rows: Int) throws(SQLFault) -> Int {
+        // PostgreSQL plans for the number: for a parameter it may read the whole table.
+        let chosen = dialect.some("FROM \(table) WHERE \(condition) LIMIT \(rows)")
         return try change(.unlogged, "DELETE FROM \(table) WHERE \(chosen)", values)
     }
 
-    /// Deletes sessions whose deadline has passed, and puts off those that were refreshed, at most `maxSwept`; returns how many.
-    func sweepSessions(through oldest: WallTime) throws(SQLFault) -> Int {
+    /// Deletes sessions whose deadline has passed, and puts off those that were refreshed; returns how many.
+    func sweepSessions(through oldest: WallTime, atMost rows: Int) throws(SQLFault) -> Int {
         // The second finds what the first has left, as both go by the index.
         let due = dialect.some("FROM sessions WHERE sweep_at <= $1 ORDER BY sweep_at LIMIT $2")
         let ended = try change(
-            .unlogged, "DELETE FROM sessions WHERE idle_deadline <= $1 AND \(due)", [.time(oldest), .integer(Int64(Self.maxSwept))])
+            .unlogged, "DELETE FROM sessions WHERE idle_deadline <= $1 AND \(due)", [.time(oldest), .integer(Int64(rows))])
         return try ended
             + change(
                 .unlogged, "UPDATE sessions SET sweep_at = idle_deadline WHERE idle_deadline > $1 AND \(due)",
-                [.time(oldest), .integer(Int64(Self.maxSwept - ended))])
+                [.time(oldest), .integer(Int64(rows - ended))])
     }
 
     /// Moves the time of sweeps on, by at most `stride` seconds where clocks are not shared, and returns the one to delete by.
