@@ -88,7 +88,11 @@ import Wire
             portion.note(portion.rows, in: .milliseconds(11))
             #expect(portion.rows == rows && !portion.isLast)
         }
-        portion.note(0, in: .zero)
+        for rows in [2, 4, 8, 16, 32, 64, 128, 256, 500, 500] {
+            portion.note(portion.rows, in: .milliseconds(2))
+            #expect(portion.rows == rows && !portion.isLast)
+        }
+        portion.note(499, in: .zero)
         #expect(portion.isLast)
     }
 

@@ -1,17 +1,19 @@
 internal import Credentials
 internal import Wire
 
-/// How many rows a transaction of a sweep changes, so that it holds the writer for some milliseconds only: fewer after one that took longer.
+/// How many rows a transaction of a sweep changes, so that it holds the writer for some milliseconds only: half as many after one that took
+/// longer, and more again once they are quick.
 struct SweepPortion {
-    static let longest = Duration.milliseconds(10)
+    private static let longest = Duration.milliseconds(10)
+    private static let most = 500
 
-    private(set) var rows = 500
+    private(set) var rows = most
     /// Whether nothing is left.
     private(set) var isLast = false
 
     mutating func note(_ changed: Int, in time: Duration) {
         isLast = changed < rows
-        if time > Self.longest { rows = max(rows / 2, 1) }
+        if time > Self.longest { rows = max(rows / 2, 1) } else if time < Self.longest / 4 { rows = min(rows * 2, Self.most) }
     }
 }
 
