@@ -250,7 +250,8 @@ extension Policy {
         let sources = zip(self.trust.issuers, tierSources).map { ($0.name, $1) }
         return try Policy(
             version: version, tiers: tiers, rules: rules, trust: trust, trustedProxies: trustedProxies,
-            internals: internals, realm: String(decoding: realmText, as: UTF8.self), upgradeURL: upgrade.first?.value, envelopes: envelopes, dialect: dialect,
+            internals: internals, realm: String(decoding: realmText, as: UTF8.self), upgradeURL: upgrade.first?.value, envelopes: envelopes,
+            dialect: dialect,
             hasAccounts: hasAccounts,
             refreshers: refreshers, tierSources: Dictionary(sources) { first, _ in first }, identitySigner: identitySigner,
             cors: defaultCORS < 0 ? nil : self.cors[defaultCORS].rule,
