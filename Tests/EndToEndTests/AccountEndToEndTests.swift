@@ -159,15 +159,19 @@ import Testing
     /// Who was being registered when the gateway was told to end hears of it.
     @Test func aGatewayThatEndsAnswersWhomItHasHeard() throws {
         let gateway = try Gateway(Gateway.contracts)
-        let connections = try (0..<8).map { _ in try gateway.connect() }
+        // Few, because a password waits ten seconds at most for those before it, which a busy machine takes for more.
+        let connections = try (0..<3).map { _ in try gateway.connect() }
         for (number, connection) in connections.enumerated() {
             let body = credentials("u\(number)@example.org")
             try connection.send(Array((requestHead("POST /api/v1/auth/register", length: body.utf8.count) + body).utf8))
         }
-        // Once one is answered all have come: hashing one password takes longer than reading eight requests.
+        // Once one is answered all have come: hashing one password takes longer than reading three requests.
         #expect(try connections[0].answer(to: "POST").status == 201)
         gateway.process.signal(SIGTERM)
-        for connection in connections.dropFirst() { #expect(try connection.answer(to: "POST").status == 201) }
+        for connection in connections.dropFirst() {
+            let answer = try connection.answer(to: "POST")
+            #expect(answer.status == 201, "\(answer)")
+        }
         #expect(try gateway.process.exitCode() == 0)
     }
 
