@@ -13,7 +13,7 @@ extension Worker {
         var settled = downstream.unsettled.takeAll()
         for client in settled where downstream.clients.isCurrent(client) { settleSession(client.index, &scratch) }
         // Those that came meanwhile are settled in the next turn, which does not wait.
-        downstream.unsettled.keepMemory(of: &settled)
+        downstream.unsettled.giveBack(&settled)
     }
 
     private mutating func settleSession(_ client: ClientIndex, _ scratch: inout Scratch) {

@@ -158,7 +158,7 @@ extension Worker {
         for end in touched where upstreams.connections.isCurrent(end) { relayIfTouched(end.index, &scratch) }
         scratch.heldEnd = .none
         guard upstreams.connections.isCurrent(handle), upstreams.connections[upstream].session == session else { return }
-        upstreams.sessions[session].touched.keepMemory(of: &touched)
+        upstreams.sessions[session].touched.giveBack(&touched)
     }
 
     private mutating func relayIfTouched(_ end: UpstreamIndex, _ scratch: inout Scratch) {

@@ -12,7 +12,7 @@ extension Worker {
         var settled = upstreams.unsettled.takeAll()
         for upstream in settled where upstreams.connections.isCurrent(upstream) { settle(upstream.index, &scratch) }
         // Those that came meanwhile are settled in the next turn, which does not wait.
-        upstreams.unsettled.keepMemory(of: &settled)
+        upstreams.unsettled.giveBack(&settled)
         resumeClients(&scratch)
     }
 
@@ -79,7 +79,7 @@ extension Worker {
         while !upstreams.resumable.isEmpty {
             var clients = upstreams.resumable.takeAll()
             for client in clients { resumeClient(client, &scratch) }
-            upstreams.resumable.keepMemory(of: &clients)
+            upstreams.resumable.giveBack(&clients)
         }
     }
 

@@ -119,7 +119,7 @@ extension Array {
     }
 
     /// Keeps the memory of elements that were taken, unless others have come.
-    mutating func keepMemory(of taken: inout [Element]) {
+    mutating func giveBack(_ taken: inout [Element]) {
         guard isEmpty else { return }
         taken.removeAll(keepingCapacity: true)
         swap(&taken, &self)
