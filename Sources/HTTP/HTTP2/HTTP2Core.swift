@@ -115,8 +115,6 @@ package struct HTTP2Core: ~Copyable {
 
     /// The driver's name for the end of the stream at this index, by the order of the requests.
     package func owner(at index: Int) -> UInt32 { streams[index].owner }
-    /// The owner of the stream whose turn to send is now; nil if the last `idle` turns, in which nothing was sent, were those of all.
-    package mutating func nextTurn(afterIdle idle: Int) -> UInt32? { idle < streams.count ? streams[streams.takeTurn()].owner : nil }
 
     /// The driver's name for the end of the stream.
     package mutating func owner(of stream: StreamID) -> UInt32? { streams.find(stream.number).map { streams[$0].owner } }

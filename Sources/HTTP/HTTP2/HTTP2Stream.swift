@@ -108,8 +108,6 @@ struct HTTP2StreamTable {
     private(set) var streams: [HTTP2Stream] = []
     /// The index that was found last.
     private var latest = 0
-    /// The index of the stream whose turn to send is next.
-    private var turn = 0
 
     var count: Int { streams.count }
     var isEmpty: Bool { streams.isEmpty }
@@ -139,14 +137,6 @@ struct HTTP2StreamTable {
     /// Streams behind it move up: their order, which is that of their turns, stays.
     mutating func remove(at index: Int) {
         streams.remove(at: index)
-        if index < turn { turn -= 1 }
-    }
-
-    /// The index of the stream whose turn it is, which is over with this. There must be one.
-    mutating func takeTurn() -> Int {
-        let index = turn < streams.count ? turn : 0
-        turn = index + 1
-        return index
     }
 
     /// Adds to the send windows of all streams; false if one would exceed 2³¹ - 1 (RFC 9113 §6.9.2).

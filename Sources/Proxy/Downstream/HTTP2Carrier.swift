@@ -2,7 +2,7 @@ import HTTP
 import Transport
 import Wire
 
-/// One HTTP/2 connection beside its `Client`: the machine, and what it waits for. The streams' ends are clients of their own, whose
+/// One HTTP/2 connection beside its `Client`: the machine, and where its turns are. The streams' ends are clients of their own, whose
 /// `input` is content that no exchange has taken yet, and whose `output` is content that no window has let pass.
 struct HTTP2Carrier: ~Copyable {
     var http2 = HTTP2Core.server()
@@ -18,6 +18,8 @@ struct HTTP2Carrier: ~Copyable {
     var isHeldBack = false
     /// Whether so much waited for the socket that streams have paused.
     var wasFull = false
+    /// The stream whose turn is next.
+    var turn = 0
 }
 
 extension Downstream {

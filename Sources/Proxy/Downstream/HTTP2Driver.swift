@@ -99,7 +99,7 @@ extension Worker {
         case .reset(let id, _):
             if let stream = owner(of: id, session) { abandon(stream, &scratch) }
         case .roomGrew(let id):
-            if id.number == 0 { return serveStreams(client, session, &scratch) }
+            if id.number == 0 { return serveStreams(session, &scratch) }
             if let stream = owner(of: id, session) { serveStream(stream, &scratch) }
         case .fault(let fault):
             telemetry.metrics.http2Ended(HTTP2EndReason(fault))
@@ -249,12 +249,24 @@ extension Worker {
 
     /// Gives all streams turns, a frame each, until nothing waits, or the windows or the backlog end it. A small answer waits for one
     /// frame of each large one.
-    mutating func serveStreams(_ client: ClientIndex, _ session: SessionIndex, _ scratch: inout Scratch) {
-        var idle = 0
-        while takesFrames(client), let owner = downstream.sessions[session].http2.nextTurn(afterIdle: idle) {
-            let stream = ClientIndex(number: owner)
-            idle = downstream.writeTurn(stream, at: now.monotonic, timeout: settings.sendTimeout) > 0 ? 0 : idle + 1
-            resumeStream(stream, &scratch)
+    mutating func serveStreams(_ session: SessionIndex, _ scratch: inout Scratch) {
+        var hasSent = true
+        while hasSent {
+            hasSent = false
+            // A stream that ends leaves the table, so the count is asked for again.
+            for _ in 0..<downstream.sessions[session].http2.streamCount {
+                let count = downstream.sessions[session].http2.streamCount
+                guard count > 0 else { return }
+                let turn = downstream.sessions[session].turn
+                let index = turn < count ? turn : 0
+                let stream = ClientIndex(number: downstream.sessions[session].http2.owner(at: index))
+                guard let end = downstream.clients[stream].stream, takesFrames(end.connection) else { return }
+                let handle = downstream.clients.handle(stream)
+                if downstream.writeTurn(stream, at: now.monotonic, timeout: settings.sendTimeout) > 0 { hasSent = true }
+                resumeStream(stream, &scratch)
+                // A stream that has ended leaves its place in the order to the next.
+                downstream.sessions[session].turn = downstream.clients.isCurrent(handle) ? index + 1 : index
+            }
         }
     }
 }

@@ -10,10 +10,12 @@ extension Worker {
     /// Sends what the sessions have written in this turn, and settles what they wait for.
     mutating func settleSessions(_ scratch: inout Scratch) {
         guard !downstream.unsettled.isEmpty else { return }
-        var settled = downstream.unsettled.takeAll()
+        var settled: [Handle<Client>] = []
+        swap(&settled, &downstream.unsettled)
         for client in settled where downstream.clients.isCurrent(client) { settleSession(client.index, &scratch) }
         // Those that came meanwhile are settled in the next turn, which does not wait.
-        downstream.unsettled.giveBack(&settled)
+        settled.removeAll(keepingCapacity: true)
+        if downstream.unsettled.isEmpty { swap(&settled, &downstream.unsettled) }
     }
 
     private mutating func settleSession(_ client: ClientIndex, _ scratch: inout Scratch) {
@@ -36,7 +38,7 @@ extension Worker {
         if downstream.clients[client].output.capacity > Downstream.maxBacklog { scratch.recycle(&downstream.clients[client].output) }
         if downstream.sessions[session].wasFull {
             downstream.sessions[session].wasFull = false
-            serveStreams(client, session, &scratch)
+            serveStreams(session, &scratch)
         }
         guard downstream.clients.isCurrent(handle) else { return }
         if downstream.sessions[session].isHeldBack || downstream.clients[client].connection.hasPending {

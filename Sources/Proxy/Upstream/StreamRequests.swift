@@ -124,11 +124,14 @@ extension Worker {
 
     /// Gives all streams turns, a frame each, until nothing waits, or the windows or the backlog end it.
     mutating func serveRequests(_ upstream: UpstreamIndex, _ session: UpstreamSessionIndex) {
+        let count = upstreams.sessions[session].http2.streamCount
         var idle = 0
-        while upstreams.connections[upstream].output.count < UpstreamCarrier.maxBacklog,
-            let owner = upstreams.sessions[session].http2.nextTurn(afterIdle: idle)
-        {
-            idle = continueRequest(UpstreamIndex(number: owner), isTurn: true) ? 0 : idle + 1
+        while idle < count, upstreams.connections[upstream].output.count < UpstreamCarrier.maxBacklog {
+            let turn = upstreams.sessions[session].turn
+            let index = turn < count ? turn : 0
+            upstreams.sessions[session].turn = index + 1
+            let end = UpstreamIndex(number: upstreams.sessions[session].http2.owner(at: index))
+            idle = continueRequest(end, isTurn: true) ? 0 : idle + 1
         }
     }
 }

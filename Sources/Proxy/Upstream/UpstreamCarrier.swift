@@ -2,7 +2,7 @@ import HTTP
 import Transport
 import Wire
 
-/// One HTTP/2 connection to an upstream beside its `UpstreamConnection`: the machine, and what waits for it. The streams' ends are
+/// One HTTP/2 connection to an upstream beside its `UpstreamConnection`: the machine, and where its turns are. The streams' ends are
 /// upstream connections of their own, whose `input` is what has come of the answer and no client has taken yet.
 struct UpstreamCarrier: ~Copyable {
     /// Bytes that wait for the socket above which no more content of requests is written.
@@ -27,6 +27,8 @@ struct UpstreamCarrier: ~Copyable {
     var isBroken = false
     /// Whether frames were held back because too much waited for the socket.
     var isHeldBack = false
+    /// The stream whose turn to send is next.
+    var turn = 0
     /// Counts the writes to the socket.
     var writes: UInt32 = 0
     /// When the upstream last sent something, and when it was last pinged.
@@ -233,7 +235,8 @@ extension Upstreams {
 
     /// Takes from the connection the ends of streams that wait for it.
     mutating func detachWaiting(_ session: UpstreamSessionIndex) -> [Handle<UpstreamConnection>] {
-        let waiting = sessions[session].waiting.takeAll()
+        var waiting: [UpstreamIndex] = []
+        swap(&waiting, &sessions[session].waiting)
         for end in waiting { connections[end].stream?.isDetached = true }
         return waiting.map { connections.handle($0) }
     }

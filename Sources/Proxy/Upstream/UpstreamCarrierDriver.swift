@@ -154,11 +154,13 @@ extension Worker {
     /// Passes on what the bytes that were read have brought, for each stream at once.
     private mutating func relayTouched(_ upstream: UpstreamIndex, _ session: UpstreamSessionIndex, _ scratch: inout Scratch) {
         let handle = upstreams.connections.handle(upstream)
-        var touched = upstreams.sessions[session].touched.takeAll()
+        var touched: [Handle<UpstreamConnection>] = []
+        swap(&touched, &upstreams.sessions[session].touched)
         for end in touched where upstreams.connections.isCurrent(end) { relayIfTouched(end.index, &scratch) }
         scratch.heldEnd = .none
+        touched.removeAll(keepingCapacity: true)
         guard upstreams.connections.isCurrent(handle), upstreams.connections[upstream].session == session else { return }
-        upstreams.sessions[session].touched.giveBack(&touched)
+        swap(&touched, &upstreams.sessions[session].touched)
     }
 
     private mutating func relayIfTouched(_ end: UpstreamIndex, _ scratch: inout Scratch) {

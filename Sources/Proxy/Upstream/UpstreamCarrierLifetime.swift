@@ -9,10 +9,12 @@ extension Worker {
     /// Sends what the sessions have written in this turn, and settles what they wait for.
     mutating func settleUpstreams(_ scratch: inout Scratch) {
         if !upstreams.resumable.isEmpty { resumeClients(&scratch) }
-        var settled = upstreams.unsettled.takeAll()
+        var settled: [Handle<UpstreamConnection>] = []
+        swap(&settled, &upstreams.unsettled)
         for upstream in settled where upstreams.connections.isCurrent(upstream) { settle(upstream.index, &scratch) }
         // Those that came meanwhile are settled in the next turn, which does not wait.
-        upstreams.unsettled.giveBack(&settled)
+        settled.removeAll(keepingCapacity: true)
+        if upstreams.unsettled.isEmpty { swap(&settled, &upstreams.unsettled) }
         resumeClients(&scratch)
     }
 
@@ -77,9 +79,11 @@ extension Worker {
     /// Clients whose exchange has moved on a stream may have more to do.
     mutating func resumeClients(_ scratch: inout Scratch) {
         while !upstreams.resumable.isEmpty {
-            var clients = upstreams.resumable.takeAll()
+            var clients: [Handle<Client>] = []
+            swap(&clients, &upstreams.resumable)
             for client in clients { resumeClient(client, &scratch) }
-            upstreams.resumable.giveBack(&clients)
+            clients.removeAll(keepingCapacity: true)
+            if upstreams.resumable.isEmpty { return swap(&clients, &upstreams.resumable) }
         }
     }
 

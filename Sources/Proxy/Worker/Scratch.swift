@@ -109,19 +109,3 @@ struct Scratch: ~Copyable {
         }
     }
 }
-
-extension Array {
-    /// Takes all elements, to go through them while others may come.
-    mutating func takeAll() -> [Element] {
-        var all: [Element] = []
-        swap(&all, &self)
-        return all
-    }
-
-    /// Keeps the memory of elements that were taken, unless others have come.
-    mutating func giveBack(_ taken: inout [Element]) {
-        guard isEmpty else { return }
-        taken.removeAll(keepingCapacity: true)
-        swap(&taken, &self)
-    }
-}
