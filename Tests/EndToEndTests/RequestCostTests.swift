@@ -7,6 +7,8 @@ import Testing
     /// Beyond the figure by more than this is a failure, below it too: a saving that is not written down can be lost unseen.
     /// Over HTTP/2 it matters how many of four streams a read finds, and for a refresh and a sign-out (S1, S2) how threads meet.
     private static func allowance(_ workload: String) -> Double { ["W8", "S1", "S2"].contains(workload) ? 0.06 : 0.03 }
+    /// Each time that a thread wakes another costs some, and how often that is depends on what else the machine does.
+    private static func allocationAllowance(_ workload: String) -> Double { ["S1", "S2"].contains(workload) ? 0.15 : 0 }
 
     private static let figures = "Tests/EndToEndTests/RequestCost/counts.json"
 
@@ -19,7 +21,7 @@ import Testing
         let counted = try JSON(mustRun(compare, ["--counts", try Tollgate.binary.get(), workload], seconds: 900))
         let figures = try JSON(String(contentsOf: repository.appending(path: Self.figures), encoding: .utf8))
         let allocations = try #require(counted[workload]["allocations"].number)
-        let maxAllocations = try #require(figures[workload]["allocations"].number) * (1 + Self.allowance(workload)) + 0.05
+        let maxAllocations = try #require(figures[workload]["allocations"].number) * (1 + Self.allocationAllowance(workload)) + 0.05
         #expect(allocations <= maxAllocations, "\(workload): \(allocations) allocations a request")
         guard let system = counted["system"].text, system == figures["system"].text else {
             return print(
