@@ -171,7 +171,7 @@ extension ContractServices {
         }
     }
 
-    /// The refusal of a request whose session is bound to a device key and that has no valid proof of the key.
+    /// The refusal of a request without a valid proof of the device key that its session is bound to.
     func unproven(_ fault: DeviceProofFault, _ request: ContractRequest, at use: ProofUse) -> Failure {
         let swallowed = fault == .missing ? request.proof.refusal : nil
         return proofs.failure(swallowed ?? .fault(fault), at: use, in: request.dialect)

@@ -140,7 +140,7 @@ extension Worker {
 }
 
 extension Exchange {
-    /// Begins with a copy of a request, which has no client.
+    /// Starts the exchange of a mirrored request. No client waits for its answer.
     fileprivate mutating func begin(for copy: RequestCopy, at now: MonotonicTime) {
         begin(for: .none, at: now)
         makeRare().copiedRoute = copy.route

@@ -66,7 +66,7 @@ struct UpstreamConnection: ~Copyable {
 
     /// Ends the connection and resets its state for the next one.
     mutating func close() {
-        // A stream has no socket of its own; closing descriptor -1 would cost a system call.
+        // An HTTP/2 stream owns no socket: `close(-1)` would waste a system call.
         if !isStream { connection.close() }
         self = UpstreamConnection()
     }

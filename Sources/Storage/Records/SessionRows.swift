@@ -129,7 +129,7 @@ extension SQLTransaction {
     }
 
     private static let updateFromCounter = update("")
-    /// The sweep is never late.
+    /// A deadline that moves back moves `sweep_at`, too: the sweep would otherwise be late.
     private static let updateToEarlier = update("sweep_at = $4, ")
 
     private static func update(_ sweep: String) -> String {
